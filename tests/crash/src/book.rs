@@ -1,4 +1,4 @@
-//! What the clients were told, and what they still have to find out.
+//! What clients observed of the pools, and which outcomes they do not know yet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,51 +9,51 @@ use crate::caller::number;
 use crate::http::Answer;
 use crate::orders::{Asset, Order};
 
-/// A firm quote, as its creation and everything after it said.
+/// A firm quote and every outcome that a client observed of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quote {
     pub(crate) order: Order,
     pub(crate) rate: String,
     pub(crate) spread_bps: u64,
     pub(crate) fee_bps: u64,
-    /// The key every well-behaved client uses for it.
+    /// The key that every well-behaved client uses for the quote.
     pub(crate) key: String,
-    /// The trade that some answer has named.
+    /// The trade that a response named.
     pub(crate) trade: Option<String>,
-    /// Before this instant the trade was acknowledged to somebody.
+    /// An instant before which a client received the acknowledgement of the trade.
     pub(crate) acknowledged: Option<Duration>,
-    /// Keys under which transacts were sent that nobody knows the end of, and how many.
+    /// Keys of transacts whose outcome is unknown, each with the number of such transacts.
     pub(crate) in_doubt: BTreeMap<String, u32>,
-    /// How often it was said to be executed for the first time.
+    /// Number of responses that reported a first execution.
     pub(crate) firsts: u32,
     pub(crate) rejected: bool,
     pub(crate) reject_in_doubt: bool,
-    /// Was it read as expired? Then it is never executed.
+    /// Whether a read showed the quote as expired. Such a quote is never executed.
     pub(crate) expired: bool,
-    /// The furthest state somebody has seen.
+    /// The furthest trade state that a client has read.
     pub(crate) seen: Option<String>,
 }
 
-/// A page of the ledger that a client has read, newest first.
+/// A page of the ledger that a client read, newest entry first.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     pub(crate) asset: Asset,
     pub(crate) invoked: Duration,
     pub(crate) available: i64,
-    /// Entry and balance after it.
+    /// Each entry with the balance after it.
     pub(crate) entries: Vec<(String, i64)>,
 }
 
-/// One partner's.
+/// The observations of one partner's clients.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     pub(crate) quotes: BTreeMap<String, Quote>,
-    /// Deposits by their reference.
+    /// Deposits by reference.
     pub(crate) deposits: BTreeMap<String, Deposit>,
     pub(crate) pages: Vec<Page>,
     /// Quotes that may still change, newest last.
     pub(crate) hot: Vec<String>,
-    /// What contradicts what was said before.
+    /// Observations that contradict earlier ones.
     pub(crate) breaches: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Deposit {
 }
 
 impl Deposit {
-    /// One that is about to be asked for.
+    /// A quote that a client is about to request.
     pub(crate) const fn of(asset: Asset, hundredths: i64) -> Self {
         Self {
             asset,
@@ -74,14 +74,14 @@ impl Deposit {
         }
     }
 
-    /// In the asset's own steps.
+    /// The amount in the asset's smallest steps.
     pub(crate) const fn amount(&self) -> i64 {
         self.asset.hundredths(self.hundredths)
     }
 }
 
 impl Quote {
-    /// What the service has answered to an order: the quote and its id.
+    /// The quote and its id, from the response to an order.
     pub(crate) fn read(order: Order, answer: &Answer) -> Option<(String, Self)> {
         let said = answer.json();
         let bps = |name| said.get(name).and_then(Value::as_u64);
@@ -96,12 +96,12 @@ impl Quote {
         Some((answer.text("quoteId")?, quote))
     }
 
-    /// A transact is being sent.
+    /// Records that a transact is being sent.
     pub(crate) fn doubt(&mut self, key: &str) {
         *self.in_doubt.entry(key.to_owned()).or_default() += 1;
     }
 
-    /// One transact under this key has had its end; others may not.
+    /// Records the outcome of one transact under this key; the outcomes of others may be unknown.
     pub(crate) fn know(&mut self, key: &str) {
         if let Some(open) = self.in_doubt.get_mut(key) {
             *open = open.saturating_sub(1);
@@ -110,7 +110,7 @@ impl Quote {
     }
 }
 
-/// States in which a trade may be after another.
+/// States that a trade may reach from another state.
 pub(crate) fn follows(before: &str, now: &str) -> bool {
     match before {
         "reserved" => true,
@@ -120,7 +120,7 @@ pub(crate) fn follows(before: &str, now: &str) -> bool {
 }
 
 impl Book {
-    /// Somebody was told that a quote has this trade.
+    /// Records a response that names the trade of a quote.
     pub(crate) fn acknowledge(&mut self, id: &str, trade: &str, first: bool, at: Duration) {
         let Some(quote) = self.quotes.get_mut(id) else {
             return;
@@ -159,7 +159,7 @@ impl Book {
         quote.reject_in_doubt = false;
     }
 
-    /// Somebody saw the trade of a quote in a state, asked after all that was noted before.
+    /// Records the state of a quote's trade, from a request that began after everything recorded so far.
     pub(crate) fn saw(&mut self, id: &str, state: &str, known: Option<&str>) {
         if let Some(before) = known
             && !follows(before, state)
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_trade_is_a_breach() {
+    fn second_trade_is_breach() {
         let mut book = book();
         book.acknowledge("q", "t1", true, Duration::ZERO);
         book.acknowledge("q", "t1", false, Duration::ZERO);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn executed_and_rejected_is_a_breach_either_way() {
+    fn executed_and_rejected_is_breach_in_either_order() {
         let mut one = book();
         one.acknowledge("q", "t", true, Duration::ZERO);
         one.reject("q");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn states_never_go_back() {
+    fn trade_state_going_back_is_breach() {
         let mut book = book();
         book.saw("q", "settled", None);
         book.saw("q", "returned", Some("settled"));

@@ -1,4 +1,4 @@
-//! Clients of one service or of several: each with two connections, and a record of what it did.
+//! Clients of one or several services. Each has two connections and records its operations.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -14,48 +14,47 @@ use crate::programs::Service;
 use crate::subject::Subject;
 use crate::time;
 
-/// Clients of one service at once.
+/// Concurrent clients of one service.
 const CLIENTS: u64 = 6;
-/// Of the operations on several services, so many per cent are the first on another one.
+/// Percentage of operations that move to another service, if there are several.
 const SWITCHES: u8 = 20;
-/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile; and later
-/// still when it is told so again, up to so many times as late.
-const BACK_OFF: Duration = Duration::from_millis(500);
-const PATIENT: u32 = 4;
-/// Objects of a partner that so many meet on.
+/// Pause after a 503. Meanwhile a client may use another service.
+const BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF_FACTOR: u32 = 4;
+/// Objects of a partner that clients share.
 const HOT: usize = 3;
 
-/// Where nobody listens.
+/// An address on which no server listens.
 const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-/// Numbers no other client has: of logical clients and of keys.
+/// Numbers of logical clients and keys, unique in the process.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) fn number() -> u64 {
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// How a run of clients is told to stop, and how far it has come.
+/// Stop flag and progress of a run of clients.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) stop: AtomicBool,
-    /// Operations that have had an answer, or will have none.
+    /// Operations that have a response or will never have one.
     pub(crate) ended: AtomicU64,
 }
 
-/// Whom clients speak to, and how many they are.
+/// Services that clients call, and the number of clients.
 #[derive(Debug, Clone)]
 pub(crate) struct Front {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) clients: u64,
-    /// Objects of a partner that they meet on.
+    /// Shared objects of a partner.
     pub(crate) hot: usize,
-    /// Clients beside those, each of which executes quotes of its own.
+    /// Additional clients, each of which executes quotes of its own.
     pub(crate) traders: u64,
 }
 
 impl Front {
-    /// One service.
+    /// A front with one service.
     pub(crate) fn of(service: &Service) -> Self {
         Self {
             addresses: vec![service.address],
@@ -70,7 +69,7 @@ impl Front {
     }
 }
 
-/// Runs all clients until they are told to stop or the only service is gone; what they did.
+/// Runs all clients until the stop flag is set or the only service is gone. Returns their operations.
 pub(crate) fn run(subject: &dyn Subject, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
     let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -94,7 +93,7 @@ pub(crate) fn run(subject: &dyn Subject, front: &Front, seed: u64, run: &Run) ->
     ops.into_inner()
 }
 
-/// One client thread. It has two connections, so that it can be two clients at once.
+/// One client thread. Its two connections let it act as two concurrent clients.
 #[derive(Debug)]
 pub(crate) struct Caller<'f> {
     pub(crate) front: &'f Front,
@@ -102,28 +101,28 @@ pub(crate) struct Caller<'f> {
     pub(crate) other: Client,
     number: u64,
     pub(crate) ops: Vec<Op>,
-    /// The trades that a trader has not polled yet, oldest first: the number of the partner, and the quote.
+    /// Trades that a trader has not polled yet, oldest first: the partner's number and the quote.
     pub(crate) own_trades: Option<VecDeque<(usize, String)>>,
-    /// Is nobody there any more?
+    /// Whether no service is reachable.
     gone: bool,
-    /// How often in a row it was told that the service cannot.
+    /// Number of 503 responses in a row.
     put_off: u32,
 }
 
-/// What an operation is, before it is sent.
+/// An operation before its request is sent.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) kind: Kind,
     pub(crate) partner: String,
     pub(crate) object: Option<String>,
     pub(crate) key: Option<String>,
-    /// What else it is about, where it is about two things.
+    /// The second object of an operation on two objects.
     pub(crate) with: Option<String>,
     pub(crate) invoked: Duration,
 }
 
 impl Begun {
-    /// It is sent now.
+    /// Marks the operation as sent now.
     pub(crate) fn now(kind: Kind, partner: &str, object: Option<&str>) -> Self {
         Self {
             kind,
@@ -135,7 +134,7 @@ impl Begun {
         }
     }
 
-    /// Nobody waited for what became of it.
+    /// Ends the operation with an unknown outcome.
     pub(crate) fn left(self) -> Op {
         Op {
             client: number(),
@@ -170,13 +169,13 @@ impl<'f> Caller<'f> {
         }
     }
 
-    /// Where there are several services, each connection goes to another one now and then, and whenever one is gone.
+    /// Moves each connection to another service now and then, and whenever its service is gone.
     fn goes_on(&mut self, chance: &mut fastrand::Rng) -> bool {
         let front = self.front;
         if front.addresses.len() < 2 {
             return !self.gone;
         }
-        thread::sleep(BACK_OFF.saturating_mul(self.put_off.min(PATIENT)));
+        thread::sleep(BACKOFF.saturating_mul(self.put_off.min(MAX_BACKOFF_FACTOR)));
         if std::mem::take(&mut self.gone) || chance.u8(0..100) < SWITCHES {
             for client in [&mut self.one, &mut self.other] {
                 let another = chance.choice(&front.addresses).copied();
@@ -186,7 +185,7 @@ impl<'f> Caller<'f> {
         true
     }
 
-    /// Notes the end of an operation.
+    /// Records the end of an operation.
     pub(crate) fn end(&mut self, begun: Begun, answer: Result<Answer, Lost>) -> Option<Answer> {
         if matches!(answer, Err(Lost::Unsent)) {
             self.gone = true;
@@ -220,13 +219,13 @@ impl<'f> Caller<'f> {
         answer.ok()
     }
 
-    /// Reads; `None` where that was not answered with 200.
+    /// Reads an object; `None` unless the status is 200.
     pub(crate) fn get(&mut self, begun: Begun, key: &str, path: &str) -> Option<Answer> {
         self.ask(begun, key, path)
             .filter(|answer| answer.status == 200)
     }
 
-    /// Reads; `None` where that was not answered.
+    /// Reads an object; `None` without a response.
     pub(crate) fn ask(&mut self, begun: Begun, key: &str, path: &str) -> Option<Answer> {
         let answer = self.one.call(&request(key, "GET", path, "", ""));
         self.end(begun, answer)

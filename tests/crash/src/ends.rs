@@ -1,4 +1,4 @@
-//! Every trade polled to its end.
+//! Polls every trade to its end.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -9,12 +9,13 @@ use crate::http::{Client, request};
 use crate::time;
 use crate::world::{Partner, World};
 
-/// A poll's lease lasts the engine's timeout and 2 s, and a trade may take two polls.
-const ENDED_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit for all polls. A poll's lease lasts the engine's timeout plus 2 s, and a trade may take two polls.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 const POLLS: u32 = 4;
 
-/// Polls everything that is not known to have ended until it has; what has not. The lease of a poll that was killed
-/// holds others back for as long as it lasts.
+/// Polls every trade without a known end until it ends. Returns the trades that did not end in time.
+///
+/// The lease of a poll that was killed blocks other polls until it expires.
 pub(crate) fn poll_all(world: &World, address: SocketAddr) -> Result<Vec<String>> {
     let began = time::now();
     let mut turns = 0;
@@ -24,7 +25,7 @@ pub(crate) fn poll_all(world: &World, address: SocketAddr) -> Result<Vec<String>
             open.extend(still_reserved(partner, address)?);
         }
         turns += 1;
-        let late = time::now().saturating_sub(began) > ENDED_WITHIN;
+        let late = time::now().saturating_sub(began) > END_TIMEOUT;
         if open.is_empty() || late && turns > POLLS {
             return Ok(open);
         }

@@ -1,8 +1,8 @@
-//! The liquidity engine of a campaign, over HTTP. It keeps a book of its own and goes its own way: trades are delivered, and come back,
-//! whether or not anybody has polled. Some of its responses are lost after it acted, some repeat an earlier one, and some contradict
-//! what it said before.
+//! The liquidity engine of a campaign, over HTTP.
 //!
-//! The fraction of an amount chooses the outcome of a trade, by the table of the sandbox.
+//! The engine keeps its own ledger: it delivers and reverses trades whether or not a poll asks. It loses some responses after it
+//! acted, repeats some earlier responses, and contradicts some. The fraction of an amount chooses the outcome of a trade, by the
+//! sandbox's table.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,37 +17,37 @@ use serde_json::{Value, json};
 use crate::receiver::parse;
 use crate::{Result, time};
 
-/// A hold that is not confirmed lapses after this.
-const LAPSES_AFTER: Duration = Duration::from_secs(3);
-/// Each further step of a trade takes at most this many milliseconds.
-const LONGEST_STEP: u64 = 120;
-/// A delivery that was reported this long ago is known: the poll that heard of it has ended.
-const KNOWN_AFTER: Duration = Duration::from_millis(300);
+/// Lifetime of a hold that is not confirmed.
+const HOLD_TTL: Duration = Duration::from_secs(3);
+/// Longest duration of each further step of a trade, in milliseconds.
+const MAX_STEP_MS: u64 = 120;
+/// Age at which a reported delivery counts as known, because the poll that received the report has ended.
+const REPORT_SETTLE_TIME: Duration = Duration::from_millis(300);
 
 /// The outcome of a confirmed trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Delivered,
     Returned,
     Failed,
     Released,
 }
 
-/// What an amount chooses.
+/// The scenario that an amount chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Path {
+enum Scenario {
     Dry,
     SilentDepth,
     HoldRefused,
-    /// It is carried out; `slow` leaves the first report unanswered or in progress.
+    /// The trade is carried out; with `slow` the first report is lost or says in progress.
     Ends {
-        fate: Fate,
+        fate: Outcome,
         slow: bool,
     },
 }
 
-impl Path {
-    /// The path of a decimal amount, by its fraction.
+impl Scenario {
+    /// Returns the scenario of a decimal amount, from its fraction.
     fn of(amount: &str) -> Self {
         let fraction = amount.split_once('.').map_or("", |(_, fraction)| fraction);
         let ends = |fate, slow| Self::Ends { fate, slow };
@@ -55,40 +55,40 @@ impl Path {
             "11" => Self::Dry,
             "12" => Self::SilentDepth,
             "51" => Self::HoldRefused,
-            "21" | "33" => ends(Fate::Delivered, true),
-            "31" => ends(Fate::Failed, false),
-            "32" => ends(Fate::Released, false),
-            "41" => ends(Fate::Returned, false),
-            _ => ends(Fate::Delivered, false),
+            "21" | "33" => ends(Outcome::Delivered, true),
+            "31" => ends(Outcome::Failed, false),
+            "32" => ends(Outcome::Released, false),
+            "41" => ends(Outcome::Returned, false),
+            _ => ends(Outcome::Delivered, false),
         }
     }
 }
 
 #[derive(Debug)]
 struct Trade {
-    fate: Fate,
+    fate: Outcome,
     held: Duration,
-    /// When it was confirmed.
+    /// Instant of the confirmation.
     confirmed: Option<Duration>,
-    /// How long it takes until it has its outcome, and from then until it comes back.
+    /// Time until the outcome, and from the outcome until a reversal.
     steps: (Duration, Duration),
     released: bool,
     lapsed: bool,
-    /// Confirmations since the one that follows the hold, less reports. A poll of a reserved trade confirms before it asks for a report; a
-    /// poll of a settled one does not.
+    /// Confirmations after the first, minus reports. A poll of a reserved trade confirms before it asks for a report; a poll of a
+    /// settled trade does not.
     unreported: i64,
-    /// When a delivery was reported first.
+    /// Instant of the first report of a delivery.
     told_delivered: Option<Duration>,
-    /// The last report that was answered.
+    /// The last report that was sent.
     last: Option<Value>,
 }
 
 impl Trade {
     fn lapse(&mut self, now: Duration) {
-        self.lapsed |= self.confirmed.is_none() && now > self.held.saturating_add(LAPSES_AFTER);
+        self.lapsed |= self.confirmed.is_none() && now > self.held.saturating_add(HOLD_TTL);
     }
 
-    /// What is so.
+    /// Returns the true status.
     fn status(&self, now: Duration) -> &'static str {
         if self.released || self.lapsed {
             return "released";
@@ -100,22 +100,22 @@ impl Trade {
         let back = done.saturating_add(self.steps.1);
         match self.fate {
             _ if now < done => "in_progress",
-            Fate::Failed => "failed",
-            Fate::Released => "released",
-            Fate::Returned if now >= back => "returned",
-            Fate::Delivered | Fate::Returned => "delivered",
+            Outcome::Failed => "failed",
+            Outcome::Released => "released",
+            Outcome::Returned if now >= back => "returned",
+            Outcome::Delivered | Outcome::Returned => "delivered",
         }
     }
 }
 
-/// How often something happened that a campaign wants to have seen.
+/// Counts of the engine's faults.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     lost: u64,
     repeated: u64,
     contradictions: u64,
     lapsed_untrue: u64,
-    /// Returns that were reported although no delivery was.
+    /// Reversals that were reported although no delivery was reported.
     unseen_returns: u64,
 }
 
@@ -126,7 +126,7 @@ struct Ledger {
     chance: fastrand::Rng,
 }
 
-/// Listens until the driver ends.
+/// An engine that listens until the driver ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Engine {
     address: SocketAddr,
@@ -154,12 +154,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The value of `PENSTOCK_ENGINE`.
+    /// Returns the value of `PENSTOCK_ENGINE`.
     pub(crate) fn setting(&self) -> String {
         format!("http:http://{}", self.address)
     }
 
-    /// What of these trades, each with its final status, contradicts the engine's book.
+    /// Compares the final statuses of trades with the engine's ledger and returns the contradictions.
     pub(crate) fn disagreements<'t>(
         &self,
         trades: impl Iterator<Item = (&'t str, &'t str)>,
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     fn serve(&self, mut stream: TcpStream) {
-        // A service that is killed leaves its connections open for nobody.
+        // A killed service leaves its connections open.
         let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
         let (mut buffer, mut chunk) = (Vec::new(), [0; 16 * 1024]);
         loop {
@@ -232,7 +232,7 @@ impl Ledger {
         self.chance.u8(0..100) < share
     }
 
-    /// Acts, and what is answered. `None`: the response is lost.
+    /// Acts and returns the response; `None` if the response is lost.
     fn answer(&mut self, path: &str, body: &Value) -> Option<Value> {
         let now = time::now();
         let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
@@ -255,13 +255,13 @@ impl Ledger {
 
     fn hold(&mut self, id: &str, body: &Value, now: Duration) -> Value {
         let amount = body.pointer("/order/input/amount").and_then(Value::as_str);
-        let Path::Ends { fate, slow } = Path::of(amount.unwrap_or_default()) else {
+        let Scenario::Ends { fate, slow } = Scenario::of(amount.unwrap_or_default()) else {
             return json!({ "status": "refused" });
         };
-        let mut step = || Duration::from_millis(self.chance.u64(0..LONGEST_STEP));
+        let mut step = || Duration::from_millis(self.chance.u64(0..MAX_STEP_MS));
         let (mut first, second) = (step(), step());
         if slow {
-            first = first.saturating_add(Duration::from_millis(LONGEST_STEP));
+            first = first.saturating_add(Duration::from_millis(MAX_STEP_MS));
         }
         let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
             fate,
@@ -298,7 +298,7 @@ impl Ledger {
 
     fn release(&mut self, id: &str, now: Duration) -> Value {
         let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
-            fate: Fate::Released,
+            fate: Outcome::Released,
             held: now,
             confirmed: None,
             steps: (Duration::ZERO, Duration::ZERO),
@@ -320,7 +320,7 @@ impl Ledger {
         let is_known = trade.unreported <= 0
             && trade
                 .told_delivered
-                .is_some_and(|told| now > told.saturating_add(KNOWN_AFTER));
+                .is_some_and(|told| now > told.saturating_add(REPORT_SETTLE_TIME));
         trade.unreported -= 1;
         if is_known && contradicts {
             self.counts.contradictions += 1;
@@ -357,10 +357,10 @@ impl Ledger {
 
 fn depth(order: &Value) -> Option<Value> {
     let amount = order.pointer("/input/amount").and_then(Value::as_str);
-    match Path::of(amount.unwrap_or_default()) {
-        Path::SilentDepth => None,
-        Path::Dry => Some(json!({ "status": "dry" })),
-        Path::HoldRefused | Path::Ends { .. } => Some(json!({ "status": "enough" })),
+    match Scenario::of(amount.unwrap_or_default()) {
+        Scenario::SilentDepth => None,
+        Scenario::Dry => Some(json!({ "status": "dry" })),
+        Scenario::HoldRefused | Scenario::Ends { .. } => Some(json!({ "status": "enough" })),
     }
 }
 
@@ -370,17 +370,17 @@ mod tests {
 
     #[test]
     fn amount_chooses_by_its_fraction() {
-        let ends = |fate, slow| Path::Ends { fate, slow };
+        let ends = |fate, slow| Scenario::Ends { fate, slow };
         for (amount, path) in [
-            ("100", ends(Fate::Delivered, false)),
-            ("100.1", ends(Fate::Delivered, false)),
-            ("100.11", Path::Dry),
-            ("100.410", ends(Fate::Returned, false)),
-            ("100.411", ends(Fate::Delivered, false)),
-            ("100.33", ends(Fate::Delivered, true)),
-            ("7.51", Path::HoldRefused),
+            ("100", ends(Outcome::Delivered, false)),
+            ("100.1", ends(Outcome::Delivered, false)),
+            ("100.11", Scenario::Dry),
+            ("100.410", ends(Outcome::Returned, false)),
+            ("100.411", ends(Outcome::Delivered, false)),
+            ("100.33", ends(Outcome::Delivered, true)),
+            ("7.51", Scenario::HoldRefused),
         ] {
-            assert_eq!(Path::of(amount), path, "{amount}");
+            assert_eq!(Scenario::of(amount), path, "{amount}");
         }
     }
 }

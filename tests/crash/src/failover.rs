@@ -1,7 +1,7 @@
-//! A pair of servers that Patroni keeps, and its primary taken away under load, in every manner.
+//! Failover: the primary of a Patroni pair fails under load, in every manner.
 //!
-//! Two services work on the pair at the same time: one reaches it by way of HAProxy, one by a URL that names both
-//! servers. Neither is ever started again.
+//! Two services use the pair at the same time: one through HAProxy, one through a URL that names both servers. Neither service is
+//! restarted.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,38 +29,38 @@ use crate::world::World;
 
 const DATABASE: &str = "penstock";
 const CLIENTS: u64 = 12;
-/// Most trades are theirs.
+/// Clients that only trade. They make most of the trades.
 const TRADERS: u64 = 24;
 const HOT: usize = 10;
-/// Load before a fault, and after writes have returned.
-const BEFORE: Duration = Duration::from_secs(2);
-const AFTER: Duration = Duration::from_secs(2);
-/// A long run has at most about this many faults: each round goes on for at least its share of the trades.
-const FAULTS: u64 = 100;
-const LONGEST_LOAD: Duration = Duration::from_secs(120);
-/// `penstock verify` runs after every fourth fault, and at the end.
-const VERIFIED_EVERY: u64 = 4;
-/// A new primary is there within this time, or the pair is at fault.
-const NEW_PRIMARY: Duration = Duration::from_secs(60);
-/// Writes succeed within this time after the new primary is there.
-const WRITES_RETURN: Duration = Duration::from_secs(5);
-/// Readiness says within this time that there is no primary, on a machine that is busy.
-const NOT_READY: Duration = Duration::from_secs(3);
-/// A service that is told to stop has ended within this time.
-const STOPPED: Duration = Duration::from_secs(25);
-const PAUSE: Duration = Duration::from_millis(50);
-const COUNTED_EVERY: Duration = Duration::from_millis(500);
+/// Load before a fault, and after writes succeed again.
+const LOAD_BEFORE_FAULT: Duration = Duration::from_secs(2);
+const LOAD_AFTER_RECOVERY: Duration = Duration::from_secs(2);
+/// Approximate maximum of faults in a long run: each round lasts at least for its share of the trades.
+const MAX_FAULTS: u64 = 100;
+const MAX_LOAD: Duration = Duration::from_secs(120);
+/// Faults between two runs of `penstock verify`, which also runs at the end.
+const FAULTS_PER_VERIFY: u64 = 4;
+/// Time limit for the promotion of a new primary.
+const PROMOTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit for the first successful write after the promotion.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for readiness to report a missing primary, on a busy machine.
+const NOT_READY_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time limit for a service to stop after SIGTERM.
+const STOP_TIMEOUT: Duration = Duration::from_secs(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const COUNT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How the primary is taken away.
+/// How the primary fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// Nothing passes to it or from it, and no connection is closed.
+    /// The network drops all its packets, and no connection closes.
     CutOff,
-    /// All its processes end at once.
+    /// SIGKILL ends all its processes at once.
     Killed,
-    /// The standby takes over in an orderly way.
+    /// Patroni switches over to the standby.
     SwitchedOver,
-    /// All its processes stop where they are, and go on later.
+    /// All its processes stop and continue later.
     Frozen,
 }
 
@@ -79,17 +79,17 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The services by what leads them to the primary.
+/// The services, named by how they find the primary.
 const WAYS: [&str; 2] = ["HAProxy", "several hosts"];
 
-/// What one fault cost. The times of services are those of [`WAYS`].
+/// Durations of one fault. Those of the services are in the order of [`WAYS`].
 #[derive(Debug)]
 struct Measured {
     fault: Fault,
     new_primary: Duration,
-    /// After the fault.
+    /// Time after the fault.
     not_ready: [Option<Duration>; 2],
-    /// After the new primary is there.
+    /// Time after the promotion.
     writes: [Duration; 2],
 }
 
@@ -110,17 +110,17 @@ impl fmt::Display for Measured {
     }
 }
 
-/// What came of all faults.
+/// Result of all faults.
 #[derive(Debug, Default)]
 pub(crate) struct Failover {
     pub(crate) tally: Tally,
     pub(crate) faults: u64,
 }
 
-/// The ways to one server: to Postgres, to Patroni, and from it to etcd.
+/// The proxies of one server: to Postgres, to Patroni, and from Patroni to etcd.
 type Proxies = [Mutex<Vec<Proxy>>; 2];
 
-/// The pair, the services on it and their partners.
+/// The pair, its services and their partners.
 #[derive(Debug)]
 struct Pair {
     services: [Service; 2],
@@ -182,7 +182,7 @@ impl Pair {
         }
     }
 
-    fn take_away(&self, fault: Fault, primary: usize) -> Result<()> {
+    fn inject(&self, fault: Fault, primary: usize) -> Result<()> {
         let mut patroni = self.patroni.lock();
         match fault {
             Fault::CutOff => {
@@ -195,7 +195,7 @@ impl Pair {
         }
     }
 
-    /// Brings the server back that was taken away, as the other one's standby.
+    /// Brings the failed server back as the standby of the other one.
     fn bring_back(&self, fault: Fault, node: usize) -> Result<()> {
         let mut patroni = self.patroni.lock();
         match fault {
@@ -213,18 +213,18 @@ impl Pair {
         }
     }
 
-    /// A fault under load, until both services write again, the server is back, and its number of trades was acknowledged.
+    /// Injects a fault under load. Returns when both services write again, the server is back and its share of trades was acknowledged.
     fn round(&self, fault: Fault, trades: u64, seed: u64, tally: &mut Tally) -> Result<Measured> {
-        self.world.turn_the_page();
+        self.world.start_new_history();
         let enough = self.acknowledged().saturating_add(trades);
         let mut measured = None;
         let ops = load_until(&self.world, &self.front(), seed, |_| {
-            thread::sleep(BEFORE);
+            thread::sleep(LOAD_BEFORE_FAULT);
             measured = Some(self.measure(fault));
-            thread::sleep(AFTER);
+            thread::sleep(LOAD_AFTER_RECOVERY);
             let began = time::now();
-            while self.acknowledged() < enough && time::now().saturating_sub(began) < LONGEST_LOAD {
-                thread::sleep(COUNTED_EVERY);
+            while self.acknowledged() < enough && time::now().saturating_sub(began) < MAX_LOAD {
+                thread::sleep(COUNT_INTERVAL);
             }
         });
         tally.gates.add(ops);
@@ -235,7 +235,7 @@ impl Pair {
         // A standby that is not synchronous may not take over.
         self.patroni.lock().wait_for_standby()?;
         let primary = self.patroni.lock().primary().ok_or("no primary")?;
-        self.take_away(fault, primary)?;
+        self.inject(fault, primary)?;
         let began = time::now();
         let there = AtomicBool::new(false);
         let (new_primary, not_ready, writes) = thread::scope(|scope| {
@@ -273,15 +273,15 @@ impl Pair {
             if self.patroni.lock().is_primary(node) {
                 return Ok(took);
             }
-            if took > NEW_PRIMARY {
+            if took > PROMOTION_TIMEOUT {
                 let logs = self.patroni.lock().logs();
                 return Err(format!("the standby does not take over:\n{logs}").into());
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// How long it takes until a quote is opened.
+    /// Measures the time until a quote is created.
     fn writes(&self, service: &Service, since: Duration) -> Result<Duration> {
         let partner = self.world.partners.first().ok_or("no partner")?;
         let bytes = quote_request(partner, Order::new(Side::Purchase, 300));
@@ -291,14 +291,14 @@ impl Pair {
             if answer.is_ok_and(|answer| answer.status < 300) {
                 return Ok(time::now().saturating_sub(since));
             }
-            if asked.saturating_sub(since) > NEW_PRIMARY {
+            if asked.saturating_sub(since) > PROMOTION_TIMEOUT {
                 return Err("writes do not return".into());
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Everything known, and compared. No service has ended meanwhile.
+    /// Resolves every outcome and compares. No service may have ended.
     fn judge(&self, all: bool, tally: &mut Tally) -> Result<Vec<String>> {
         let [one, other] = &self.services;
         let mut breaches = Vec::new();
@@ -323,18 +323,18 @@ impl Pair {
         Ok(())
     }
 
-    /// With the primary cut off for good, both services end when they are told to.
+    /// Cuts the primary off for good. Both services must still stop after SIGTERM.
     fn stop(&self) -> Result<Vec<String>> {
         let primary = self.patroni.lock().primary().ok_or("no primary")?;
-        self.take_away(Fault::CutOff, primary)?;
-        thread::sleep(AFTER);
+        self.inject(Fault::CutOff, primary)?;
+        thread::sleep(LOAD_AFTER_RECOVERY);
         let mut breaches = Vec::new();
         for service in &self.services {
             let pid = service.pid.to_string();
             Command::new("kill").args(["-TERM", &pid]).status()?;
         }
         for (way, service) in WAYS.iter().zip(&self.services) {
-            if !service.ends_within(STOPPED) {
+            if !service.ends_within(STOP_TIMEOUT) {
                 breaches.push(format!("the service by {way} does not stop"));
             }
         }
@@ -350,7 +350,7 @@ impl Pair {
     }
 }
 
-/// When a service first says that it is not ready; `None` if it never does before the new primary is there.
+/// Measures when a service first reports that it is not ready; `None` if it never does before the promotion.
 fn not_ready(service: &Service, began: Duration, there: &AtomicBool) -> Option<Duration> {
     let bytes = b"GET /health/ready HTTP/1.1\r\nHost: crash\r\n\r\n";
     while !there.load(Ordering::SeqCst) {
@@ -358,28 +358,28 @@ fn not_ready(service: &Service, began: Duration, there: &AtomicBool) -> Option<D
         if answer.is_ok_and(|answer| answer.status == 503) {
             return Some(time::now().saturating_sub(began));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
     None
 }
 
-/// What a fault may not cost.
+/// Returns the limits that a fault exceeded.
 fn too_slow(measured: &Measured) -> Vec<String> {
     let mut breaches = Vec::new();
     let vanished = measured.fault != Fault::SwitchedOver;
     for ((way, not_ready), writes) in WAYS.iter().zip(measured.not_ready).zip(measured.writes) {
-        if writes > WRITES_RETURN {
+        if writes > WRITE_TIMEOUT {
             breaches.push(format!("{way}: writes returned late: {measured}"));
         }
-        let told = not_ready.is_some_and(|after| after <= NOT_READY);
-        if vanished && measured.new_primary > NOT_READY && !told {
+        let told = not_ready.is_some_and(|after| after <= NOT_READY_TIMEOUT);
+        if vanished && measured.new_primary > NOT_READY_TIMEOUT && !told {
             breaches.push(format!("{way}: readiness was late: {measured}"));
         }
     }
     breaches
 }
 
-/// Runs statements as the superuser on the primary.
+/// Runs statements on the primary as the superuser.
 fn ask(patroni: &Patroni, database: &str, sql: &str) -> Result<()> {
     let mut command = patroni.client("psql", database)?;
     command.args(["--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
@@ -391,12 +391,12 @@ fn ask(patroni: &Patroni, database: &str, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is not installed.
+/// Returns a required program that is not installed.
 pub(crate) fn missing() -> Option<&'static str> {
     missing_for_patroni()
 }
 
-/// Faults by turns, each at least once, until the given number of trades was acknowledged.
+/// Injects the faults in turn, each at least once, until the given number of trades was acknowledged.
 // rule: base.acknowledged-is-kept, base.database-failover, base.database-readiness, config.database-hosts
 pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failover> {
     let folder = tempfile::tempdir()?;
@@ -405,7 +405,7 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
     for (number, fault) in (1..).zip(Fault::ALL.iter().cycle()) {
         let of_round = seed.wrapping_mul(1_000_000).wrapping_add(number);
         let tally = &mut failover.tally;
-        let measured = pair.round(*fault, trades / FAULTS, of_round, tally)?;
+        let measured = pair.round(*fault, trades / MAX_FAULTS, of_round, tally)?;
         tally.rounds += 1;
         tally.kills += u64::from(*fault == Fault::Killed);
         failover.faults += 1;
@@ -415,7 +415,7 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
             pair.acknowledged()
         );
         breaches.extend(pair.judge(false, tally)?);
-        if number % VERIFIED_EVERY == 0 {
+        if number % FAULTS_PER_VERIFY == 0 {
             pair.verify(tally)?;
         }
         if !tally.hold(seed, number, Ok(breaches)) {

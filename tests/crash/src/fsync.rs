@@ -1,4 +1,4 @@
-//! Is the log on the disk before the first byte of an answer? Seen from the kernel's side, through strace.
+//! Checks with strace that the log is on disk before the first byte of a response.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::http::{Client, request};
 use crate::programs::{Installation, Programs, Service};
 
 const KEY: &str = "sk_test_00000000000000000000000000000009";
-/// Turns of quote, transact, poll, and quote, reject: five answers each.
+/// Turns of quote, transact, poll, and quote, reject: five responses each.
 const TURNS: u32 = 12;
-const ANSWERS: u32 = TURNS * 5;
+const RESPONSES: u32 = TURNS * 5;
 const CALLS: &str = "trace=pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg";
 
-/// What was seen.
+/// Result of the trace.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// Why nothing could be.
+    /// Why the machine cannot trace.
     NotChecked(String),
-    /// Answers to writes, each with the log on the disk before it.
+    /// Number of responses to writes, each sent after the log was on disk.
     Synced(u32),
 }
 
-/// One client, one write after the other.
+/// Traces one client that sends one write after another.
 // rule: base.flushed-first
 pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     if let Some(why) = cannot_trace() {
@@ -38,7 +38,7 @@ pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     let trace = folder.path().join("trace");
     let plain = installation.command("pools-service", None);
     let mut command = Command::new("strace");
-    // The tracer detaches itself, so that the child is the service.
+    // The tracer detaches itself, so the child is the service.
     command
         .args(["-D", "-f", "-y", "-s", "16", "-e", CALLS, "-o"])
         .arg(&trace);
@@ -52,19 +52,19 @@ pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     let service = Service::start(command, &folder.path().join("service.log"))?;
     let begun = lines(&trace)?;
     ask(&service)?;
-    // The tracer writes behind what it sees.
+    // The tracer writes its output with a delay.
     thread::sleep(Duration::from_millis(300));
     service.kill();
     let text = std::fs::read_to_string(&trace)?;
     let calls: Vec<&str> = text.lines().skip(begun).collect();
     let answers = synced_answers(&calls)?;
-    if answers != ANSWERS {
-        return Err(format!("{ANSWERS} answers expected in the trace, {answers} found").into());
+    if answers != RESPONSES {
+        return Err(format!("{RESPONSES} responses expected in the trace, {answers} found").into());
     }
     Ok(Seen::Synced(answers))
 }
 
-/// Why this machine lets nobody trace a program; `None` where it does.
+/// Returns why a program cannot be traced on this machine; `None` if it can.
 fn cannot_trace() -> Option<String> {
     let mut trial = Command::new("strace");
     trial
@@ -80,7 +80,7 @@ fn cannot_trace() -> Option<String> {
     }
 }
 
-/// A partner without an endpoint: nothing writes but its own requests.
+/// The document of a partner without an endpoint, so that only its requests write.
 fn provision(installation: &Installation) -> Result<()> {
     let text = format!(
         "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n\
@@ -98,7 +98,7 @@ fn provision(installation: &Installation) -> Result<()> {
     Ok(())
 }
 
-/// How many lines of the trace are about the start, once it is over.
+/// Counts the lines of the trace that belong to the start of the service.
 fn lines(trace: &Path) -> Result<usize> {
     thread::sleep(Duration::from_millis(300));
     Ok(std::fs::read_to_string(trace)?.lines().count())
@@ -129,7 +129,7 @@ fn ask(service: &Service) -> Result<()> {
     Ok(())
 }
 
-/// Counts the answers, and fails at the first one before which the log was not written and flushed.
+/// Counts the responses. Fails at the first one before which the log was not written and flushed.
 fn synced_answers(calls: &[&str]) -> Result<u32> {
     let mut dirty = false;
     let mut flushed = false;
@@ -166,16 +166,19 @@ mod tests {
     const FLUSH: &str = "7 fdatasync(9</d/penstock.db-wal>) = 0";
     const BEGUN: &str = "7 fdatasync(9</d/penstock.db-wal> <unfinished ...>";
     const RESUMED: &str = "7 <... fdatasync resumed>) = 0";
-    const ANSWER: &str =
+    const RESPONSE: &str =
         "8 writev(12<TCP:[1]>, [{iov_base=\"HTTP/1.1 200 OK\\r\"..., iov_len=99}], 1) = 99";
 
     #[test]
-    fn an_answer_before_the_flush_is_found() {
-        assert_eq!(synced_answers(&[WRITE, FLUSH, ANSWER]).unwrap(), 1);
-        assert_eq!(synced_answers(&[WRITE, BEGUN, RESUMED, ANSWER]).unwrap(), 1);
-        assert!(synced_answers(&[WRITE, ANSWER, FLUSH]).is_err());
-        assert!(synced_answers(&[WRITE, BEGUN, ANSWER, RESUMED]).is_err());
-        assert!(synced_answers(&[WRITE, FLUSH, ANSWER, ANSWER]).is_err());
-        assert!(synced_answers(&[WRITE, FLUSH, WRITE, ANSWER]).is_err());
+    fn response_before_flush_is_detected() {
+        assert_eq!(synced_answers(&[WRITE, FLUSH, RESPONSE]).unwrap(), 1);
+        assert_eq!(
+            synced_answers(&[WRITE, BEGUN, RESUMED, RESPONSE]).unwrap(),
+            1
+        );
+        assert!(synced_answers(&[WRITE, RESPONSE, FLUSH]).is_err());
+        assert!(synced_answers(&[WRITE, BEGUN, RESPONSE, RESUMED]).is_err());
+        assert!(synced_answers(&[WRITE, FLUSH, RESPONSE, RESPONSE]).is_err());
+        assert!(synced_answers(&[WRITE, FLUSH, WRITE, RESPONSE]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The gate: its partners, their installation, and what is known of them.
+//! The gate: its partners, its installation, and what clients observed.
 
 mod book;
 mod judge;
@@ -28,17 +28,17 @@ use crate::subject::Subject;
 use book::Book;
 use load::Visitor;
 
-/// Sessions live so long: long enough to find out after a crash, short enough that many expire.
+/// Lifetime of a session: long enough to resolve it after a crash, short enough that many expire.
 const SESSION_TTL: &str = "3s";
-/// Where every partner's pages are.
+/// Origin of every partner's pages.
 const SHOP: &str = "https://shop.example";
-/// Live sessions that each partner may create in a month.
+/// Live sessions that each partner may create per month.
 const QUOTAS: [Option<u64>; 3] = [Some(25), Some(70), None];
-/// Which of them have rails.
+/// Which partners have rails.
 const RAILS: [bool; 3] = [true, false, true];
-/// Previews and quotes live so long: like sessions.
+/// Lifetime of previews and signed quotes, like that of sessions.
 const ORDER_TTL: &str = "3s";
-/// What a partner sends itself is refused until it is replayed.
+/// Type of test events, which the receiver rejects until they are replayed.
 const TEST_EVENT: &str = "webhook.test";
 
 const WANTED: Wanted = Wanted {
@@ -71,14 +71,14 @@ const WANTED: Wanted = Wanted {
 struct Shop {
     name: String,
     key: String,
-    /// What its pages have.
+    /// Branding of the partner's pages.
     publishable: String,
     quota: Option<u64>,
     rails: bool,
     book: Mutex<Book>,
 }
 
-/// Everything a campaign works with.
+/// Installation, partners and observations of a campaign.
 #[derive(Debug)]
 pub(crate) struct Gate {
     installation: Installation,
@@ -88,14 +88,14 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A fresh embedded database with three partners.
+    /// Creates a fresh embedded database with three partners.
     pub(crate) fn make(folder: &Path, programs: &Programs, mode: Mode, seed: u64) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let installation = Installation::new(folder, programs, &[]).of(Served::Gate);
         Self::on(installation, mode, seed)
     }
 
-    /// The same on a database that is there.
+    /// Creates three partners on an existing database.
     pub(crate) fn on(installation: Installation, mode: Mode, seed: u64) -> Result<Self> {
         let settings = [
             ("PENSTOCK_MODE", mode.as_str()),
@@ -131,7 +131,7 @@ impl Gate {
             if let Some(quota) = quota {
                 writeln!(text, "live_session_quota = {quota}")?;
             }
-            // A live endpoint speaks TLS, which nobody here does.
+            // A live endpoint requires TLS, which this receiver does not have.
             if self.mode == Mode::Test {
                 let address = self.receiver.address;
                 write!(
@@ -163,7 +163,7 @@ impl Gate {
     }
 }
 
-/// The key of a partner that `apply` has made.
+/// Returns the key that `apply` created for a partner.
 fn created_key(applied: &Value, partner: &str, kind: &str) -> Result<String> {
     let keys = applied.get("created_keys").and_then(Value::as_array);
     let said = |key: &Value, field: &str| Some(key.get(field)?.as_str()?.to_owned());
@@ -201,7 +201,7 @@ impl Subject for Gate {
         }
     }
 
-    /// Nothing: what the operator changes, the pools' lanes break off.
+    /// Does nothing: only the pools' campaigns interrupt operator commands.
     fn operate(&self, _: &mut fastrand::Rng) -> Option<Op> {
         None
     }
@@ -210,9 +210,9 @@ impl Subject for Gate {
         load::rage(self, address, disconnects, seed)
     }
 
-    fn turn_the_page(&self) {
+    fn start_new_history(&self) {
         for shop in &self.shops {
-            shop.book.lock().turn_the_page();
+            shop.book.lock().start_new_history();
         }
     }
 
@@ -224,7 +224,7 @@ impl Subject for Gate {
         judge::judge(self, address, all)
     }
 
-    /// Time ends every session.
+    /// Waits until every session has expired.
     fn end_all(&self, _: SocketAddr) -> Result<Vec<String>> {
         Ok(Vec::new())
     }

@@ -1,8 +1,7 @@
-//! What the clients did: every operation with its beginning, its end and what became of it.
+//! The history of the clients: every operation with its start, its end and its outcome.
 //!
-//! An operation begins before its first byte is sent and ends after the last one is read. Its outcome is
-//! `Ok`, `Fail` (surely without effect), or `Info`: nobody knows. A client whose operation is `Info` goes on
-//! under another number.
+//! An operation starts before its first byte is sent and ends after the last byte is read. Its outcome is `Ok`, `Fail`
+//! (certainly without effect) or `Info` (unknown). After an `Info`, a client continues under another number.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +10,14 @@ use std::time::Duration;
 use crate::http::{Answer, Lost};
 use crate::races::{self, Race};
 
-/// Of the operations on one object, at least so many per cent meet another one there.
-const LEAST_OVERLAP: u64 = 30;
-/// Operations without a known outcome.
+/// Minimum percentage of the operations on one object that overlap another operation there.
+const MIN_OVERLAP: u64 = 30;
+/// Allowed share of operations without a known outcome.
 const INFO_PER_MILLE: std::ops::RangeInclusive<u64> = 10..=200;
-/// Every refusal and every race that is wanted, at least so often.
-const LEAST_TIMES: u64 = 10;
-/// No answer takes longer: the longest deadline of a request, the store's five seconds, and one more.
-pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
+/// Minimum count of every wanted refusal and race.
+const MIN_COUNT: u64 = 10;
+/// Time limit of a response: the longest deadline of a request, the store's five seconds, plus one.
+pub(crate) const MAX_RESPONSE_TIME: Duration = Duration::from_secs(6);
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,13 +29,13 @@ pub(crate) enum Kind {
     ReadQuote,
     ReadTrade,
     ReadBooks,
-    /// The operator credits.
+    /// The operator credits a deposit.
     Credit,
-    /// A session is created.
+    /// A client creates a session.
     Create,
     Cancel,
     Complete,
-    /// A payment of a session fails, which leaves it open.
+    /// A payment of a session fails, and the session stays open.
     Fail,
     ReadSession,
     /// A browser shows a session's secret.
@@ -44,31 +43,31 @@ pub(crate) enum Kind {
     ReadList,
     Rebrand,
     ReadBranding,
-    /// A partner sends itself an event.
+    /// A partner sends itself a test event.
     SendTest,
     Replay,
-    /// A customer is made.
+    /// A client creates a customer.
     Enrol,
-    /// One changes.
+    /// A client updates a customer.
     Rename,
-    /// One is deleted.
+    /// A client deletes a customer.
     Dismiss,
     ReadCustomer,
-    /// An order is previewed.
+    /// A client previews an order.
     Preview,
-    /// A session is created with a locked preview.
+    /// A client creates a session with a locked preview.
     UsePreview,
-    /// A signed quote is given.
+    /// A client creates a signed quote.
     Lock,
-    /// A pay-in or a pay-out redeems one.
+    /// A pay-in or a pay-out redeems a signed quote.
     Redeem,
     ReadRail,
-    /// A request that is wrong in itself.
+    /// A client sends an invalid request.
     Refused,
 }
 
 impl Kind {
-    /// What an answer tells of its object.
+    /// What a response reports about its object.
     pub(crate) fn sees(self, answer: &Answer) -> Option<String> {
         let seen = match self {
             Self::Transact => answer.text("transactId"),
@@ -86,14 +85,14 @@ impl Kind {
     }
 }
 
-/// What histories of a service have to show to count: refusals that its clients can meet while it is healthy, and races.
+/// What the histories of a service must contain: refusals that clients meet while the service is healthy, and races.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) refusals: &'static [(u16, &'static str)],
     pub(crate) races: &'static [Race],
 }
 
-/// What became of it.
+/// Outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     Ok,
@@ -120,22 +119,22 @@ impl Outcome {
 pub(crate) struct Op {
     pub(crate) client: u64,
     pub(crate) kind: Kind,
-    /// Whose it is.
+    /// The partner.
     pub(crate) partner: String,
-    /// What it is about, where it is about one thing.
+    /// The object, if the operation is about one.
     pub(crate) object: Option<String>,
-    /// The key it was sent under.
+    /// The idempotency key.
     pub(crate) key: Option<String>,
-    /// What else it is about, where it is about two things.
+    /// The second object, if the operation is about two.
     pub(crate) with: Option<String>,
     pub(crate) invoked: Duration,
     pub(crate) completed: Duration,
     pub(crate) outcome: Outcome,
-    /// Status and code, where there was an answer.
+    /// Status and code of the response, if there was one.
     pub(crate) said: Option<(u16, String)>,
-    /// The trade that an execution was told, or the status that was read.
+    /// The trade that an execution returned, or the status that was read.
     pub(crate) seen: Option<String>,
-    /// Was it said to have happened before?
+    /// Whether the response was reported as a replay.
     pub(crate) repeated: bool,
 }
 
@@ -144,7 +143,7 @@ impl Op {
         self.completed.saturating_sub(self.invoked)
     }
 
-    /// One line of a kept history.
+    /// One line of a history file.
     pub(crate) fn line(&self) -> String {
         let millis = |at: Duration| at.as_micros() as u64;
         serde_json::json!({
@@ -166,14 +165,14 @@ impl Op {
     }
 }
 
-/// What a history has to show to count.
+/// Measures of a history that decide whether it counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gates {
     pub(crate) ops: u64,
     pub(crate) about_objects: u64,
     pub(crate) overlapping: u64,
     pub(crate) info: u64,
-    /// Status and code to how often.
+    /// Number of responses by status and code.
     pub(crate) codes: BTreeMap<(u16, String), u64>,
     pub(crate) races: BTreeMap<Race, u64>,
     pub(crate) slowest: Duration,
@@ -208,7 +207,7 @@ impl Gates {
         }
     }
 
-    /// Per cent of the operations on one object that met another there.
+    /// Percentage of the operations on one object that overlapped another operation there.
     pub(crate) fn overlap(&self) -> u64 {
         share(self.overlapping, self.about_objects)
     }
@@ -217,10 +216,10 @@ impl Gates {
         (self.info * 1000).checked_div(self.ops).unwrap_or_default()
     }
 
-    /// Does the history count: operations that meet, some without an end, and every refusal seen often enough?
+    /// Returns the requirements that the history does not meet: overlaps, unknown outcomes, and every wanted refusal and race.
     pub(crate) fn unmet(&self, wanted: Wanted) -> Vec<String> {
         let mut unmet = Vec::new();
-        if self.overlap() < LEAST_OVERLAP {
+        if self.overlap() < MIN_OVERLAP {
             unmet.push(format!(
                 "only {} % of the operations meet another",
                 self.overlap()
@@ -235,13 +234,13 @@ impl Gates {
         for (status, code) in wanted.refusals {
             let place = (*status, (*code).to_owned());
             let times = self.codes.get(&place).copied().unwrap_or_default();
-            if times < LEAST_TIMES {
+            if times < MIN_COUNT {
                 unmet.push(format!("{status} {code} was seen {times} times only"));
             }
         }
         for race in wanted.races {
             let times = self.races.get(race).copied().unwrap_or_default();
-            if times < LEAST_TIMES {
+            if times < MIN_COUNT {
                 unmet.push(format!("{race} met {times} times only"));
             }
         }
@@ -250,10 +249,10 @@ impl Gates {
 }
 
 impl Gates {
-    /// An answer that came after every deadline had passed.
+    /// Reports a response that arrived after every deadline.
     pub(crate) fn too_slow(&self) -> Vec<String> {
-        let slow = Some(self.slowest).filter(|slowest| *slowest > ANSWERED_WITHIN);
-        slow.map(|slowest| format!("an answer took {} ms", slowest.as_millis()))
+        let slow = Some(self.slowest).filter(|slowest| *slowest > MAX_RESPONSE_TIME);
+        slow.map(|slowest| format!("a response took {} ms", slowest.as_millis()))
             .into_iter()
             .collect()
     }
@@ -284,7 +283,7 @@ fn share(part: u64, whole: u64) -> u64 {
     (part * 100).checked_div(whole).unwrap_or_default()
 }
 
-/// How many of the spans meet another one.
+/// Counts the spans that overlap another span.
 fn overlapping(spans: &mut [(Duration, Duration)]) -> u64 {
     spans.sort_unstable();
     let mut met = 0;
@@ -303,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_that_meet_are_counted() {
+    fn overlapping_spans_are_counted() {
         let at = Duration::from_millis;
         let mut spans = [
             (at(0), at(10)),
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_final_refusal_is_without_effect() {
+    fn only_final_refusal_has_no_effect() {
         let of = |status: u16, code: &str| {
             let body = format!("{{\"code\":\"{code}\"}}").into_bytes();
             Outcome::of(&Ok(Answer {

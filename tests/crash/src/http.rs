@@ -1,4 +1,4 @@
-//! A client that knows what it has sent: nothing, or perhaps all of it.
+//! An HTTP client that knows whether nothing or possibly all of a request was sent.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Longer than any deadline of the service: who waits so long has found a fault.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+/// Timeout of a response, longer than any deadline of the service. Exceeding it is a breach.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// What came back, whole.
+/// A complete response.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// `X-Request-Id`, which the first answer to a write keeps for its repeats.
+    /// `X-Request-Id`, which repeats of a write return unchanged.
     pub(crate) request_id: String,
     pub(crate) body: Vec<u8>,
 }
@@ -31,12 +31,12 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The text of a field.
+    /// Returns a text field of the body.
     pub(crate) fn text(&self, field: &str) -> Option<String> {
         Some(self.json().get(field)?.as_str()?.to_owned())
     }
 
-    /// The code of an error; empty for anything else.
+    /// Returns the code of an error, else an empty text.
     pub(crate) fn code(&self) -> String {
         if self.status < 400 {
             return String::new();
@@ -44,12 +44,12 @@ impl Answer {
         self.text("code").unwrap_or_default()
     }
 
-    /// Does it tell that this had been done before?
+    /// Whether the response is a replay.
     pub(crate) fn tells_of_a_repeat(&self) -> bool {
         self.json().get("idempotent") == Some(&Value::Bool(true))
     }
 
-    /// Stands for all of it: status, request id and body.
+    /// Hashes status, request id and body.
     pub(crate) fn digest(&self) -> String {
         let mut all = Sha256::new();
         all.update(format!("{} {}\n", self.status, self.request_id));
@@ -58,16 +58,16 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// No connection: nothing was sent.
+    /// No connection, so nothing was sent.
     Unsent,
-    /// Something was sent.
+    /// A part of the request was sent.
     Unknown,
 }
 
-/// A request's bytes.
+/// Renders a request.
 pub(crate) fn request(key: &str, method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     format!(
         "{method} /v1{path} HTTP/1.1\r\nHost: crash\r\nAuthorization: Bearer {key}\r\n{headers}\
@@ -77,7 +77,7 @@ pub(crate) fn request(key: &str, method: &str, path: &str, headers: &str, body: 
     .into_bytes()
 }
 
-/// A kept connection, opened when it is needed.
+/// A persistent connection, opened on first use.
 #[derive(Debug)]
 pub(crate) struct Client {
     address: SocketAddr,
@@ -92,13 +92,13 @@ impl Client {
         }
     }
 
-    /// One exchange.
+    /// Sends a request and reads the response.
     pub(crate) fn call(&mut self, request: &[u8]) -> Result<Answer, Lost> {
         self.send(request)?;
         self.receive()
     }
 
-    /// Sends without waiting for the answer, which `receive` then reads.
+    /// Sends a request without waiting. `receive` reads the response.
     pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), Lost> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
@@ -116,17 +116,17 @@ impl Client {
         Ok(answer)
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     pub(crate) fn close(&mut self) {
         self.stream = None;
     }
 }
 
 pub(crate) fn connect(address: SocketAddr) -> Option<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    let stream = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT).ok()?;
     stream.set_nodelay(true).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(RESPONSE_TIMEOUT)).ok()?;
     Some(stream)
 }
 
@@ -144,7 +144,7 @@ fn read_answer(stream: &mut TcpStream) -> Option<Answer> {
     }
 }
 
-/// The answer, once all of it has arrived.
+/// Parses the response if all of it has arrived.
 fn whole(buffer: &[u8]) -> Option<Answer> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut head = httparse::Response::new(&mut headers);
@@ -162,7 +162,7 @@ fn whole(buffer: &[u8]) -> Option<Answer> {
     })
 }
 
-/// What the headers say of the body's length; nothing said is no body.
+/// Returns the body's length from the headers; 0 if no header states it.
 pub(crate) fn length(headers: &[httparse::Header<'_>]) -> Option<usize> {
     match header(headers, "content-length") {
         None => Some(0),
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_with_its_last_byte() {
+    fn response_is_complete_with_its_last_byte() {
         let bytes = b"HTTP/1.1 409 Conflict\r\ncontent-length: 16\r\n\r\n{\"code\":\"gone!\"}";
         for cut in 0..bytes.len() {
             assert!(whole(&bytes[..cut]).is_none(), "{cut}");

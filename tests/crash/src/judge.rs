@@ -1,4 +1,4 @@
-//! Holding what the service says after a crash against what it said before.
+//! Compares what the service returns after a crash with what clients observed before.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::book::{Book, Deposit, Page, Quote, follows};
-use crate::http::{Answer, Client, PATIENCE, request};
+use crate::http::{Answer, Client, RESPONSE_TIMEOUT, request};
 use crate::load::{note_transact, reject_request, transact_request};
 use crate::money::{cents, millionths};
 use crate::orders::Asset;
@@ -33,16 +33,16 @@ struct Trade {
     fields: Value,
 }
 
-/// What has been read and found right already: it must never change again.
+/// Rows that were read and found correct, and must not change again.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// Of each account, oldest first.
+    /// Ledger entries by account, oldest first.
     ledgers: BTreeMap<Asset, Vec<Entry>>,
-    /// Trades by their quote, and the status last read.
+    /// Trades by quote, with the status last read.
     trades: BTreeMap<String, (String, String)>,
 }
 
-/// Retries whatever has no end, under its own key, until it has one.
+/// Retries every operation with an unknown outcome, under its own key, until the outcome is known.
 pub(crate) fn converge(world: &World, address: SocketAddr) -> Result<u64> {
     let mut resolved = 0;
     for partner in &world.partners {
@@ -83,38 +83,38 @@ pub(crate) fn converge(world: &World, address: SocketAddr) -> Result<u64> {
     Ok(resolved)
 }
 
-/// A healthy service knows at once; faults that a test has armed pass.
-const TRIES: u32 = 40;
+/// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
+const MAX_ATTEMPTS: u32 = 40;
 
 fn find_out(partner: &Partner, client: &mut Client, id: &str, key: &str) -> Result<()> {
     let bytes = transact_request(partner, id, key);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let answer = client.call(&bytes);
         if note_transact(partner, id, key, &answer) {
-            // Whoever asked under this key before has the same end.
+            // Every earlier transact under this key has the same outcome.
             if let Some(quote) = partner.book.lock().quotes.get_mut(id) {
                 quote.in_doubt.remove(key);
             }
             return Ok(());
         }
-        std::thread::sleep(PATIENCE / 240);
+        std::thread::sleep(RESPONSE_TIMEOUT / 240);
     }
     Err(format!("{id}: no definite outcome under {key}").into())
 }
 
 fn find_out_rejection(partner: &Partner, client: &mut Client, id: &str) -> Result<()> {
     let bytes = reject_request(partner, id);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let answer = client.call(&bytes);
         if answer.is_ok_and(|answer| note_rejection(partner, id, &answer)) {
             return Ok(());
         }
-        std::thread::sleep(PATIENCE / 240);
+        std::thread::sleep(RESPONSE_TIMEOUT / 240);
     }
     Err(format!("{id}: no definite outcome of its rejection").into())
 }
 
-/// Writes into the book what a rejection was answered; was it definite?
+/// Records the response to a rejection. Returns whether it was definite.
 fn note_rejection(partner: &Partner, id: &str, answer: &Answer) -> bool {
     let mut book = partner.book.lock();
     match (answer.status, answer.code().as_str()) {
@@ -133,7 +133,7 @@ fn note_rejection(partner: &Partner, id: &str, answer: &Answer) -> bool {
     true
 }
 
-/// Compares everything new, or with `all` everything there is; every breach is named.
+/// Compares everything new, or with `all` everything there is. Returns every breach.
 pub(crate) fn judge(world: &World, address: SocketAddr, all: bool) -> Result<Vec<String>> {
     let mut breaches = world.receiver.breaches();
     for partner in &world.partners {
@@ -191,7 +191,7 @@ impl Judging<'_> {
 
     fn get(&mut self, path: &str) -> Result<Value> {
         let bytes = request(&self.partner.key, "GET", path, "", "");
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Ok(answer) = self.client.call(&bytes) {
                 if answer.status == 200 {
                     return Ok(answer.json());
@@ -201,12 +201,12 @@ impl Judging<'_> {
                     return Err(format!("GET {path}: {}: {said}", answer.status).into());
                 }
             }
-            std::thread::sleep(PATIENCE / 240);
+            std::thread::sleep(RESPONSE_TIMEOUT / 240);
         }
         Err(format!("GET {path}: no answer").into())
     }
 
-    /// Newest first, down to what has been judged already.
+    /// Reads trades, newest first, down to those already checked.
     fn trades(&mut self, all: bool) -> Result<Vec<Trade>> {
         let mut found = Vec::new();
         let mut cursor = String::new();
@@ -236,7 +236,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Oldest first, from what has been judged already.
+    /// Reads ledger entries, oldest first, after those already checked.
     fn ledger(&mut self, asset: Asset, all: bool) -> Result<Vec<Entry>> {
         let last = {
             let judged = self.partner.judged.lock();
@@ -286,7 +286,7 @@ fn entry(line: &Value, asset: Asset) -> Option<Entry> {
     })
 }
 
-/// A trade is what its quote was, belongs to somebody's request, and never goes back.
+/// Checks that a trade has its quote's terms, was requested by a client, and did not go back.
 fn check_trade(trade: &Trade, book: &Book, judged: &Judged) -> Vec<String> {
     let Trade {
         id,
@@ -295,12 +295,12 @@ fn check_trade(trade: &Trade, book: &Book, judged: &Judged) -> Vec<String> {
         fields,
     } = trade;
     let Some(quote) = book.quotes.get(of) else {
-        return vec![format!("{id} is for {of}, which nobody was given")];
+        return vec![format!("{id} is for {of}, a quote that no client received")];
     };
     let mut breaches = Vec::new();
     if quote.trade.as_ref() != Some(id) {
         breaches.push(format!(
-            "{id} is there; what {of} was answered is {:?}",
+            "{id} exists; the response for {of} was {:?}",
             quote.trade
         ));
     }
@@ -340,7 +340,7 @@ fn same_terms(quote: &Quote, fields: &Value) -> bool {
             == quote.order.legs(&quote.rate)
 }
 
-/// New lines continue the old ones; old ones are as they were.
+/// Checks that new lines continue the old ones and old lines are unchanged.
 fn check_ledger(read: &[Entry], ledger: &mut Vec<Entry>, all: bool) -> Vec<String> {
     if all {
         if read == ledger {
@@ -372,7 +372,7 @@ fn extend(read: &[Entry], ledger: &mut Vec<Entry>) -> Vec<String> {
     breaches
 }
 
-/// Whatever was acknowledged is there.
+/// Checks that every acknowledged trade exists.
 fn check_acknowledged(book: &Book, judged: &Judged) -> Vec<String> {
     let acknowledged = book
         .quotes
@@ -384,8 +384,8 @@ fn check_acknowledged(book: &Book, judged: &Judged) -> Vec<String> {
         .collect()
 }
 
-/// Each trade has one debit and each one that came back one refund, of the right account; each deposit one credit; the
-/// balance is the last line's. Where only what is new was read, an older trade may have come back since.
+/// Checks that each trade has one debit, each returned trade one refund to the right account and each deposit one credit, and
+/// that the balance is the last line's. If only new lines were read, an older trade may have been returned since.
 fn check_money(book: &Book, judged: &Judged, balance: Option<i64>, all: bool) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut moved: BTreeMap<(Asset, &str, &str), i64> = BTreeMap::new();
@@ -425,7 +425,7 @@ fn check_money(book: &Book, judged: &Judged, balance: Option<i64>, all: bool) ->
         }
     }
     let unasked = moved.keys();
-    breaches.extend(unasked.map(|place| format!("nobody asked for {place:?}")));
+    breaches.extend(unasked.map(|place| format!("no client requested {place:?}")));
     let ledger = judged.ledgers.get(&Asset::Eur);
     let last = ledger
         .and_then(|lines| lines.last())
@@ -436,14 +436,14 @@ fn check_money(book: &Book, judged: &Judged, balance: Option<i64>, all: bool) ->
     breaches
 }
 
-/// The lines of all accounts.
+/// Returns the lines of all accounts.
 fn lines(judged: &Judged) -> impl Iterator<Item = (Asset, &Entry)> {
     let ledgers = judged.ledgers.iter();
     ledgers.flat_map(|(asset, ledger)| ledger.iter().map(|entry| (*asset, entry)))
 }
 
-/// Every page read under load is a piece of its account's one ledger, and none is older than what had been acknowledged
-/// before it was asked for.
+/// Checks that every page read under load is a part of its account's ledger and includes everything that was acknowledged before
+/// the request.
 fn check_pages(book: &Book, judged: &Judged) -> Vec<String> {
     let mut breaches = Vec::new();
     for asset in Asset::ALL {
@@ -484,7 +484,7 @@ fn check_pages_of<'p>(
             .all(|(entry, (id, after))| &entry.id == id && entry.after == *after);
         let available = ledger.get(*top).map(|entry| entry.after);
         if !same || available != Some(page.available) {
-            breaches.push(format!("the page at {newest} is no piece of the ledger"));
+            breaches.push(format!("the page at {newest} is not a part of the ledger"));
         }
         let missed = book.quotes.iter().find(|(id, quote)| {
             let before = quote.acknowledged.is_some_and(|at| at < page.invoked);
@@ -499,13 +499,13 @@ fn check_pages_of<'p>(
     breaches
 }
 
-/// Quotes of earlier rounds are no longer met by clients; what they were answered stays.
+/// Drops finished quotes from those that clients use; their responses stay recorded.
 fn tidy(book: &mut Book) {
     let keep = book.hot.len().saturating_sub(24);
     book.hot.drain(..keep);
 }
 
-/// Polls every trade to its end, and expects the event of each to have been taken.
+/// Polls every trade to its end and checks that the receiver accepted the event of each.
 pub(crate) fn events(
     world: &World,
     address: SocketAddr,
@@ -517,7 +517,7 @@ pub(crate) fn events(
         if open.is_empty() || time::now() > end {
             return Ok(open);
         }
-        std::thread::sleep(PATIENCE / 40);
+        std::thread::sleep(RESPONSE_TIMEOUT / 40);
     }
 }
 

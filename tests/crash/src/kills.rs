@@ -1,4 +1,4 @@
-//! The service killed at random instants under load, again and again, on a database that grows.
+//! Kills the service at random instants under load, repeatedly, on a database that grows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,20 +17,20 @@ use crate::programs::Service;
 use crate::subject::Subject;
 use crate::time;
 
-/// So many operations go before the kill, however fast the machine is; it comes up to so much later.
-const LOAD: Range<u64> = 60..240;
-const LATER: Range<u64> = 0..20_000;
-/// A run of so many rounds has to meet what is asked of a history; a shorter one is told what it lacks.
+/// Operations before the kill, and the longest further delay in microseconds.
+const OPERATIONS_BEFORE_KILL: Range<u64> = 60..240;
+const KILL_DELAY_US: Range<u64> = 0..20_000;
+/// Rounds from which a run must meet the requirements on histories; a shorter run only prints what is missing.
 const COUNTS_FROM: u64 = 100;
-/// And no later than this.
-const LOADED_WITHIN: Duration = Duration::from_secs(20);
+/// Time limit of the load before a kill.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What came of many rounds.
+/// Result of many rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rounds: u64,
     pub(crate) kills: u64,
-    /// What was made, by its name.
+    /// Objects that were created, by kind.
     pub(crate) made: BTreeMap<&'static str, u64>,
     pub(crate) resolved: u64,
     pub(crate) verified: u64,
@@ -38,9 +38,9 @@ pub(crate) struct Tally {
     pub(crate) redelivered: u64,
     pub(crate) slowest_start: Duration,
     pub(crate) gates: Gates,
-    /// What its histories lack to count.
+    /// Requirements that the histories do not meet.
     pub(crate) unmet: Vec<String>,
-    /// Each with the seed that shows it again.
+    /// Breaches, each with the seed that reproduces it.
     pub(crate) breaches: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Notes what was found or failed; was it nothing?
+    /// Records breaches or a failure. Returns whether there were none.
     pub(crate) fn hold(&mut self, seed: u64, round: u64, judged: Result<Vec<String>>) -> bool {
         let breaches = judged.unwrap_or_else(|fault| vec![fault.to_string()]);
         let sound = breaches.is_empty();
@@ -96,26 +96,29 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Starts the service and waits for its first answer.
+/// Starts the service and waits for its first response.
 pub(crate) fn up(subject: &dyn Subject, tally: &mut Tally) -> Result<Service> {
     let began = time::now();
     let service = subject.installation().serve(None, &[])?;
     let first = Client::new(service.address).call(&subject.greeting());
     if !first.is_ok_and(|answer| answer.status == 200) {
-        return Err("the service does not answer after its start".into());
+        return Err("the service does not respond after its start".into());
     }
     let took = time::now().saturating_sub(began);
     tally.slowest_start = tally.slowest_start.max(took);
     Ok(service)
 }
 
-/// A round: up, find out, compare, load, kill, verify.
+/// Runs one round: start, resolve, compare, load, kill, verify.
 fn round(subject: &dyn Subject, seed: u64, tally: &mut Tally) -> Result<Vec<String>> {
     let mut chance = fastrand::Rng::with_seed(seed);
     let service = up(subject, tally)?;
     tally.resolved += subject.converge(service.address)?;
     let breaches = subject.judge(service.address, false)?;
-    let (enough, later) = (chance.u64(LOAD), Duration::from_micros(chance.u64(LATER)));
+    let (enough, later) = (
+        chance.u64(OPERATIONS_BEFORE_KILL),
+        Duration::from_micros(chance.u64(KILL_DELAY_US)),
+    );
     let mut credit = None;
     let mut ops = load_until(subject, &Front::of(&service), seed, |run| {
         if chance.u8(0..100) < 25 {
@@ -134,17 +137,17 @@ fn round(subject: &dyn Subject, seed: u64, tally: &mut Tally) -> Result<Vec<Stri
     Ok(breaches)
 }
 
-/// Waits for so many operations, but not for ever.
+/// Waits for a number of operations, up to a time limit.
 pub(crate) fn enough_of(run: &Run, enough: u64) {
     let began = time::now();
     while run.ended.load(Ordering::Relaxed) < enough
-        && time::now().saturating_sub(began) < LOADED_WITHIN
+        && time::now().saturating_sub(began) < LOAD_TIMEOUT
     {
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Load until `end` returns; what the clients did.
+/// Runs load until `end` returns. Returns the operations of the clients.
 pub(crate) fn load_until(
     subject: &dyn Subject,
     front: &Front,
@@ -160,7 +163,7 @@ pub(crate) fn load_until(
     })
 }
 
-/// After the last fault: everything known and at its end, every event taken, nothing changed that was judged before.
+/// Final check: resolves and ends everything, and checks that every event was accepted and no checked row changed.
 pub(crate) fn close(subject: &dyn Subject, tally: &mut Tally) -> Result<Vec<String>> {
     let service = up(subject, tally)?;
     let breaches = reckon(subject, service.address, tally)?;
@@ -171,7 +174,7 @@ pub(crate) fn close(subject: &dyn Subject, tally: &mut Tally) -> Result<Vec<Stri
     Ok(breaches)
 }
 
-/// The same of a service that is up.
+/// Runs the final check on a running service.
 pub(crate) fn reckon(
     subject: &dyn Subject,
     address: SocketAddr,
@@ -185,7 +188,7 @@ pub(crate) fn reckon(
     Ok(breaches)
 }
 
-/// So many rounds, a fresh database after every `campaign` of them.
+/// Runs a number of rounds, with a fresh database after every `campaign` rounds.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, pools.quote-record.monotone
 // rule: webhook.at-least-once, webhook.signature, webhook.standard-headers, webhook.fresh
 pub(crate) fn run<S: Subject>(
@@ -224,7 +227,7 @@ pub(crate) fn run<S: Subject>(
     Ok(tally)
 }
 
-/// A database that shows a breach is evidence, and so is what was done to it last.
+/// Keeps a database that shows a breach, with the last history.
 pub(crate) fn keep(folder: tempfile::TempDir, mut tally: Tally) -> Result<Tally> {
     let kept = folder.keep();
     let lines: Vec<String> = tally.gates.last.iter().map(Op::line).collect();

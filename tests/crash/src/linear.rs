@@ -1,8 +1,8 @@
-//! Is a history what one client after another could have seen? Looked for as Wing and Gong do, with Lowe's memory of
-//! what was tried: for each object by itself.
+//! Checks that a history is linearizable, for each object by itself, by Wing and Gong's search with Lowe's cache of visited
+//! states.
 //!
-//! An operation takes effect at one instant between its beginning and its end; one of which nobody knows the outcome at
-//! any instant after its beginning, or never.
+//! An operation takes effect at one instant between its start and its end. An operation with an unknown outcome takes effect at
+//! any instant after its start, or never.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -11,25 +11,25 @@ use std::time::Duration;
 use crate::book::follows;
 use crate::history::{Kind, Op, Outcome};
 
-/// What is searched before an object is given up, and said to be.
-const STEPS: u64 = 2_000_000;
+/// Search steps after which an object is reported as given up.
+const MAX_STEPS: u64 = 2_000_000;
 
-/// An object that operations change and read one after another.
+/// An object that operations read and change.
 pub(crate) trait Object: Clone + Eq + Hash + Default {
-    /// The state after an operation that ended as it did; `None` where it cannot have.
+    /// Returns the state after an operation with a known outcome; `None` if the outcome is impossible.
     fn after(&self, op: &Op) -> Option<Self>;
-    /// The state after an operation that nobody knows the end of, if it had an effect.
+    /// Returns the state after an operation with an unknown outcome that took effect.
     fn perhaps(&self, op: &Op) -> Option<Self>;
 }
 
-/// What has become of a quote.
+/// State of a quote.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 enum Quote {
     #[default]
     Active,
     Expired,
     Rejected,
-    /// How far its trade was seen to be. An execution that nobody was told of has some trade.
+    /// Executed, with the furthest trade state seen. An execution with a lost response has an unknown trade.
     Executed {
         trade: Option<String>,
         status: String,
@@ -45,7 +45,7 @@ impl Quote {
         (*self == Self::Active).then(executed)
     }
 
-    /// Time alone ends the right to execute.
+    /// Whether only time can end the right to execute.
     fn expire(&self) -> Option<Self> {
         matches!(self, Self::Active | Self::Expired).then_some(Self::Expired)
     }
@@ -54,7 +54,7 @@ impl Quote {
         holds.then(|| self.clone())
     }
 
-    /// Under whatever key it is repeated, the trade is the one that the first was told.
+    /// A repeat under any key returns the trade of the first execution.
     fn repeat(&self, op: &Op) -> Option<Self> {
         match self {
             Self::Executed { trade, status } if trade.is_none() || *trade == op.seen => {
@@ -67,7 +67,7 @@ impl Quote {
         }
     }
 
-    /// A trade is seen where it was, or further.
+    /// A read shows the last trade state or a later one.
     fn further(&self, seen: &str) -> Option<Self> {
         match self {
             Self::Executed { trade, status } if follows(status, seen) => Some(Self::Executed {
@@ -78,7 +78,7 @@ impl Quote {
         }
     }
 
-    /// A refusal that names the quote's state is true; any other says nothing of it.
+    /// A refusal that names the quote's state is true; any other refusal implies nothing about the quote.
     fn refuse(&self, op: &Op) -> Option<Self> {
         match op.said.as_ref().map_or("", |(_, code)| code.as_str()) {
             "quote_expired" => self.expire(),
@@ -120,7 +120,7 @@ impl Object for Quote {
     }
 }
 
-/// The quote that a key stands for, once an execution went through under it; a repeat leaves a key free.
+/// The quote that a key executed. A replay does not bind its key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Key(Option<String>);
 
@@ -142,17 +142,17 @@ impl Object for Key {
     }
 }
 
-/// What was looked at, and what cannot have happened one after another.
+/// Checked objects, and those that are not linearizable.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// How many objects of each kind.
+    /// Number of objects by kind.
     pub(crate) looked_at: BTreeMap<&'static str, u64>,
-    /// Objects of which the search was given up.
+    /// Number of objects whose search was given up.
     pub(crate) given_up: u64,
     pub(crate) breaches: Vec<String>,
 }
 
-/// Every quote of a history and every key.
+/// Checks every quote and every key of a history.
 pub(crate) fn check(ops: &[Op]) -> Checked {
     let mut quotes: BTreeMap<&str, Vec<&Op>> = BTreeMap::new();
     let mut keys: BTreeMap<(&str, &str), Vec<&Op>> = BTreeMap::new();
@@ -174,7 +174,7 @@ pub(crate) fn check(ops: &[Op]) -> Checked {
 }
 
 impl Checked {
-    /// Looks at the operations on one object of a kind.
+    /// Checks the operations on one object.
     pub(crate) fn look<O: Object>(&mut self, kind: &'static str, name: &str, ops: &[&Op]) {
         *self.looked_at.entry(kind).or_default() += 1;
         match search::<O>(ops) {
@@ -187,7 +187,7 @@ impl Checked {
     }
 }
 
-/// Is there an order? `None` where the search took too long.
+/// Searches a valid order; `None` if the search takes too many steps.
 fn search<O: Object>(ops: &[&Op]) -> Option<bool> {
     let mut ops = ops.to_vec();
     ops.sort_by_key(|op| op.invoked);
@@ -201,7 +201,7 @@ fn search<O: Object>(ops: &[&Op]) -> Option<bool> {
             return Some(true);
         }
         steps += 1;
-        if steps > STEPS {
+        if steps > MAX_STEPS {
             return None;
         }
         for place in next(&ops, &done) {
@@ -223,7 +223,7 @@ fn search<O: Object>(ops: &[&Op]) -> Option<bool> {
     Some(false)
 }
 
-/// What may come next: whatever began before the first of the known rest had ended.
+/// Returns the operations that may be next: those that started before the first known end of the rest.
 fn next<'o>(ops: &'o [&Op], done: &'o [bool]) -> impl Iterator<Item = usize> + 'o {
     let rest = || {
         ops.iter()
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_execution_explains_what_follows_it_and_nothing_before() {
+    fn unknown_execution_explains_only_later_operations() {
         let unknown = op(Kind::Transact, (10, 20), Outcome::Info, "", "");
         let consumed = |span| op(Kind::ReadQuote, span, Outcome::Ok, "", "consumed");
         let active = |span| op(Kind::ReadQuote, span, Outcome::Ok, "", "active");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expired_is_never_executed_and_no_state_goes_back() {
+    fn expired_quote_is_not_executed_and_trade_state_does_not_go_back() {
         let expired = op(Kind::ReadQuote, (0, 5), Outcome::Ok, "", "expired");
         let executed = op(Kind::Transact, (10, 20), Outcome::Ok, "", "t");
         assert_eq!(breaches(&[expired, executed.clone()]), 1);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stands_for_one_quote() {
+    fn key_executes_one_quote() {
         let executed = op(Kind::Transact, (0, 10), Outcome::Ok, "", "t");
         let mut reused = op(
             Kind::Transact,
@@ -334,6 +334,6 @@ mod tests {
         );
         reused.object = Some("r".to_owned());
         assert_eq!(breaches(&[executed, reused.clone()]), 0);
-        assert_eq!(breaches(&[reused]), 1, "nobody used it");
+        assert_eq!(breaches(&[reused]), 1, "no operation used it");
     }
 }

@@ -1,4 +1,4 @@
-//! The load: several clients of several partners, on the same few quotes at once.
+//! The load: several clients of several partners, concurrently on the same few quotes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::orders::{Asset, Order, Side};
 use crate::time;
 use crate::world::{POOR, Partner, World};
 
-/// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
+/// Fractions of the amounts, from which the sandbox chooses the outcome; most trades settle at once.
 const FRACTIONS: [i64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
 
-/// A trader polls a trade after it has executed so many more: by then most have ended.
-const POLLED_AFTER: usize = 4;
+/// A trader polls a trade after it has executed this many more, when most have ended.
+const POLL_DISTANCE: usize = 4;
 
 /// One client of the pools.
 pub(crate) struct Visitor<'w, 'c, 'f> {
@@ -62,22 +62,22 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// What is refused whatever the books say, and changes nothing.
+    /// Sends a request that is always refused and changes nothing.
     fn refused(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
-        let nobodys = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+        let unknown_key = "sk_test_NobodyNobodyNobodyNobodyNobody99";
         let path = format!("/pools/quotes/{quote}");
         let bytes = match chance.u8(0..4) {
-            0 => request(nobodys, "GET", &path, "", ""),
+            0 => request(unknown_key, "GET", &path, "", ""),
             1 => request(&partner.publishable, "GET", &path, "", ""),
             2 => request(&partner.key, "POST", "/pools/EUR-USDT/transact", "", "{}"),
-            _ => request(&partner.key, "GET", &nobodys_quote(quote), "", ""),
+            _ => request(&partner.key, "GET", &unknown_quote_path(quote), "", ""),
         };
         let begun = begin(Kind::Refused, partner, None);
         let answer = self.caller.one.call(&bytes);
         if let Some(answer) = self.end(begun, answer)
             && answer.status < 300
         {
-            let breach = format!("a request to be refused was answered {answer:?}");
+            let breach = format!("an invalid request received {answer:?}");
             partner.book.lock().breaches.push(breach);
         }
     }
@@ -97,7 +97,7 @@ impl Visitor<'_, '_, '_> {
         self.caller.get(begun, &partner.key, path)
     }
 
-    /// Executes a quote that no other client knows, and polls the trade that came so many before.
+    /// Executes a quote that no other client knows, and polls an earlier trade.
     fn trade(
         &mut self,
         mut own: VecDeque<(usize, String)>,
@@ -112,7 +112,7 @@ impl Visitor<'_, '_, '_> {
             self.transact(partner, &quote, chance);
             own.push_back((number, quote));
         }
-        if own.len() > POLLED_AFTER
+        if own.len() > POLL_DISTANCE
             && let Some((number, quote)) = own.pop_front()
             && let Some(partner) = world.partners.get(number)
         {
@@ -142,7 +142,7 @@ impl Visitor<'_, '_, '_> {
         Some(id)
     }
 
-    /// Notes that a transact is being sent, and makes its bytes.
+    /// Records that a transact is being sent, and renders it.
     fn prepare(&mut self, partner: &Partner, quote: &str, key: &str) -> (Begun, Vec<u8>) {
         if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
             known.doubt(key);
@@ -154,7 +154,7 @@ impl Visitor<'_, '_, '_> {
         (begun, transact_request(partner, quote, key))
     }
 
-    /// Notes what became of a transact.
+    /// Records the outcome of a transact.
     fn conclude(
         &mut self,
         partner: &Partner,
@@ -174,7 +174,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(partner, quote, &key, begun, answer);
     }
 
-    /// Two transacts of one quote at once, or a transact and a reject.
+    /// Sends two concurrent transacts of one quote, or a transact and a reject.
     fn twins(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
         let key = self.key_of(partner, quote, false);
         let (begun, bytes) = self.prepare(partner, quote, &key);
@@ -191,7 +191,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(partner, quote, &key, begun, answer);
     }
 
-    /// Sends a transact and does not wait for the answer.
+    /// Sends a transact without waiting for the response.
     fn hang_up(&mut self, partner: &Partner, quote: &str) {
         let key = self.key_of(partner, quote, false);
         let (begun, bytes) = self.prepare(partner, quote, &key);
@@ -201,7 +201,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(partner, quote, &key, begun, answer);
     }
 
-    /// The key of one quote for another: never an effect.
+    /// Sends the key of one quote with another, which never has an effect.
     fn reuse(&mut self, partner: &Partner, hot: &[String], chance: &mut fastrand::Rng) {
         let (Some(one), Some(other)) = (chance.choice(hot), chance.choice(hot)) else {
             return;
@@ -214,7 +214,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A quote of some time ago, which may have expired.
+    /// Uses an older quote, which may have expired.
     fn late(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
         let old = chance.choice(partner.book.lock().hot.iter()).cloned();
         if let Some(quote) = old {
@@ -240,7 +240,7 @@ impl Visitor<'_, '_, '_> {
         self.end(begun, answer);
     }
 
-    /// What has no trade yet is given one; now and then it is polled all the same.
+    /// Transacts a quote without a trade, else polls the trade. Now and then it polls anyway.
     fn poll_or_transact(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
         let traded = partner
             .book
@@ -310,7 +310,7 @@ impl Visitor<'_, '_, '_> {
                 partner.book.lock().saw(quote, &state, known.as_deref());
             }
             Some((404, _)) => {
-                let breach = format!("{trade} was acknowledged and is not there");
+                let breach = format!("{trade} was acknowledged and does not exist");
                 partner.book.lock().breaches.push(breach);
             }
             Some(_) | None => {}
@@ -348,8 +348,8 @@ fn page(asset: Asset, said: &Value, invoked: Duration) -> Option<Page> {
     })
 }
 
-/// The path of a quote that differs in its last letter: of the same kind, and nobody's.
-fn nobodys_quote(quote: &str) -> String {
+/// The path of a quote id that differs in its last letter: the right kind, and unknown.
+fn unknown_quote_path(quote: &str) -> String {
     let mut id = quote.to_owned();
     let last = id.pop();
     id.push(if last == Some('0') { '1' } else { '0' });
@@ -378,7 +378,7 @@ pub(crate) fn reject_request(partner: &Partner, quote: &str) -> Vec<u8> {
     request(&partner.key, "POST", &path, "", "")
 }
 
-/// Writes into the book what a transact was answered; was it definite?
+/// Records the response to a transact. Returns whether it was definite.
 pub(crate) fn note_transact(
     partner: &Partner,
     quote: &str,

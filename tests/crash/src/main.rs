@@ -1,8 +1,7 @@
-//! The crash proof: the real programs killed, failed and cut off under load, and judged from outside.
+//! The crash proof: kills, faults and network cuts hit the real programs under load, and clients check the result from outside.
 //!
-//! Clients keep a book of what they were told. After every fault the service is started again, every unknown outcome
-//! is found out by retrying under its key, `penstock verify` checks the database, and everything that can be read is
-//! compared with the book.
+//! Clients record every response. After each fault the driver starts the service again, resolves every unknown outcome by a
+//! retry under its key, checks the database with `penstock verify`, and compares everything that can be read with the record.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -56,23 +55,23 @@ use crate::programs::{Programs, Served};
 use crate::replicas::{Cluster, Replicas};
 use crate::world::World;
 
-/// A failure of the proof itself ends it with a message.
+/// A failure of the driver itself, which ends it with a message.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Kills, fails and cuts off the service under load, and judges it from outside.
+/// Kills, faults and cuts off the service under load, and checks the result from outside.
 #[derive(Debug, Parser)]
 #[command(name = "crash")]
 struct Options {
-    /// Where the services and `penstock` are, built as always.
+    /// Folder of the services and `penstock`, built without crash points.
     #[arg(long)]
     plain: PathBuf,
-    /// Where they are, built with crash points.
+    /// Folder of the programs built with crash points.
     #[arg(long)]
     armed: PathBuf,
-    /// Chooses everything that is left to chance.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
-    /// Which service a lane is about: `kills`, `points`, `panics` and `replicas` know both.
+    /// Service to test. `kills`, `points`, `panics` and `replicas` support both.
     #[arg(long, value_enum, default_value_t = Served::Pools, global = true)]
     service: Served,
     #[command(subcommand)]
@@ -81,54 +80,54 @@ struct Options {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Lane {
-    /// The service killed at random instants.
+    /// Kills the service at random instants.
     Kills {
-        /// How often.
+        /// Number of kills.
         #[arg(long, default_value_t = 30)]
         rounds: u64,
-        /// A fresh database after so many.
+        /// Rounds per fresh database.
         #[arg(long, default_value_t = 50)]
         campaign: u64,
     },
-    /// Two replicas on one database, and everything they share broken.
+    /// Runs two replicas on one database and breaks everything that they share.
     Replicas {
-        /// How often.
+        /// Number of rounds.
         #[arg(long, default_value_t = 16)]
         rounds: u64,
-        /// Fresh servers after so many.
+        /// Rounds per set of fresh servers.
         #[arg(long, default_value_t = 25)]
         campaign: u64,
     },
-    /// A pair of servers that Patroni keeps, and its primary taken away in every manner.
+    /// Takes the primary of a Patroni pair away, in every manner.
     Failover {
-        /// Runs until this many trades were acknowledged.
+        /// Acknowledged trades after which the run ends.
         #[arg(long, default_value_t = 100_000)]
         trades: u64,
-        /// Every manner once.
+        /// Tries every manner once.
         #[arg(long, conflicts_with = "trades")]
         short: bool,
     },
-    /// Quotes at the instant of their expiry, on two replicas whose clocks stand four seconds apart.
+    /// Races quotes at the instant of their expiry, on two replicas whose clocks differ by four seconds.
     Skew {
-        /// How often sixteen of them.
+        /// Number of races, of sixteen quotes each.
         #[arg(long, default_value_t = 20)]
         rounds: u64,
     },
-    /// Every crash point, in every manner.
+    /// Stops at every crash point, in every manner.
     Points(Chosen),
-    /// A panic in every handler that the contract names.
+    /// Panics in every handler that the contract names.
     Panics,
-    /// Clients that close at random bytes and instants.
+    /// Closes client connections at random bytes and instants.
     Storm {
-        /// How many times.
+        /// Number of disconnects.
         #[arg(long, default_value_t = 20_000)]
         disconnects: u64,
     },
-    /// The log is on the disk before an answer's first byte, as the kernel sees it.
+    /// Checks through system calls that the log is on disk before the first byte of a response.
     Fsync,
 }
 
-/// Without a lane: the short form of all of them.
+/// The short form of all lanes, which runs if no lane is given.
 const SHORT: [&[(Served, Lane)]; 2] = [
     &[
         (
@@ -178,10 +177,10 @@ const SHORT: [&[(Served, Lane)]; 2] = [
     ],
 ];
 
-/// So many breaches are named; the rest are counted.
-const NAMED: usize = 20;
+/// Breaches that are printed in full; the rest are counted.
+const MAX_PRINTED_BREACHES: usize = 20;
 
-/// Cases that held and cases that did not; the latter are named.
+/// Number of cases that held, and a description of each case that did not.
 #[derive(Debug, Default)]
 struct Verdict {
     held: u64,
@@ -207,7 +206,7 @@ fn main() -> ExitCode {
         Some(lane) => prove(&programs, options.service, &lane, options.seed),
         None => short(&programs, options.seed),
     };
-    for breach in verdict.broken.iter().take(NAMED) {
+    for breach in verdict.broken.iter().take(MAX_PRINTED_BREACHES) {
         eprintln!("BREACH {breach}");
     }
     println!("{} passed, {} failed", verdict.held, verdict.broken.len());
@@ -218,7 +217,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Two lanes at a time: each waits for leases and processes half of its time.
+/// Runs two lanes at a time, because each waits for leases and processes half of its time.
 fn short(programs: &Programs, seed: u64) -> Verdict {
     let one_after_the_other = |lanes: &[(Served, Lane)]| {
         let mut all = Verdict::default();
@@ -248,8 +247,8 @@ fn short(programs: &Programs, seed: u64) -> Verdict {
 fn prove(programs: &Programs, served: Served, lane: &Lane, seed: u64) -> Verdict {
     let began = time::now();
     let proved = match served {
-        Served::Pools => of_pools(programs, lane, seed),
-        Served::Gate => of_gate(programs, lane, seed),
+        Served::Pools => run_pools(programs, lane, seed),
+        Served::Gate => run_gate(programs, lane, seed),
     };
     let took = time::now().saturating_sub(began);
     println!("== {served:?} {lane:?}: {} s\n", took.as_secs());
@@ -259,20 +258,20 @@ fn prove(programs: &Programs, served: Served, lane: &Lane, seed: u64) -> Verdict
     })
 }
 
-fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
+fn run_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     Ok(match lane {
         &Lane::Kills { rounds, campaign } => {
             let make = |folder: &Path, campaign| {
                 World::make(folder, programs, seed.wrapping_add(campaign))
             };
-            kills_told(&kills::run(rounds, campaign, seed, make, show)?)
+            kills_verdict(&kills::run(rounds, campaign, seed, make, show)?)
         }
         &Lane::Replicas { rounds, campaign } => {
             let make = |folder: &Path, seed| {
                 let world = |installation| World::on(installation, seed);
                 Cluster::make(folder, programs, Served::Pools, [None; 2], world)
             };
-            replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
+            replicas_verdict(&replicas::run(rounds, campaign, seed, make, show)?)
         }
         &Lane::Failover { trades, short } => {
             let failover = failover::run(programs, if short { 0 } else { trades }, seed)?;
@@ -283,10 +282,10 @@ fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             print!("{skew}");
             told("skew", &skew.tally, skew.tally.rounds)
         }
-        Lane::Points(chosen) => points_told(&points::pools(programs, chosen, seed)?),
+        Lane::Points(chosen) => points_verdict(&points::pools(programs, chosen, seed)?),
         Lane::Panics => {
             let make = |folder: &Path| World::make(folder, programs, seed);
-            panics_told(&panics::run(seed, make)?)
+            panics_verdict(&panics::run(seed, make)?)
         }
         Lane::Storm { disconnects } => {
             let storm = storm::run(programs, *disconnects, seed)?;
@@ -297,28 +296,28 @@ fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     })
 }
 
-/// Campaigns are of the sandbox and of live sessions by turns.
-fn of_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
+/// Alternates between campaigns with sandbox sessions and with live sessions.
+fn run_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     Ok(match lane {
         &Lane::Kills { rounds, campaign } => {
             let make = |folder: &Path, done: u64| {
-                let mode = by_turns(done, campaign);
+                let mode = alternate_mode(done, campaign);
                 Gate::make(folder, programs, mode, seed.wrapping_add(done))
             };
-            kills_told(&kills::run(rounds, campaign, seed, make, show)?)
+            kills_verdict(&kills::run(rounds, campaign, seed, make, show)?)
         }
         &Lane::Replicas { rounds, campaign } => {
             let make = |folder: &Path, of_campaign: u64| {
-                let mode = by_turns(of_campaign.wrapping_sub(seed), campaign);
+                let mode = alternate_mode(of_campaign.wrapping_sub(seed), campaign);
                 let gate = |installation| Gate::on(installation, mode, of_campaign);
                 Cluster::make(folder, programs, Served::Gate, [None; 2], gate)
             };
-            replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
+            replicas_verdict(&replicas::run(rounds, campaign, seed, make, show)?)
         }
-        Lane::Points(chosen) => points_told(&points::gate(programs, chosen, seed)?),
+        Lane::Points(chosen) => points_verdict(&points::gate(programs, chosen, seed)?),
         Lane::Panics => {
             let make = |folder: &Path| Gate::make(folder, programs, Mode::Test, seed);
-            panics_told(&panics::run(seed, make)?)
+            panics_verdict(&panics::run(seed, make)?)
         }
         Lane::Failover { .. } | Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
             return Err("this lane knows the pools alone".into());
@@ -326,20 +325,20 @@ fn of_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     })
 }
 
-fn by_turns(done: u64, campaign: u64) -> Mode {
+fn alternate_mode(done: u64, campaign: u64) -> Mode {
     match (done / campaign.max(1)).is_multiple_of(2) {
         true => Mode::Test,
         false => Mode::Live,
     }
 }
 
-fn kills_told(tally: &Tally) -> Verdict {
+fn kills_verdict(tally: &Tally) -> Verdict {
     let verdict = told("kills", tally, tally.kills);
     print_unmet(&tally.unmet);
     verdict
 }
 
-fn replicas_told(replicas: &Replicas) -> Verdict {
+fn replicas_verdict(replicas: &Replicas) -> Verdict {
     print!("{replicas}");
     let tally = &replicas.tally;
     let verdict = told("replicas", tally, tally.rounds);
@@ -354,7 +353,7 @@ fn print_unmet(unmet: &[String]) {
     }
 }
 
-fn panics_told(panics: &Panics) -> Verdict {
+fn panics_verdict(panics: &Panics) -> Verdict {
     println!(
         "{} panics in {} handlers, as they began and when they were done",
         panics.panics, panics.handlers
@@ -362,7 +361,7 @@ fn panics_told(panics: &Panics) -> Verdict {
     told("panics", &panics.tally, panics.handlers)
 }
 
-fn points_told(points: &Points) -> Verdict {
+fn points_verdict(points: &Points) -> Verdict {
     println!(
         "points at which the process ended {}, a step failed or panicked {}, was held up {}",
         points.ended, points.failed, points.held_up
@@ -374,7 +373,7 @@ fn points_told(points: &Points) -> Verdict {
     told("points", &points.tally, cases)
 }
 
-/// After each campaign, for who waits for a long run.
+/// Prints a line after each campaign, to show the progress of a long run.
 fn show(tally: &Tally) {
     let (rounds, made, breaches) = (tally.rounds, &tally.made, tally.breaches.len());
     println!("{rounds} rounds, {made:?}, {breaches} breaches");
@@ -391,10 +390,10 @@ fn told(name: &str, tally: &Tally, held: u64) -> Verdict {
 fn seen(seen: Seen) -> Verdict {
     match seen {
         Seen::NotChecked(why) => {
-            println!("NOT CHECKED: that the log is on the disk before an answer: {why}")
+            println!("NOT CHECKED: that the log is on the disk before an response: {why}")
         }
         Seen::Synced(answers) => {
-            println!("{answers} answers to writes, each behind a flush of the log");
+            println!("{answers} responses to writes, each behind a flush of the log");
             return Verdict {
                 held: 1,
                 broken: Vec::new(),

@@ -1,8 +1,8 @@
-//! What clients order, and the two legs of it.
+//! Orders of clients, and their two legs.
 
 use crate::money::{bought, cents, millionths, sold};
 
-/// What an account holds; amounts are whole numbers of its smallest step.
+/// An asset of an account. Amounts are whole numbers of its smallest step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Asset {
     #[default]
@@ -27,7 +27,7 @@ impl Asset {
         }
     }
 
-    /// An amount of hundredths in this asset's own steps.
+    /// Converts hundredths into the asset's smallest steps.
     pub(crate) const fn hundredths(self, amount: i64) -> i64 {
         match self {
             Self::Eur => amount,
@@ -43,11 +43,11 @@ pub(crate) enum Side {
     Sale,
 }
 
-/// An order: what is paid, and in what.
+/// An order: side and amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Order {
     pub(crate) side: Side,
-    /// Hundredths: the sandbox reads its fate from them.
+    /// Amount in hundredths, from which the sandbox chooses the outcome.
     hundredths: i64,
 }
 
@@ -56,7 +56,7 @@ impl Order {
         Self { side, hundredths }
     }
 
-    /// The asset that is paid.
+    /// The asset that the partner pays with.
     pub(crate) const fn pays_in(self) -> Asset {
         match self.side {
             Side::Purchase => Asset::Eur,
@@ -64,12 +64,12 @@ impl Order {
         }
     }
 
-    /// How much of it.
+    /// The amount that the partner pays, in the asset's smallest steps.
     pub(crate) const fn paid(self) -> i64 {
         self.pays_in().hundredths(self.hundredths)
     }
 
-    /// Both legs at this rate: euros, and USDT.
+    /// Both legs at a rate: euros and USDT.
     pub(crate) fn legs(self, rate: &str) -> Option<(i64, i64)> {
         let paid = self.paid();
         match self.side {
@@ -78,7 +78,7 @@ impl Order {
         }
     }
 
-    /// The reasons under which it is taken and given back.
+    /// Ledger reasons of the debit and of the refund.
     pub(crate) const fn reasons(self) -> (&'static str, &'static str) {
         match self.side {
             Side::Purchase => ("buy_debit", "buy_refund"),
@@ -86,14 +86,14 @@ impl Order {
         }
     }
 
-    /// What comes back of it once its trade stands so: in what, why, and how much.
+    /// The refund that a trade with this status is due: asset, reason and amount.
     pub(crate) fn refund(self, status: &str, rate: &str) -> Option<(Asset, &'static str, i64)> {
         let (_, given_back) = self.reasons();
         match (status, self.side) {
             ("failed" | "released", _) | ("returned", Side::Purchase) => {
                 Some((self.pays_in(), given_back, self.paid()))
             }
-            // A payout that came back is money, not what was sold.
+            // A returned payout is credited in fiat, not in the asset that was sold.
             ("returned", Side::Sale) => {
                 let (fiat, _) = self.legs(rate)?;
                 Some((Asset::Eur, "buy_refund", fiat))
@@ -102,7 +102,7 @@ impl Order {
         }
     }
 
-    /// The body of a request for a firm quote.
+    /// Renders the body of a request for a firm quote.
     pub(crate) fn body(self) -> String {
         let amount = decimal(self.hundredths);
         let way = match self.side {
@@ -117,7 +117,7 @@ impl Order {
     }
 }
 
-/// Hundredths as they are written.
+/// Renders hundredths as a decimal.
 pub(crate) fn decimal(hundredths: i64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
@@ -129,7 +129,7 @@ mod tests {
     const RATE: &str = "0.91658986";
 
     #[test]
-    fn a_sale_pays_crypto_and_is_given_back_what_was_sold() {
+    fn sale_debits_crypto_and_refunds_it_after_failure() {
         let sale = Order::new(Side::Sale, 10_000);
         assert_eq!(sale.paid(), 100_000_000);
         assert_eq!(sale.legs(RATE), Some((9_165, 100_000_000)));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purchase_is_given_back_its_euros() {
+    fn purchase_refunds_euros() {
         let purchase = Order::new(Side::Purchase, 1_231);
         assert_eq!(purchase.paid(), 1_231);
         let returned = purchase.refund("returned", "1.07903250");

@@ -1,4 +1,4 @@
-//! How fast a service answers, and how soon after the last fault it is as fast again.
+//! Response times of a service, and how soon after the last fault they are normal again.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::Result;
 use crate::history::Op;
 
-/// Answers in a window; 99 of them come within its pace.
+/// Responses in a window. The pace of a window is the time within which 99 of them arrive.
 const WINDOW: usize = 100;
-/// Answers that are waited for before a pace is judged.
-pub(crate) const JUDGED: u64 = 500;
-/// After the last fault a window is no more than so many times slower than normal,
-const TIMES: u32 = 2;
-/// no later than this.
-pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(10);
+/// Responses before a pace is computed.
+pub(crate) const MIN_RESPONSES: u64 = 500;
+/// Highest ratio of a recovered window's pace to the normal pace.
+const MAX_SLOWDOWN: u32 = 2;
+/// Time limit for the recovery after the last fault.
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A return to normal.
+/// A return to the normal pace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recovery {
     normal: Duration,
-    /// The pace of the first window after the last fault.
+    /// Pace of the first window after the last fault.
     first: Duration,
-    /// And of the first that was fast enough, which had ended so long after it.
+    /// Pace of the first window that was fast enough, and the time from the fault to its end.
     back: Duration,
     after: Duration,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// The pace of a run without faults: the median of its windows.
+/// Returns the pace of a run without faults: the median of its windows.
 pub(crate) fn normal(ops: &[Op]) -> Result<Duration> {
     let mut paces: Vec<Duration> = windows(ops, Duration::ZERO)
         .iter()
@@ -53,16 +53,16 @@ pub(crate) fn normal(ops: &[Op]) -> Result<Duration> {
     let median = paces.get(paces.len() / 2);
     median
         .copied()
-        .ok_or_else(|| "too little was answered to tell a pace".into())
+        .ok_or_else(|| "too few responses to compute a pace".into())
 }
 
-/// How a service came back after its last fault; an error where it did not in time.
+/// Measures the recovery after the last fault; an error if it took too long.
 pub(crate) fn recovery(ops: &[Op], last_fault: Duration, normal: Duration) -> Result<Recovery> {
     let windows = windows(ops, last_fault);
     let first = windows
         .first()
-        .ok_or("too little was answered after the last fault")?;
-    let fast = |window: &&Window| window.pace <= normal.saturating_mul(TIMES);
+        .ok_or("too few responses after the last fault")?;
+    let fast = |window: &&Window| window.pace <= normal.saturating_mul(MAX_SLOWDOWN);
     let back = windows.iter().find(fast).map(|window| Recovery {
         normal,
         first: first.pace,
@@ -70,7 +70,7 @@ pub(crate) fn recovery(ops: &[Op], last_fault: Duration, normal: Duration) -> Re
         after: window.ended.saturating_sub(last_fault),
     });
     match back {
-        Some(recovery) if recovery.after <= BACK_WITHIN => Ok(recovery),
+        Some(recovery) if recovery.after <= RECOVERY_TIMEOUT => Ok(recovery),
         late => {
             let paces: Vec<u128> = windows.iter().map(|one| one.pace.as_millis()).collect();
             let normal = normal.as_millis();
@@ -85,7 +85,7 @@ struct Window {
     ended: Duration,
 }
 
-/// What was asked after an instant and answered, in the order of asking.
+/// Durations of the requests that were sent after an instant and had a response, in the order of sending.
 fn windows(ops: &[Op], after: Duration) -> Vec<Window> {
     let mut answered: Vec<(Duration, Duration)> = ops
         .iter()
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::history::{Kind, Outcome};
 
-    /// So many answers from an instant on, one a millisecond, each of which takes so long.
+    /// Makes responses from an instant on, one per millisecond, each of the given duration.
     fn ops(from: u64, count: u64, took: u64) -> Vec<Op> {
         let op = |place| Op {
             client: 1,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_answer_in_a_hundred_does_not_count_and_two_do() {
+    fn pace_ignores_one_slow_response_of_hundred() {
         let at = Duration::from_millis;
         let mut run = ops(1, 100, 10);
         run[7].completed = at(5_000);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_back_once_a_window_is_fast_enough() {
+    fn service_recovers_when_window_is_fast_enough() {
         let (at, normal) = (Duration::from_millis, Duration::from_millis(10));
         let mut run = ops(0, 300, 900);
         run.extend(ops(1_000, 100, 21));

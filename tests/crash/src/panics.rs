@@ -1,5 +1,6 @@
-//! A panic in every handler the contract names: as it begins, and when its work is done. The client is answered the
-//! envelope of a 500; no connection of the database is lost; nothing is done by halves.
+//! A panic in every handler that the contract names, at its start and at its end.
+//!
+//! The client receives the envelope of a 500, no database connection is lost, and no change is partial.
 
 mod pools;
 
@@ -16,10 +17,10 @@ use crate::programs::Service;
 use crate::storm::{at_rest, free_port};
 use crate::subject::Subject;
 
-/// Of each handler on each side, and more than the database has connections: one lost each time is soon the last.
-const TIMES: u32 = 12;
+/// Panics of each handler on each side: more than the database has connections, so that one leak per panic is noticed.
+const PANICS_PER_HANDLER: u32 = 12;
 
-/// What came of it.
+/// Result of the panics.
 #[derive(Debug, Default)]
 pub(crate) struct Panics {
     pub(crate) tally: Tally,
@@ -27,34 +28,34 @@ pub(crate) struct Panics {
     pub(crate) panics: u64,
 }
 
-/// A service whose handlers can be asked for one by one.
+/// A service whose handlers can be called one by one.
 pub(crate) trait Handled: Subject {
-    /// What they work on.
+    /// Objects that the requests are about.
     type Objects;
 
-    /// Settings by which nothing of it has to be hurried for.
-    const UNHURRIED: &'static [(&'static str, &'static str)];
+    /// Settings under which no object expires during the run.
+    const LONG_LIFETIMES: &'static [(&'static str, &'static str)];
 
-    /// Everything that is published, so that no route is forgotten.
+    /// The published document, so that no route is forgotten.
     fn operations() -> Result<Vec<Operation>>;
 
-    /// Makes it, with a service that has no points.
+    /// Creates the objects, with a service that has no crash points.
     fn prepare(&self, address: SocketAddr) -> Result<Self::Objects>;
 
-    /// A request that does what the operation is there for.
+    /// Renders a request that does the operation's main job.
     fn request(&self, objects: &Self::Objects, operation: &Operation) -> Result<Vec<u8>>;
 
-    /// Notes that such a request is sent, and that nobody knows its end.
+    /// Records that such a request is sent and its outcome is unknown.
     fn doubt(&self, objects: &Self::Objects, operation: &Operation) -> Result<()>;
 
-    /// Whose key reads where how what is worked on stands, as long as no handler has done anything.
+    /// Path, key and expected status of each object, as long as no handler has changed it.
     fn untouched(&self, objects: &Self::Objects) -> Vec<(String, String, &'static str)>;
 
-    /// A write goes through at once; what nobody will wait for is ended.
+    /// Checks that a write succeeds at once, and ends the objects that would otherwise stay open.
     fn work(&self, objects: &Self::Objects, address: SocketAddr) -> Result<()>;
 }
 
-/// One published operation.
+/// A published operation.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) id: String,
@@ -62,7 +63,7 @@ pub(crate) struct Operation {
     template: String,
 }
 
-/// Those of a contract.
+/// Returns the operations of a document.
 pub(crate) fn operations_in(document: &Value) -> Result<Vec<Operation>> {
     let paths = document.get("paths").and_then(Value::as_object);
     let mut all = Vec::new();
@@ -87,7 +88,7 @@ impl Operation {
         side.of(&format!("{} {}", self.method, self.template))
     }
 
-    /// Its path below the version, with these names filled in.
+    /// Returns the path below the version, with the names filled in.
     pub(crate) fn path(&self, named: &[(&str, &str)]) -> Result<String> {
         let mut path = self.template.clone();
         for (name, value) in named {
@@ -100,11 +101,11 @@ impl Operation {
     }
 
     pub(crate) fn unknown(&self) -> String {
-        format!("{}: this lane knows no request for it", self.id)
+        format!("{}: no request is defined for it", self.id)
     }
 }
 
-/// Every handler on both sides.
+/// Panics in every handler on both sides.
 // rule: error.panic-contained, error.internal-generic, pools.transact.atomic
 pub(crate) fn run<S: Handled>(seed: u64, make: impl FnOnce(&Path) -> Result<S>) -> Result<Panics> {
     let folder = tempfile::tempdir()?;
@@ -127,24 +128,29 @@ pub(crate) fn run<S: Handled>(seed: u64, make: impl FnOnce(&Path) -> Result<S>) 
     Ok(panics)
 }
 
-/// All handlers panic on one side, again and again, in one process; then it does its work as if nothing had been.
+/// Makes all handlers panic repeatedly on one side, in one process. The process must then work as before.
 fn all_panic<S: Handled>(
     subject: &S,
     operations: &[Operation],
     side: Edge,
     panics: &mut Panics,
 ) -> Result<Vec<String>> {
-    let preparing = subject.installation().serve(None, S::UNHURRIED)?;
+    let preparing = subject.installation().serve(None, S::LONG_LIFETIMES)?;
     let objects = subject.prepare(preparing.address)?;
     preparing.kill();
     let metrics = free_port()?;
     let listen = metrics.to_string();
     let armed: Vec<String> = operations
         .iter()
-        .map(|operation| format!("{}={TIMES}*return(panic)", operation.point(side)))
+        .map(|operation| {
+            format!(
+                "{}={PANICS_PER_HANDLER}*return(panic)",
+                operation.point(side)
+            )
+        })
         .collect();
     let more = [
-        S::UNHURRIED,
+        S::LONG_LIFETIMES,
         &[("PENSTOCK_METRICS_LISTEN", listen.as_str())],
     ]
     .concat();
@@ -156,7 +162,7 @@ fn all_panic<S: Handled>(
     for operation in operations {
         let bytes = subject.request(&objects, operation)?;
         subject.doubt(&objects, operation)?;
-        for _ in 0..TIMES {
+        for _ in 0..PANICS_PER_HANDLER {
             breaches.extend(contained(operation, client.call(&bytes).ok()));
             panics.panics += 1;
         }
@@ -169,7 +175,7 @@ fn all_panic<S: Handled>(
         let bytes = subject.request(&objects, operation)?;
         match client.call(&bytes) {
             Ok(answer) if answer.status < 300 => {}
-            // What was rejected, finished or replayed by a handler that panicked afterwards is no longer open.
+            // A handler that panicked at its end may have rejected, finished or replayed the object.
             Ok(answer) if side == Edge::After && is_done(&answer) => {}
             other => breaches.push(format!("{} after its panics: {other:?}", operation.id)),
         }
@@ -190,7 +196,7 @@ fn is_done(answer: &Answer) -> bool {
     answer.status == 409 || answer.code() == "delivery_not_dead_lettered"
 }
 
-/// A panic is a 500 in the envelope, with nothing of its cause.
+/// Checks that a panic is a 500 in the envelope, without its cause.
 fn contained(operation: &Operation, answer: Option<Answer>) -> Option<String> {
     let answer = answer.map(|answer| (answer.status, answer.code(), answer.json()));
     let members = [
@@ -213,20 +219,25 @@ fn contained(operation: &Operation, answer: Option<Answer>) -> Option<String> {
     }
 }
 
-/// Handlers that did not panic as often as they were asked to.
+/// Returns the handlers that did not panic as often as they were called.
 fn not_reached(operations: &[Operation], side: Edge, service: &Service) -> Result<Vec<String>> {
     let said = service.said()?;
     let reached = |operation: &&Operation| {
         let line = format!("failpoint {} panic", operation.point(side));
-        said.matches(&line).count() != TIMES as usize
+        said.matches(&line).count() != PANICS_PER_HANDLER as usize
     };
     let missed = operations.iter().filter(reached);
     Ok(missed
-        .map(|operation| format!("{} was not reached {TIMES} times", operation.point(side)))
+        .map(|operation| {
+            format!(
+                "{} was not reached {PANICS_PER_HANDLER} times",
+                operation.point(side)
+            )
+        })
         .collect())
 }
 
-/// Handlers that panicked as they began have done nothing.
+/// Returns the objects that changed although their handlers panicked at the start.
 fn untouched<S: Handled>(
     subject: &S,
     objects: &S::Objects,

@@ -1,4 +1,4 @@
-//! Every crash point once: the process ends there under load, the step fails there, or is held up there.
+//! Every crash point once: the process ends there under load, or the step fails or is delayed there.
 
 mod roads;
 
@@ -14,7 +14,7 @@ use crate::Result;
 use crate::book::Deposit;
 use crate::caller::{Front, Run, number};
 use crate::gate::Gate;
-use crate::history::{ANSWERED_WITHIN, Op};
+use crate::history::{MAX_RESPONSE_TIME, Op};
 use crate::http::{Client, request};
 use crate::kills::{Tally, close, load_until, up};
 use crate::orders::Asset;
@@ -25,13 +25,13 @@ use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
 pub(crate) use roads::{Chosen, Database};
-use roads::{Road, of_a_handler, of_the_disk, road_to};
+use roads::{Road, is_of_handler, road_to, writes_to_disk};
 
-/// Load runs this long at most until a point is reached; a machine with nothing else to do needs a second or two.
-const REACHED_WITHIN: Duration = Duration::from_secs(90);
-/// The engine of a campaign loses some of its responses: at most one answer in so many says so.
-const ENGINE_FAILS_AT_MOST: usize = 20;
-/// The codes a client may see while steps fail, beside those it always sees.
+/// Time limit of the load until a point is reached; an idle machine needs a second or two.
+const REACH_TIMEOUT: Duration = Duration::from_secs(90);
+/// The engine of a campaign loses some of its responses: at most one response in this many reports it.
+const MIN_RESPONSES_PER_ENGINE_FAILURE: usize = 20;
+/// Codes that clients may receive while steps fail, in addition to the usual ones.
 const DOCUMENTED: [&str; 4] = [
     "engine_unavailable",
     "outcome_unknown",
@@ -41,7 +41,7 @@ const DOCUMENTED: [&str; 4] = [
 /// Short-lived records, so that the sweep has something to delete.
 const SWEPT: [(&str, &str); 1] = [("PENSTOCK_IDEMPOTENCY_TTL", "1s")];
 
-/// What is counted besides the tally.
+/// Counts in addition to the tally.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
     pub(crate) tally: Tally,
@@ -49,26 +49,26 @@ pub(crate) struct Points {
     pub(crate) ended: u64,
     /// Points at which a step failed.
     pub(crate) failed: u64,
-    /// Points at which a step was held up.
+    /// Points at which a step was delayed.
     pub(crate) held_up: u64,
-    /// How the service came back after its steps had failed, panicked or been held up.
+    /// Recovery of the service after its steps failed, panicked or were delayed.
     pub(crate) recoveries: Vec<String>,
 }
 
 impl Points {
-    /// The seed of the next case.
+    /// Returns the seed of the next case.
     fn next_seed(&self, seed: u64) -> u64 {
         seed.wrapping_mul(10_000).wrapping_add(self.tally.rounds)
     }
 
-    /// A process has ended at a point.
+    /// Records that a process ended at a point.
     fn end(&mut self) {
         self.ended += 1;
         self.tally.kills += 1;
     }
 }
 
-/// Every point of the pools in every manner.
+/// Tries every point of the pools in every manner.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
 pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
@@ -93,8 +93,8 @@ pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<P
     )
 }
 
-/// Every point of the gate's own in every manner, of live sessions each once. At those of events, deliveries and answers, which
-/// are the pools' too, a step fails and is held up.
+/// Tries every point of the gate alone in every manner, with live sessions once each. At the points of events, deliveries and
+/// stored responses, which the pools share, a step fails and is delayed.
 // rule: base.acknowledged-is-kept, gate.session.one-end, gate.event.once, idempotency.gate-replay, idempotency.unknown-commit
 // rule: gate.quota.exact, webhook.at-least-once
 pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
@@ -124,7 +124,7 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
     )
 }
 
-/// So many times all of it, each with a database and a seed of its own, until something is found.
+/// Repeats the whole run, each time with a database and a seed of its own, until a breach is found.
 fn again_and_again(
     programs: &Programs,
     served: Served,
@@ -164,7 +164,7 @@ fn again_and_again(
     Ok(points)
 }
 
-/// The process ends at each of these points.
+/// Ends the process at each of these points.
 fn all_end(
     subject: &dyn Subject,
     chosen: &[(Step, String)],
@@ -179,7 +179,7 @@ fn all_end(
     Ok(())
 }
 
-/// The process ends when a delivery has arrived; then every point that clients reach is disturbed in each manner.
+/// Ends the process when a delivery arrives, then disturbs every point that clients reach in each manner.
 fn under_load(
     subject: &dyn Subject,
     chosen: &Chosen,
@@ -191,7 +191,7 @@ fn under_load(
     }
     let of_point = points.next_seed(seed);
     let ended = end_on_receipt(subject, of_point, points);
-    let what = "a delivery received and not answered";
+    let what = "a delivery without a response";
     settle(subject, what, of_point, points, ended)?;
     for word in chosen.manners(seed) {
         let of_word = points.next_seed(seed);
@@ -208,7 +208,7 @@ fn closed(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
     Ok(())
 }
 
-/// After a fault: up again without it, everything found out, compared and verified.
+/// After a fault: starts the service without the fault, resolves every outcome, compares and verifies.
 fn settle(
     subject: &dyn Subject,
     what: &str,
@@ -237,7 +237,7 @@ fn settle(
     }
 }
 
-/// An empty folder, and a process that ends while it makes the database: the next start goes on.
+/// Ends a process while it creates the database in an empty folder. The next start must continue.
 fn fresh(folder: &std::path::Path, programs: &Programs, points: &mut Points) -> Result<()> {
     for step in [Step::MigrationRun, Step::MigrationCommit, Step::OtherCommit] {
         for side in [Side::Before, Side::After] {
@@ -256,7 +256,7 @@ fn fresh(folder: &std::path::Path, programs: &Programs, points: &mut Points) -> 
     Ok(())
 }
 
-/// The service is started with a point armed, and ends before it listens.
+/// Starts the service with a point armed. It must end before it listens.
 fn ended_at_start(installation: &Installation, point: &str) -> Result<()> {
     match installation.serve(Some(&format!("{point}=1*return(abort)")), &[]) {
         Ok(_) => Err(format!("{point} was not reached by a start").into()),
@@ -272,7 +272,7 @@ fn fired(said: &str, point: &str, word: &str) -> Result<()> {
     Err(format!("{point} was not reached: {said}").into())
 }
 
-/// The process ends at a point.
+/// Ends the process at a point.
 fn end_at(
     world: &World,
     store: Database,
@@ -282,7 +282,7 @@ fn end_at(
     points: &mut Points,
 ) -> Result<()> {
     match road_to(step) {
-        // A server's schema is brought up to date when that is asked for.
+        // The schema of a Postgres database is migrated only by a command.
         Road::Start if store == Database::Postgres && step != Step::OtherCommit => {
             let armed = format!("{point}=1*return(abort)");
             let mut migrating = world.installation.service(Some(&armed));
@@ -296,10 +296,10 @@ fn end_at(
             let armed = format!("{point}=1*return(abort)");
             let said = match world.installation.serve(Some(&armed), &SWEPT) {
                 Ok(service) => {
-                    service.ends_within(REACHED_WITHIN);
+                    service.ends_within(REACH_TIMEOUT);
                     service.said()?
                 }
-                // The sweep begins before the service listens.
+                // The sweep starts before the service listens.
                 Err(fault) => fault.to_string(),
             };
             fired(&said, point, "abort")?;
@@ -311,13 +311,13 @@ fn end_at(
     Ok(())
 }
 
-/// The process ends at a point that clients reach.
+/// Ends the process at a point that clients reach.
 fn load_ends(subject: &dyn Subject, point: &str, seed: u64, points: &mut Points) -> Result<()> {
     let passes = fastrand::Rng::with_seed(seed).u64(0..4);
     let armed = format!("{point}={passes}*off->1*return(abort)");
     let service = subject.installation().serve(Some(&armed), &[])?;
     let ops = load_until(subject, &Front::of(&service), seed, |_| {
-        service.ends_within(REACHED_WITHIN);
+        service.ends_within(REACH_TIMEOUT);
         service.kill();
     });
     points.tally.gates.add(ops);
@@ -326,13 +326,13 @@ fn load_ends(subject: &dyn Subject, point: &str, seed: u64, points: &mut Points)
     Ok(())
 }
 
-/// A delivery arrives, and the service is killed before it is answered.
+/// Kills the service after a delivery arrives and before its response.
 fn end_on_receipt(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
     let service = subject.installation().serve(None, &[])?;
     subject.receiver().kill_on_receipt(&service);
     let mut ended = false;
     let ops = load_until(subject, &Front::of(&service), seed, |_| {
-        ended = service.ends_within(REACHED_WITHIN);
+        ended = service.ends_within(REACH_TIMEOUT);
     });
     points.tally.gates.add(ops);
     points.tally.kills += 1;
@@ -342,7 +342,7 @@ fn end_on_receipt(subject: &dyn Subject, seed: u64, points: &mut Points) -> Resu
     Err("no delivery arrived".into())
 }
 
-/// The operator's program ends while it credits; the same reference again finds out.
+/// Ends `penstock` during a credit. The same reference again resolves the outcome.
 fn credit_ends(world: &World, point: &str) -> Result<()> {
     let partner = world.partners.get(POOR).ok_or("no such partner")?;
     let reference = format!("deposit-{}", number());
@@ -352,7 +352,7 @@ fn credit_ends(world: &World, point: &str) -> Result<()> {
     penstock_ends(world, point, &words)
 }
 
-/// The operator's program ends while it revokes a key; revoked again it is revoked, and nothing gets in with it.
+/// Ends `penstock` while it revokes a key. A second revocation succeeds, and the key is then rejected.
 fn revoke_ends(world: &World, point: &str) -> Result<()> {
     let partner = world.partners.first().ok_or("no such partner")?;
     let made = world.installation.penstock(&[
@@ -381,7 +381,7 @@ fn revoke_ends(world: &World, point: &str) -> Result<()> {
     service.kill();
     match answer {
         Ok(answer) if (answer.status, answer.code().as_str()) == (403, "key_revoked") => Ok(()),
-        other => Err(format!("a revoked key was answered {other:?}").into()),
+        other => Err(format!("a revoked key received {other:?}").into()),
     }
 }
 
@@ -390,13 +390,13 @@ fn penstock_ends(world: &World, point: &str, words: &[String]) -> Result<()> {
     let mut command = world.installation.command("penstock", Some(&armed));
     let done = command.args(words).stdout(Stdio::null()).output()?;
     if done.status.success() {
-        return Err(format!("{point}: the program went on").into());
+        return Err(format!("{point}: the program did not end").into());
     }
     fired(&String::from_utf8_lossy(&done.stderr), point, "abort")
 }
 
-/// Every point that clients reach fails, panics, or is held up, once in one run under load. Clients see documented
-/// faults only, and once the last one has passed all is as before.
+/// Makes every point that clients reach fail, panic or wait, once each in one run under load. Clients receive documented errors
+/// only, and after the last fault everything is as before.
 fn disturb(
     subject: &dyn Subject,
     chosen: &Chosen,
@@ -413,8 +413,8 @@ fn disturb(
         .points(|road| road.is_load_of(served), seed)
         .into_iter()
         .filter(|(step, _)| match word {
-            "full" => of_the_disk(*step),
-            "panic" => of_a_handler(*step),
+            "full" => writes_to_disk(*step),
+            "panic" => is_of_handler(*step),
             _ => true,
         })
         .map(|(_, point)| point)
@@ -433,11 +433,11 @@ fn disturb(
     let mut last_fault = Duration::ZERO;
     let ops = load_until(subject, &Front::of(&service), seed, |run| {
         let began = time::now();
-        while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
+        while !all_fired() && time::now().saturating_sub(began) < REACH_TIMEOUT {
             thread::sleep(Duration::from_millis(50));
         }
         last_fault = time::now();
-        until_judged(run);
+        wait_for_pace(run);
     });
     service.kill();
     let said = service.said()?;
@@ -454,19 +454,21 @@ fn disturb(
     Ok(())
 }
 
-/// How fast the same program answers the same clients without faults.
+/// Measures the response times of the same program without faults.
 fn undisturbed(subject: &dyn Subject, seed: u64) -> Result<Duration> {
     let service = subject.installation().serve(Some(""), &[])?;
-    let ops = load_until(subject, &Front::of(&service), seed, until_judged);
+    let ops = load_until(subject, &Front::of(&service), seed, wait_for_pace);
     service.kill();
     pace::normal(&ops)
 }
 
-/// Until enough has been answered to tell a pace.
-fn until_judged(run: &Run) {
+/// Waits for enough responses to compute a pace.
+fn wait_for_pace(run: &Run) {
     let (began, before) = (time::now(), run.ended.load(Ordering::Relaxed));
     let answered = || run.ended.load(Ordering::Relaxed).saturating_sub(before);
-    while answered() < pace::JUDGED && time::now().saturating_sub(began) < pace::BACK_WITHIN {
+    while answered() < pace::MIN_RESPONSES
+        && time::now().saturating_sub(began) < pace::RECOVERY_TIMEOUT
+    {
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -480,29 +482,29 @@ fn documented(ops: &[Op], word: &str) -> Result<()> {
             status => status < 500,
         };
         if !known {
-            return Err(format!("a client was answered {status} {code}").into());
+            return Err(format!("a client received {status} {code}").into());
         }
     }
-    let slow = ops.iter().find(|op| op.took() > ANSWERED_WITHIN);
+    let slow = ops.iter().find(|op| op.took() > MAX_RESPONSE_TIME);
     slow.map_or(Ok(()), |op| Err(format!("too slow: {op:?}").into()))
 }
 
-/// After the last fault nothing but the engine fails, the engine as seldom as always, and nothing is slow for long.
+/// Checks that after the last fault only the engine fails, as rarely as usual, and no request is slow for long.
 fn recovered(ops: &[Op], last_fault: Duration, normal: Duration) -> Result<Recovery> {
     let later: Vec<&Op> = ops.iter().filter(|op| op.invoked > last_fault).collect();
     let said = |code: &str| {
         let with_code = |op: &&&Op| op.said.as_ref().is_some_and(|(_, said)| said == code);
         later.iter().filter(with_code).count()
     };
-    // A client that hangs up by itself has no answer; it is never answered 500 or 503.
+    // A client that hangs up has no response; no request receives a 500 or 503.
     let fails =
         |op: &&&Op| matches!(&op.said, Some((500 | 503, code)) if code != "engine_unavailable");
     if let Some(op) = later.iter().find(fails) {
         return Err(format!("still failing: {op:?}").into());
     }
     let (silent, asked) = (said("engine_unavailable"), later.len());
-    if silent * ENGINE_FAILS_AT_MOST > asked {
-        return Err(format!("the engine still fails: {silent} of {asked} answers").into());
+    if silent * MIN_RESPONSES_PER_ENGINE_FAILURE > asked {
+        return Err(format!("the engine still fails: {silent} of {asked} responses").into());
     }
     pace::recovery(ops, last_fault, normal)
 }
@@ -512,7 +514,7 @@ mod tests {
     use super::*;
     use crate::history::{Kind, Outcome};
 
-    /// So many operations after the fault, of which each with a place below `failing` is answered 503 with `code`.
+    /// Makes operations after the fault, of which those with an index below `failing` receive 503 with `code`.
     fn recovers(failing: u64, code: &str) -> Result<Recovery> {
         let op = |place: u64| Op {
             client: 1,
@@ -536,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn service_has_recovered_when_only_the_engine_fails_and_seldom() {
+    fn service_has_recovered_when_only_engine_fails_rarely() {
         assert!(recovers(0, "").is_ok());
         assert!(recovers(25, "engine_unavailable").is_ok());
         assert!(recovers(26, "engine_unavailable").is_err());

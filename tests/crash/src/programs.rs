@@ -1,4 +1,4 @@
-//! The real programs, as their operator runs them: started, spoken to, killed.
+//! Runs the real programs as an operator does: starts, calls and kills them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -15,19 +15,19 @@ use serde_json::Value;
 use crate::Result;
 use crate::servers::{OPERATING, SERVING};
 
-/// Names the bug of a build that has them: what else of ours stands in the driver's environment is not the programs'.
+/// Names the mutation of a build that has them. The programs inherit no other variable of the driver's environment.
 const PLANTED: &str = "PENSTOCK_PLANTED_BUG";
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
-    /// Built as always.
+    /// Built without crash points.
     pub(crate) plain: PathBuf,
     /// Built with crash points.
     pub(crate) armed: PathBuf,
 }
 
-/// The program that is put to the proof.
+/// The service under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Served {
     #[default]
@@ -43,7 +43,7 @@ impl Served {
         }
     }
 
-    /// The setting of where it listens.
+    /// The setting of the address.
     pub(crate) const fn listen(self) -> &'static str {
         match self {
             Self::Pools => "PENSTOCK_POOLS_LISTEN",
@@ -52,7 +52,7 @@ impl Served {
     }
 }
 
-/// A folder, the programs that work in it, and what they are told: an embedded database, unless they are told of another.
+/// A folder, the programs that work in it, and their settings: an embedded database, unless the settings name another.
 #[derive(Debug, Clone)]
 pub(crate) struct Installation {
     pub(crate) folder: PathBuf,
@@ -82,7 +82,7 @@ impl Installation {
         }
     }
 
-    /// The same, told more.
+    /// The same installation with more settings.
     pub(crate) fn with(mut self, settings: &[(&str, &str)]) -> Self {
         let told = settings.iter();
         self.settings
@@ -90,17 +90,17 @@ impl Installation {
         self
     }
 
-    /// The same, serving this.
+    /// The same installation with another service.
     pub(crate) fn of(self, served: Served) -> Self {
         Self { served, ..self }
     }
 
-    /// The program that serves.
+    /// The service's program.
     pub(crate) fn service(&self, points: Option<&str>) -> Command {
         self.command(self.served.program(), points)
     }
 
-    /// A program in a clean environment; armed where points are given.
+    /// A command with a clean environment, armed if points are given.
     pub(crate) fn command(&self, program: &str, points: Option<&str>) -> Command {
         let folder = match points {
             Some(_) => &self.programs.armed,
@@ -127,7 +127,7 @@ impl Installation {
         command
     }
 
-    /// Runs `penstock` with JSON output; an error where it does not succeed.
+    /// Runs `penstock` with JSON output; an error if it fails.
     pub(crate) fn penstock(&self, words: &[&str]) -> Result<Value> {
         let mut command = self.command("penstock", None);
         let done = command.args(words).args(["--output", "json"]).output()?;
@@ -139,7 +139,7 @@ impl Installation {
         Ok(serde_json::from_slice(&done.stdout)?)
     }
 
-    /// All invariants over the whole database; a breach is an error that names it.
+    /// Checks all invariants of the whole database; an error names each breach.
     pub(crate) fn verify(&self) -> Result<()> {
         let report = self.penstock(&["verify"])?;
         if report.get("ok") == Some(&Value::Bool(true)) {
@@ -148,12 +148,12 @@ impl Installation {
         Err(format!("verify: {report}").into())
     }
 
-    /// Starts the service; `Err` where it ends before it listens.
+    /// Starts the service; an error if it ends before it listens.
     pub(crate) fn serve(&self, points: Option<&str>, more: &[(&str, &str)]) -> Result<Service> {
         self.serve_as("service", points, more)
     }
 
-    /// The same with a log of this name.
+    /// Starts the service with a log of this name.
     pub(crate) fn serve_as(
         &self,
         name: &str,
@@ -166,19 +166,19 @@ impl Installation {
     }
 }
 
-/// A process that nobody leaves behind.
+/// A process that is killed on drop.
 #[derive(Debug)]
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A running service. Dropped, it is killed.
+/// A running service, which is killed on drop.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
     child: Arc<Mutex<Running>>,
@@ -215,20 +215,20 @@ impl Service {
         })
     }
 
-    /// Ends it as a power cut ends a program.
+    /// Kills the process, as a power cut would.
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock();
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = child.0.kill();
         let _ = child.0.wait();
     }
 
-    /// How it ended, once it has.
+    /// Returns the exit status if the process has ended.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         self.child.lock().0.try_wait().ok()?
     }
 
-    /// Waits so long for its end.
+    /// Waits for the end of the process, up to a time limit.
     pub(crate) fn ends_within(&self, span: Duration) -> bool {
         let step = Duration::from_millis(5);
         let steps = span.as_millis() / step.as_millis();
@@ -241,7 +241,7 @@ impl Service {
         self.ended().is_some()
     }
 
-    /// What it has written to standard error.
+    /// Returns what the process has written to standard error.
     pub(crate) fn said(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned())
     }

@@ -1,5 +1,4 @@
-//! Between a service and its database: passes everything on, swallows the answer to a commit where it is told to, and
-//! goes silent where it is told to.
+//! A proxy between a service and its database. On command it drops the responses to commits, or all traffic.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,14 +9,14 @@ use std::time::Duration;
 
 use crate::{Result, time};
 
-/// How a commit ends on the wire, as a text of its own; `READ COMMITTED` does not.
+/// The `COMMIT` statement on the wire. `READ COMMITTED` does not match.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// A connection that met a silence stays open for at least so long, as one does whose server has vanished.
-const STAYS_OPEN: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(100);
+/// A connection that met a silence stays open this long, as if its server had vanished.
+const SILENT_LINGER: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Listens until the driver ends.
+/// A proxy that listens until the driver ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
@@ -49,7 +48,7 @@ impl Proxy {
                     });
                     continue;
                 }
-                // A server that is gone refuses: so does this one, by closing.
+                // If the server refuses, the proxy closes the connection.
                 if let Ok(server) = TcpStream::connect(server) {
                     let answers = Arc::clone(&answers);
                     thread::spawn(move || pass(client, server, answers));
@@ -59,27 +58,27 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// From here on nothing passes, on old and new connections, and none is closed.
+    /// Passes nothing on from now on, on old and new connections, and closes none.
     pub(crate) fn go_silent(&self) {
         self.answers.silent.store(true, Ordering::SeqCst);
     }
 
-    /// New connections pass again. Those that met the silence do not.
+    /// Serves new connections again. Those that met the silence stay silent.
     pub(crate) fn answer_again(&self) {
         self.answers.silent.store(false, Ordering::SeqCst);
     }
 
-    /// The next so many commits are carried out, and their answers lost with the connection.
+    /// Lets the next N commits run, and closes their connections instead of passing the responses on.
     pub(crate) fn lose(&self, answers: u64) {
         self.answers.to_lose.fetch_add(answers, Ordering::Relaxed);
     }
 
-    /// Whatever was to be lost and was not yet is passed on.
+    /// Loses no further response.
     pub(crate) fn lose_no_more(&self) {
         self.answers.to_lose.store(0, Ordering::Relaxed);
     }
 
-    /// Answers that were lost so far.
+    /// Returns the number of lost responses.
     pub(crate) fn lost(&self) -> u64 {
         self.answers.lost.load(Ordering::Relaxed)
     }
@@ -90,11 +89,11 @@ impl Answers {
         self.silent.load(Ordering::SeqCst)
     }
 
-    /// Keeps a connection that has met the silence.
+    /// Keeps a connection that has met the silence open.
     fn outlast_silence(&self) {
         let began = time::now();
-        while self.is_silent() || time::now().saturating_sub(began) < STAYS_OPEN {
-            thread::sleep(PAUSE);
+        while self.is_silent() || time::now().saturating_sub(began) < SILENT_LINGER {
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -107,13 +106,13 @@ impl Answers {
     }
 }
 
-/// Both directions of one connection, until one of them ends.
+/// Passes both directions of a connection on until one of them ends.
 fn pass(client: TcpStream, server: TcpStream, answers: Arc<Answers>) {
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else {
         return;
     };
     for stream in [&client, &server] {
-        // Slower without.
+        // The option only saves time.
         let _ = stream.set_nodelay(true);
     }
     let cut = Arc::new(AtomicBool::new(false));
@@ -140,7 +139,7 @@ fn has_commit(bytes: &[u8]) -> bool {
     bytes.windows(COMMIT.len()).any(|window| window == COMMIT)
 }
 
-/// Passes on what comes for as long as it may; then both ends are closed.
+/// Passes bytes on until the end or a silence, then closes both directions.
 fn copy(
     mut from: TcpStream,
     mut to: TcpStream,
@@ -150,7 +149,7 @@ fn copy(
     let mut chunk = [0; 16 * 1024];
     loop {
         let read = from.read(&mut chunk);
-        // An end is not passed on either.
+        // A silence also hides the end of a connection.
         if silence.is_silent() {
             silence.outlast_silence();
             break;
@@ -164,7 +163,7 @@ fn copy(
         }
     }
     for stream in [from, to] {
-        // It may be closed already.
+        // The connection may be closed already.
         let _ = stream.shutdown(Shutdown::Both);
     }
 }
@@ -173,7 +172,7 @@ fn copy(
 mod tests {
     use super::*;
 
-    /// A server that answers every message of so many bytes with `done`.
+    /// A server that responds `done` to every message of N bytes.
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_a_commit_is_lost_and_only_as_often_as_told() {
+    fn only_commit_responses_are_lost_and_only_as_often_as_requested() {
         let proxy = Proxy::before(server()).unwrap();
         let connect = || TcpStream::connect(proxy.address).unwrap();
         let mut one = connect();

@@ -1,26 +1,26 @@
-//! How often operations met that could harm each other, had the service no care.
+//! Counts overlapping operations that could harm each other if the service did not prevent it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::history::{Kind, Op, Outcome};
 
-/// Two operations under way at the same time.
+/// Two concurrent operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Race {
     /// R1.
     TwinsUnderOneKey,
     /// R2.
     TwinsUnderTwoKeys,
-    /// R3: two executions, of which the second found no money.
+    /// R3: two executions, the second of which exceeds the balance.
     LastMoney,
-    /// R4: two executions, of which the second found the cap used up.
+    /// R4: two executions, the second of which exceeds the cap.
     LastOfTheCap,
     /// R5.
     TransactAndReject,
     /// R8.
     TransactAndCredit,
-    /// R11, and R12 and R13 where the trade comes back.
+    /// R11; R12 and R13 if the trade is returned.
     TwoPolls,
     /// R14.
     PollAndRead,
@@ -28,24 +28,24 @@ pub(crate) enum Race {
     CancelAndComplete,
     TwoCancels,
     TwoCompletes,
-    /// R17: an end that came too late, and a read.
+    /// R17: an end after the deadline, and a read.
     LateEndAndRead,
-    /// R18, and R19 where their bodies differ.
+    /// R18; R19 if the bodies differ.
     TwoCreatesUnderOneKey,
     /// R24: two changes of the branding.
     TwoRebrands,
-    /// R24: a customer is renamed by two, or by one while the other deletes it.
+    /// R24: two renames of a customer, or a rename and a deletion.
     TwoRenames,
     RenameAndDismiss,
-    /// Two customers for one email or one name of the partner's.
+    /// Two customers with one email or one reference of the partner.
     OnePersonTwice,
     /// Two sessions with one locked preview.
     OnePreviewTwice,
-    /// R25, under two keys.
+    /// R25: two redemptions under two keys.
     OneQuoteTwice,
-    /// A quote is redeemed for a session that somebody ends.
+    /// A redemption for a session, and the end of that session.
     RedeemAndEnd,
-    /// R29: two creates, of which the second found the quota used up.
+    /// R29: two creates, the second of which exceeds the quota.
     LastOfTheQuota,
 }
 
@@ -61,7 +61,7 @@ impl Race {
         Self::PollAndRead,
     ];
 
-    /// Those of the gate: live sessions have a quota, and those of the sandbox rails.
+    /// The gate's races: only live sessions have a quota, and only sandbox sessions have rails.
     pub(crate) const OF_GATE: [Self; 13] = [
         Self::CancelAndComplete,
         Self::TwoCancels,
@@ -78,7 +78,7 @@ impl Race {
         Self::RedeemAndEnd,
     ];
 
-    /// What two operations of one partner at the same time are to each other.
+    /// Classifies two concurrent operations of one partner.
     fn between(one: &Op, other: &Op) -> Option<Self> {
         let same = one.object.is_some() && one.object == other.object;
         let two = same && one.key != other.key;
@@ -114,7 +114,7 @@ impl Race {
         }
     }
 
-    /// One of two executions of different quotes went through, and the other found nothing left.
+    /// One of two executions of different quotes succeeded, and the other found the limit reached.
     fn for_the_last(one: &Op, other: &Op) -> Option<Self> {
         let through = |op: &Op| op.outcome == Outcome::Ok;
         let refused = |op: &Op| match op.said.as_ref()?.1.as_str() {
@@ -159,7 +159,7 @@ impl fmt::Display for Race {
     }
 }
 
-/// Adds up every pair of operations that were under way at the same time.
+/// Counts every pair of concurrent operations.
 pub(crate) fn count(ops: &[Op], races: &mut BTreeMap<Race, u64>) {
     let mut by_partner: BTreeMap<&str, Vec<&Op>> = BTreeMap::new();
     for op in ops {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_meet_are_counted_by_what_they_are_to_each_other() {
+    fn overlapping_operations_are_counted_by_race() {
         let transact = |object, key, span, code| op(Kind::Transact, object, key, span, code);
         let mut races = BTreeMap::new();
         let ops = [

@@ -1,4 +1,4 @@
-//! A partner's receiver of webhooks: verifies every delivery by itself, keeps its bytes, misbehaves now and then.
+//! A partner's receiver of webhooks. It verifies every delivery by itself, keeps its bytes, and misbehaves now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -21,12 +21,12 @@ use crate::time;
 
 /// The secret of every endpoint.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
-/// Leases of a worker that was killed last its timeout and 20 s; then everything is delivered again.
-pub(crate) const DELIVERED_WITHIN: Duration = Duration::from_secs(45);
-/// A timestamp of an attempt is of the moment it is made.
-const FRESH: u64 = 30;
+/// Time limit of a delivery. The lease of a killed worker lasts its timeout plus 20 s; then the delivery is sent again.
+pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(45);
+/// Highest age of an attempt's timestamp, in seconds.
+const MAX_TIMESTAMP_AGE: u64 = 30;
 
-/// How a service tells of what has happened.
+/// The event format of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Pools,
@@ -41,7 +41,7 @@ impl Dialect {
         }
     }
 
-    /// Id, type and object of an event.
+    /// Returns id, type and object of an event.
     fn read(self, said: &Value) -> std::result::Result<[String; 3], String> {
         let text = |path: &str| {
             let found = said.pointer(path).and_then(Value::as_str);
@@ -59,7 +59,7 @@ impl Dialect {
             }
             Self::Gate => {
                 let (id, kind) = (text("/id")?, text("/type")?);
-                // A test event is about itself.
+                // A test event is its own object.
                 let object = text("/data/id").unwrap_or_else(|_| id.clone());
                 Ok([id, kind, object])
             }
@@ -67,7 +67,7 @@ impl Dialect {
     }
 }
 
-/// An event as it was received, however often.
+/// A received event, and how often it arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) partner: String,
@@ -75,12 +75,12 @@ pub(crate) struct Event {
     pub(crate) object: String,
     pub(crate) body: Vec<u8>,
     pub(crate) times: u32,
-    /// Was it taken, with a 2xx that went out?
+    /// Whether the receiver sent a 2xx.
     pub(crate) taken: bool,
 }
 
 impl Event {
-    /// The resource that a gate's event tells of.
+    /// The resource in the data of a gate event.
     pub(crate) fn data(&self) -> Value {
         let said: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         said.get("data").cloned().unwrap_or_default()
@@ -91,14 +91,14 @@ impl Event {
 struct Inbox {
     events: BTreeMap<String, Event>,
     breaches: Vec<String>,
-    /// Events of this type are refused, unless they are wanted by their id.
+    /// Type of the events that the receiver rejects, except those with these ids.
     unwanted: Option<(&'static str, BTreeSet<String>)>,
-    /// Is killed by the next delivery, before it is answered.
+    /// The service that the next delivery kills, before the response.
     victim: Option<Service>,
     chance: Option<fastrand::Rng>,
 }
 
-/// Listens until the driver ends.
+/// A receiver that listens until the driver ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
@@ -106,7 +106,7 @@ pub(crate) struct Receiver {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// What one delivery is answered.
+/// How the receiver responds to a delivery.
 enum Manner {
     Takes,
     TakesSlowly,
@@ -138,17 +138,17 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// The next delivery kills a service after its POST has arrived and before it is answered.
+    /// Makes the next delivery kill a service, after its POST has arrived and before the response.
     pub(crate) fn kill_on_receipt(&self, service: &Service) {
         self.inbox.lock().victim = Some(service.clone());
     }
 
-    /// From now on events of this type are refused, so that they are given up.
+    /// Rejects events of this type from now on, so that their deliveries become dead letters.
     pub(crate) fn refuse(&self, kind: &'static str) {
         self.inbox.lock().unwanted = Some((kind, BTreeSet::new()));
     }
 
-    /// This one is taken all the same.
+    /// Accepts this event although its type is rejected.
     pub(crate) fn want(&self, event: &str) {
         if let Some((_, wanted)) = &mut self.inbox.lock().unwanted {
             wanted.insert(event.to_owned());
@@ -159,13 +159,13 @@ impl Receiver {
         self.inbox.lock().events.clone()
     }
 
-    /// What was wrong with deliveries, so far.
+    /// Returns the breaches in deliveries so far.
     pub(crate) fn breaches(&self) -> Vec<String> {
         self.inbox.lock().breaches.clone()
     }
 
     fn serve(&self, mut stream: TcpStream) {
-        // A worker that is killed leaves its connections open for nobody.
+        // A killed worker leaves its connections open.
         let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
         let mut buffer = Vec::new();
         while let Some(used) = self.one(&mut stream, &mut buffer) {
@@ -173,13 +173,13 @@ impl Receiver {
         }
     }
 
-    /// Reads one delivery and answers it; how much of the buffer it took. `None` ends the connection.
+    /// Reads one delivery and responds. Returns the bytes consumed; `None` ends the connection.
     fn one(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
         let mut chunk = [0; 16 * 1024];
         loop {
             if let Some((path, headers, start, end)) = parse(buffer) {
                 let body = buffer.get(start..end)?.to_vec();
-                if !self.victims_end() {
+                if !self.kill_victim() {
                     return None;
                 }
                 let manner = self.note(&path, &headers, &body);
@@ -193,8 +193,8 @@ impl Receiver {
         }
     }
 
-    /// Kills who is to be killed; is there anybody left to answer?
-    fn victims_end(&self) -> bool {
+    /// Kills the service that must die on receipt. Returns whether the receiver must still respond.
+    fn kill_victim(&self) -> bool {
         let victim = self.inbox.lock().victim.take();
         match victim {
             None => true,
@@ -256,7 +256,7 @@ impl Inbox {
         });
         if event.body != body || event.partner != partner {
             return Err(format!(
-                "event {id} came with other bytes, or to somebody else"
+                "event {id} came with other bytes, or to another endpoint"
             ));
         }
         event.times = event.times.saturating_add(1);
@@ -265,7 +265,7 @@ impl Inbox {
     }
 }
 
-/// Path, headers, and where the body lies, once all of a request has arrived.
+/// Parses a request that has arrived completely: path, headers, and the position of the body.
 pub(crate) fn parse(buffer: &[u8]) -> Option<(String, BTreeMap<String, String>, usize, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut head = httparse::Request::new(&mut headers);
@@ -302,7 +302,7 @@ fn answer(stream: &mut TcpStream, manner: &Manner) -> Option<()> {
     stream.write_all(bytes.as_bytes()).ok()
 }
 
-/// Both schemes, as their documents say, and a timestamp of this moment.
+/// Checks both signature schemes as their documents describe them, and the timestamp.
 fn verify(
     dialect: Dialect,
     headers: &BTreeMap<String, String>,
@@ -327,8 +327,8 @@ fn verify(
         return Err("webhook-signature does not verify".to_owned());
     }
     let at: u64 = stamp.parse().map_err(|_| format!("t={stamp}"))?;
-    if time::unix().abs_diff(at) > FRESH || stamp != stamp_too {
-        return Err(format!("the timestamp {stamp} is not of this moment"));
+    if time::unix().abs_diff(at) > MAX_TIMESTAMP_AGE || stamp != stamp_too {
+        return Err(format!("the timestamp {stamp} is not current"));
     }
     Ok(())
 }

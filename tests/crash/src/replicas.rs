@@ -1,4 +1,4 @@
-//! Two replicas on one database, and everything they share broken under load, round after round.
+//! Two replicas on one database. Every round breaks something that they share, under load.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,23 +22,23 @@ use crate::subject::Subject;
 use crate::time;
 
 const CLIENTS: u64 = 32;
-/// Enough that twins, which tell nothing, do not make up most of the history.
+/// Objects per partner: enough that twins, which carry no information, are not most of the history.
 const HOT: usize = 10;
-/// So many operations at least make a round, however fast the machine is.
-const LOAD: Range<u64> = 400..800;
-/// A fault begins at some millisecond of the load, and what it takes away is away for some more.
-const BEGINS: Range<u64> = 100..1_500;
-const AWAY: Range<u64> = 100..1_500;
-/// Beside the two whose turn it is.
+/// Minimum operations of a round, independent of the machine's speed.
+const OPERATIONS_PER_ROUND: Range<u64> = 400..800;
+/// Start of a fault within the load, and its duration, both in milliseconds.
+const FAULT_START_MS: Range<u64> = 100..1_500;
+const FAULT_DURATION_MS: Range<u64> = 100..1_500;
+/// Faults in addition to the two of the round.
 const MORE_FAULTS: Range<usize> = 0..2;
 const FLUSHES: u32 = 3;
-const EVERY: Duration = Duration::from_secs(1);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const HUNG_UP: u64 = 150;
 const ANSWERS_LOST: Range<u64> = 3..12;
-/// A replica that is started while the database is away is started again until it is there.
-const UP_WITHIN: Duration = Duration::from_secs(30);
+/// Time limit to start a replica, which fails while the database is unavailable and is tried again.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What happens to replicas.
+/// A fault of the replicas or of a server that they share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     ReplicaKilled,
@@ -52,7 +52,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// The first two rounds bring what is looked for most.
+    /// All faults. The first two rounds bring the most important ones.
     const ALL: [Self; 8] = [
         Self::ReplicaKilled,
         Self::RedisFlushed,
@@ -64,7 +64,7 @@ impl Fault {
         Self::ClientsHangUp,
     ];
 
-    /// Two have their turn, so that four rounds see all; others may come on top.
+    /// Chooses two faults in turn, so that four rounds bring all, and some random ones.
     fn of_round(round: u64, chance: &mut fastrand::Rng) -> Vec<Self> {
         let turn = Self::ALL
             .iter()
@@ -94,13 +94,13 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What came of many rounds.
+/// Result of many rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Replicas {
     pub(crate) tally: Tally,
     faults: BTreeMap<Fault, u64>,
     answers_lost: u64,
-    /// Objects whose histories were looked at, by their kind, and those of which the search was given up.
+    /// Number of checked objects by kind, and of objects whose search was given up.
     looked_at: BTreeMap<&'static str, u64>,
     given_up: u64,
 }
@@ -124,12 +124,12 @@ impl fmt::Display for Replicas {
     }
 }
 
-/// One of the two, always at the same address.
+/// One of the two replicas, always at the same address.
 #[derive(Debug)]
 struct Replica {
     name: &'static str,
     address: SocketAddr,
-    /// How far its clock is ahead of the machine's, in milliseconds, where that is not left alone.
+    /// Offset of its clock from the machine's clock in milliseconds, if it has one.
     clock: Option<&'static str>,
     service: Mutex<Option<Service>>,
 }
@@ -137,14 +137,14 @@ struct Replica {
 /// A database, its servers, and the replicas on it.
 #[derive(Debug)]
 pub(crate) struct Cluster<S> {
-    // The replicas end before what they stand on.
+    // The replicas are dropped before their servers.
     replicas: [Replica; 2],
     pub(crate) subject: S,
     servers: Servers,
 }
 
 impl<S: Subject> Cluster<S> {
-    /// Replicas whose clocks are so many milliseconds ahead of the machine's.
+    /// Creates replicas with the given offsets of their clocks in milliseconds.
     pub(crate) fn make(
         folder: &Path,
         programs: &Programs,
@@ -178,7 +178,7 @@ impl<S: Subject> Cluster<S> {
         Ok(cluster)
     }
 
-    /// Starts a replica that is not there, and waits until it listens.
+    /// Starts a replica that is not running, and waits until it listens.
     fn start(&self, replica: &Replica) -> Result<()> {
         let began = time::now();
         let (listen, url) = (
@@ -200,8 +200,8 @@ impl<S: Subject> Cluster<S> {
                     *replica.service.lock() = Some(service);
                     return Ok(());
                 }
-                Err(fault) if took > UP_WITHIN => return Err(fault),
-                Err(_) => thread::sleep(EVERY / 10),
+                Err(fault) if took > START_TIMEOUT => return Err(fault),
+                Err(_) => thread::sleep(FLUSH_INTERVAL / 10),
             }
         }
     }
@@ -219,7 +219,7 @@ impl<S: Subject> Cluster<S> {
         }
     }
 
-    /// Breaks something, and mends it. What clients have left behind goes to the strays.
+    /// Causes a fault and repairs it. Operations that clients abandoned go to the strays.
     fn suffer(
         &self,
         fault: Fault,
@@ -227,8 +227,8 @@ impl<S: Subject> Cluster<S> {
         seed: u64,
         strays: &Mutex<Vec<Op>>,
     ) -> Result<()> {
-        thread::sleep(Duration::from_millis(chance.u64(BEGINS)));
-        let away = Duration::from_millis(chance.u64(AWAY));
+        thread::sleep(Duration::from_millis(chance.u64(FAULT_START_MS)));
+        let away = Duration::from_millis(chance.u64(FAULT_DURATION_MS));
         let servers = &self.servers;
         match fault {
             Fault::ReplicaKilled => {
@@ -247,7 +247,7 @@ impl<S: Subject> Cluster<S> {
                 Ok(())
             }
             Fault::RedisFlushed => (0..FLUSHES).try_for_each(|_| {
-                thread::sleep(EVERY);
+                thread::sleep(FLUSH_INTERVAL);
                 servers.flush_redis()
             }),
             Fault::RedisKilled => servers.kill_redis(away),
@@ -261,13 +261,13 @@ impl<S: Subject> Cluster<S> {
         }
     }
 
-    /// Load while everything that this round brings happens, each at its own moment; what the clients did, and what those did
-    /// who waited for no answer.
+    /// Runs load while the round's faults happen at random instants. Returns the operations of the clients, and those of clients that
+    /// did not wait for a response.
     fn load(&self, faults: &[Fault], seed: u64) -> Result<(Vec<Op>, Vec<Op>)> {
-        // A history of its own: nothing is met that an earlier one has left.
-        self.subject.turn_the_page();
+        // The history must not contain objects of an earlier one.
+        self.subject.start_new_history();
         let mut chance = fastrand::Rng::with_seed(seed);
-        let enough = chance.u64(LOAD);
+        let enough = chance.u64(OPERATIONS_PER_ROUND);
         let mut credit = None;
         let mut suffered = Vec::new();
         let strays = Mutex::new(Vec::new());
@@ -296,7 +296,7 @@ impl<S: Subject> Cluster<S> {
         Ok((ops, strays.into_inner()))
     }
 
-    /// A round: load and faults, then everything found out, every trade at its end, all of it judged and verified.
+    /// Runs a round: load and faults, then resolves every outcome, ends every trade, compares and verifies.
     fn round(&self, number: u64, seed: u64, replicas: &mut Replicas) -> Result<Vec<String>> {
         let mut chance = fastrand::Rng::with_seed(seed);
         let faults = Fault::of_round(number, &mut chance);
@@ -317,7 +317,7 @@ impl<S: Subject> Cluster<S> {
             .filter(|fault| **fault == Fault::ReplicaKilled);
         tally.kills += killed.count() as u64;
         self.answers()?;
-        // Each asks about what the other has done, too.
+        // Each replica must also report what the other one did.
         let [one, other] = &self.replicas;
         tally.resolved += self.subject.converge(one.address)?;
         breaches.extend(self.subject.end_all(other.address)?);
@@ -328,7 +328,7 @@ impl<S: Subject> Cluster<S> {
         Ok(breaches)
     }
 
-    /// Every replica answers again.
+    /// Waits until every replica responds.
     fn answers(&self) -> Result<()> {
         let greeting = self.subject.greeting();
         let began = time::now();
@@ -338,16 +338,16 @@ impl<S: Subject> Cluster<S> {
                 .call(&greeting)
                 .is_ok_and(|answer| answer.status == 200)
             {
-                if time::now().saturating_sub(began) > UP_WITHIN {
-                    return Err(format!("{} does not answer any more", replica.name).into());
+                if time::now().saturating_sub(began) > START_TIMEOUT {
+                    return Err(format!("{} no longer responds", replica.name).into());
                 }
-                thread::sleep(EVERY / 10);
+                thread::sleep(FLUSH_INTERVAL / 10);
             }
         }
         Ok(())
     }
 
-    /// Everything read once more, and every trade's event taken.
+    /// Final comparison: reads everything again, and checks that the receiver accepted every trade's event.
     fn close(&self, tally: &mut Tally) -> Result<Vec<String>> {
         let [one, _] = &self.replicas;
         let breaches = reckon(&self.subject, one.address, tally)?;
@@ -358,7 +358,7 @@ impl<S: Subject> Cluster<S> {
     }
 }
 
-/// So many rounds, fresh servers after every `campaign` of them.
+/// Runs a number of rounds, with fresh servers after every `campaign` rounds.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, pools.quote-record.monotone
 // rule: webhook.at-least-once
 pub(crate) fn run<S: Subject>(

@@ -1,4 +1,4 @@
-//! The servers that replicas share: private ones, which may be broken.
+//! Private servers that replicas share and faults may break.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,13 +13,13 @@ use crate::programs::Installation;
 use crate::proxy::Proxy;
 
 const DATABASE: &str = "penstock";
-/// What the serving role may do, as it is shipped.
+/// Rights of the serving role, as shipped.
 pub(crate) const ROLES: &str = include_str!("../../../deploy/postgres/roles.sql");
-/// As a program serves: with that role's rights.
+/// URL options of a serving program, with that role's rights.
 pub(crate) const SERVING: &str = "?options[role]=penstock_serve";
-/// As the operator's command line works.
+/// URL options of the operator's command line.
 pub(crate) const OPERATING: &str = "?options[role]=penstock_operate";
-/// 32 bytes: what is sealed by one program is opened by the others.
+/// A master key of 32 bytes. All programs share it, so each can decrypt the others' sealed values.
 pub(crate) const MASTER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const END_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()";
@@ -34,7 +34,7 @@ const THROTTLES: [&str; 7] = [
     "PENSTOCK_THROTTLE_BOOTSTRAP",
 ];
 
-/// A Postgres that flushes to the disk, a Redis, and a proxy before the former.
+/// A Postgres that flushes to disk, a Redis, and a proxy before the Postgres.
 #[derive(Debug)]
 pub(crate) struct Servers {
     postgres: Mutex<Postgres>,
@@ -56,7 +56,7 @@ impl Servers {
         Ok(servers)
     }
 
-    /// What every program on these servers is told.
+    /// Settings of every program on these servers.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let url = self.postgres.lock().url(DATABASE);
         let mut settings = vec![
@@ -65,12 +65,12 @@ impl Servers {
             ("PENSTOCK_REDIS_URL", self.redis.lock().url()),
             ("PENSTOCK_MASTER_KEY", MASTER_KEY.to_owned()),
         ];
-        // Counted in the Redis, and never too much.
+        // Throttles count in Redis, with limits that no client reaches.
         settings.extend(THROTTLES.map(|name| (name, "1000000/1s".to_owned())));
         settings
     }
 
-    /// The database as a replica reaches it: through the proxy.
+    /// The database's URL for a replica, through the proxy.
     pub(crate) fn through_the_proxy(&self) -> String {
         let postgres = self.postgres.lock();
         let (here, there) = (postgres.port(), self.proxy.address.port());
@@ -79,7 +79,7 @@ impl Servers {
         format!("{url}{SERVING}")
     }
 
-    /// Makes the schema, and says what the serving role may do.
+    /// Migrates the schema and grants the serving role its rights.
     pub(crate) fn migrate(&self, installation: &Installation) -> Result<()> {
         let mut command = installation.service(None);
         let done = command.arg("migrate").output()?;
@@ -90,7 +90,7 @@ impl Servers {
         ask(&self.postgres.lock(), DATABASE, ROLES)
     }
 
-    /// Stops the Postgres as a power cut would, and starts it again.
+    /// Stops Postgres as a power cut would, and starts it again.
     pub(crate) fn cut_the_power(&self, dark: Duration) -> Result<()> {
         let mut postgres = self.postgres.lock();
         postgres.stop(Stop::Immediate)?;
@@ -100,7 +100,7 @@ impl Servers {
 
     /// Ends every session of the database.
     pub(crate) fn end_sessions(&self) -> Result<()> {
-        // Held: a server that is being started again has none.
+        // The lock keeps Postgres from restarting meanwhile.
         ask(&self.postgres.lock(), DATABASE, END_SESSIONS)
     }
 
@@ -130,7 +130,7 @@ impl Servers {
         Ok(redis.resume()?)
     }
 
-    /// The whole database as text: evidence of a breach.
+    /// Dumps the whole database as text, as evidence of a breach.
     pub(crate) fn dump(&self) -> Result<String> {
         let mut command = self.postgres.lock().client("pg_dump", DATABASE)?;
         let done = command.arg("--inserts").output()?;

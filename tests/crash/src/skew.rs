@@ -1,5 +1,6 @@
-//! Quotes at the instant of their expiry, through two replicas whose clocks stand four seconds apart. The database's clock
-//! decides; it is the machine's, and so is this program's.
+//! Quotes at the instant of their expiry, on two replicas whose clocks differ by four seconds.
+//!
+//! The database's clock decides. It is the machine's clock, which this driver reads too.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,17 +20,17 @@ use crate::replicas::Cluster;
 use crate::time;
 use crate::world::{Partner, World};
 
-/// How far each replica's clock is ahead, in milliseconds.
+/// Offset of each replica's clock, in milliseconds.
 const CLOCKS: [Option<&str>; 2] = [Some("2000"), Some("-2000")];
-/// Quotes of a round, all executed at the instant of their own expiry.
+/// Quotes of a round. Each is executed at the instant of its expiry.
 const QUOTES: usize = 16;
-/// Transacts are sent up to twice so long before the expiry, more where most came too late and less where most came in
-/// time: so the instant is met on a machine of any speed.
+/// Half of the longest time before the expiry at which a transact is sent. The driver raises it if most transacts were too
+/// late and lowers it if most were in time, so that they meet the instant on any machine.
 const LEAD: Duration = Duration::from_millis(100);
-/// Readers look for so long before the first and after the expiry.
-const ABOUT: Duration = Duration::from_millis(30);
+/// Readers poll from this long before the first expiry until this long after the last.
+const READ_MARGIN: Duration = Duration::from_millis(30);
 
-/// What came of it.
+/// Result of the races.
 #[derive(Debug, Default)]
 pub(crate) struct Skew {
     pub(crate) tally: Tally,
@@ -53,7 +54,7 @@ impl fmt::Display for Skew {
     }
 }
 
-/// A quote, and when it ends.
+/// A quote and its expiry.
 #[derive(Debug)]
 struct Ending {
     id: String,
@@ -61,19 +62,19 @@ struct Ending {
     expires: Timestamp,
 }
 
-/// What one quote's clients were told there.
+/// What the clients of one quote observed at its expiry.
 #[derive(Debug, Default)]
-struct Told {
+struct Observed {
     executed: bool,
-    /// A transact came too late.
+    /// Whether a transact was too late.
     refused: bool,
-    /// It was read as expired.
+    /// Whether a read showed the quote as expired.
     expired: bool,
     read: u64,
     breaches: Vec<String>,
 }
 
-/// So many rounds on one pair of replicas.
+/// Runs a number of rounds on one pair of replicas.
 // rule: pools.transact.expired, pools.quote-record.monotone, time.one-clock, time.read-after-lock
 pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
     let folder = tempfile::tempdir()?;
@@ -107,7 +108,7 @@ pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
     Ok(skew)
 }
 
-/// Quotes of both replicas, each at its own end with two transacts under one key and a reader.
+/// Creates quotes on both replicas and races each at its expiry with two transacts under one key and a reader.
 fn round(
     cluster: &Cluster<World>,
     seed: u64,
@@ -121,7 +122,7 @@ fn round(
     let endings: Vec<Ending> = by_turns
         .map(|address| ask(partner, *address))
         .collect::<Result<_>>()?;
-    let told: Vec<Told> = thread::scope(|scope| {
+    let told: Vec<Observed> = thread::scope(|scope| {
         let at_their_ends: Vec<_> = endings
             .iter()
             .map(|ending| {
@@ -133,7 +134,7 @@ fn round(
             .into_iter()
             .map(thread::ScopedJoinHandle::join);
         joined
-            .map(|told| told.unwrap_or_else(|_| Told::broken("a client panicked")))
+            .map(|told| told.unwrap_or_else(|_| Observed::broken("a client panicked")))
             .collect()
     });
     let mut breaches = Vec::new();
@@ -165,11 +166,11 @@ fn instant(text: &str) -> Result<Timestamp> {
     Timestamp::parse(text, Bound::Upper).map_err(|_| format!("no instant: {text}").into())
 }
 
-/// What the clients of one quote are told at its end.
-fn end(partner: &Partner, ending: &Ending, addresses: [SocketAddr; 2], sent: Duration) -> Told {
+/// Races the clients of one quote at its expiry.
+fn end(partner: &Partner, ending: &Ending, addresses: [SocketAddr; 2], sent: Duration) -> Observed {
     let at = ending.expires.minus(sent);
-    let from = at.minus(ABOUT);
-    let mut told = Told::default();
+    let from = at.minus(READ_MARGIN);
+    let mut told = Observed::default();
     thread::scope(|scope| {
         let executing =
             addresses.map(|address| scope.spawn(move || execute(partner, ending, address, at)));
@@ -177,7 +178,7 @@ fn end(partner: &Partner, ending: &Ending, addresses: [SocketAddr; 2], sent: Dur
             addresses.map(|address| scope.spawn(move || read(partner, ending, address, from)));
         let all = executing.into_iter().chain(reading);
         for one in all.map(thread::ScopedJoinHandle::join) {
-            told.add(one.unwrap_or_else(|_| Told::broken("a client panicked")));
+            told.add(one.unwrap_or_else(|_| Observed::broken("a client panicked")));
         }
     });
     if told.executed {
@@ -185,17 +186,14 @@ fn end(partner: &Partner, ending: &Ending, addresses: [SocketAddr; 2], sent: Dur
         told.breaches
             .extend(in_time.err().map(|fault| fault.to_string()));
         if told.expired {
-            let breach = format!(
-                "{}: executed, and somebody read that it had expired",
-                ending.id
-            );
+            let breach = format!("{}: executed, and a client read it as expired", ending.id);
             told.breaches.push(breach);
         }
     }
     told
 }
 
-/// An executed quote was consumed before its end, by the one clock that decides.
+/// Checks that an executed quote was consumed before its expiry by the database's clock.
 fn consumed_in_time(partner: &Partner, ending: &Ending, address: SocketAddr) -> Result<()> {
     let answer = Client::new(address).call(&get(partner, ending));
     let answer = answer.map_err(|lost| format!("{}: {lost:?}", ending.id))?;
@@ -213,7 +211,7 @@ fn get(partner: &Partner, ending: &Ending) -> Vec<u8> {
     request(&partner.key, "GET", &path, "", "")
 }
 
-impl Told {
+impl Observed {
     fn broken(breach: &str) -> Self {
         Self {
             breaches: vec![breach.to_owned()],
@@ -230,8 +228,8 @@ impl Told {
     }
 }
 
-/// Executes it at an instant, and looks at what that says of the quote's end.
-fn execute(partner: &Partner, ending: &Ending, address: SocketAddr, at: Timestamp) -> Told {
+/// Executes the quote at an instant and checks the response against its expiry.
+fn execute(partner: &Partner, ending: &Ending, address: SocketAddr, at: Timestamp) -> Observed {
     let mut client = Client::new(address);
     let bytes = transact_request(partner, &ending.id, &ending.key);
     if let Some(quote) = partner.book.lock().quotes.get_mut(&ending.id) {
@@ -243,38 +241,41 @@ fn execute(partner: &Partner, ending: &Ending, address: SocketAddr, at: Timestam
     note_transact(partner, &ending.id, &ending.key, &answer);
     match answer {
         Ok(answer) => judge(ending, &answer, answered),
-        Err(_) => Told::broken(&format!("{}: no answer, and nothing was broken", ending.id)),
+        Err(_) => Observed::broken(&format!(
+            "{}: no response, and no fault was active",
+            ending.id
+        )),
     }
 }
 
-fn judge(ending: &Ending, answer: &Answer, answered: Timestamp) -> Told {
+fn judge(ending: &Ending, answer: &Answer, answered: Timestamp) -> Observed {
     let late = answered >= ending.expires;
     match (answer.status, answer.code().as_str()) {
-        (200, _) => Told {
+        (200, _) => Observed {
             executed: true,
-            ..Told::default()
+            ..Observed::default()
         },
-        (409, "quote_expired") if late => Told {
+        (409, "quote_expired") if late => Observed {
             refused: true,
-            ..Told::default()
+            ..Observed::default()
         },
-        // The other one is under way, or the engine lost its response.
+        // The twin is in progress, or the engine lost its response.
         (409, "idempotency_in_progress" | "quote_in_progress") | (503, "engine_unavailable") => {
-            Told::default()
+            Observed::default()
         }
-        _ => Told::broken(&format!("{}, at {answered}: {answer:?}", ending.id)),
+        _ => Observed::broken(&format!("{}, at {answered}: {answer:?}", ending.id)),
     }
 }
 
-/// Reads it over and over about its end.
-fn read(partner: &Partner, ending: &Ending, address: SocketAddr, from: Timestamp) -> Told {
+/// Reads the quote repeatedly around its expiry.
+fn read(partner: &Partner, ending: &Ending, address: SocketAddr, from: Timestamp) -> Observed {
     let mut client = Client::new(address);
     let bytes = get(partner, ending);
-    let mut told = Told::default();
+    let mut told = Observed::default();
     time::wait_until(from);
-    while time::wall() < ending.expires.plus(ABOUT) {
+    while time::wall() < ending.expires.plus(READ_MARGIN) {
         let Ok(answer) = client.call(&bytes) else {
-            return Told::broken(&format!("{}: not read", ending.id));
+            return Observed::broken(&format!("{}: not read", ending.id));
         };
         told.read += 1;
         let late = time::wall() >= ending.expires;
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_before_the_end_is_a_breach_and_one_at_the_end_is_not() {
+    fn refusal_is_breach_before_expiry_only() {
         let expires = instant("2026-05-25T12:00:00.000Z").unwrap();
         let ending = Ending {
             id: "pq".to_owned(),

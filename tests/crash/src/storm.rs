@@ -1,4 +1,4 @@
-//! Clients that close at random bytes and instants, thousands of times.
+//! Clients that disconnect at random bytes and instants, thousands of times.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -21,14 +21,14 @@ use crate::time;
 use crate::world::{Partner, World};
 
 const STORMERS: u64 = 8;
-/// Cut-off attempts on one quote before the next is asked for.
+/// Disconnected requests on one quote before the next quote is created.
 const CUTS_PER_QUOTE: u64 = 16;
-/// The service looks at its own connections this often: what it tells may be as old.
-const SAMPLED: Duration = Duration::from_secs(16);
-/// Samples until the service has to be at rest again.
+/// Longest age of the service's own connection metrics.
+const MAX_METRIC_AGE: Duration = Duration::from_secs(16);
+/// Samples within which the service must be idle again.
 const SAMPLES: u32 = 3;
 
-/// What came of a storm.
+/// Result of the disconnects.
 #[derive(Debug)]
 pub(crate) struct Storm {
     pub(crate) tally: Tally,
@@ -36,7 +36,7 @@ pub(crate) struct Storm {
     pub(crate) took: Duration,
 }
 
-/// So many disconnects, then a look at everything.
+/// Makes a number of disconnects, then checks everything.
 pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<Storm> {
     let folder = tempfile::tempdir()?;
     let world = World::make(folder.path(), programs, seed)?;
@@ -65,7 +65,7 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
     Ok(storm)
 }
 
-/// A port that was free a moment ago: metrics are asked for from outside, so it has to be known beforehand.
+/// Finds a free port for the metrics, which the driver must know before the service starts.
 pub(crate) fn free_port() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
@@ -98,7 +98,7 @@ pub(crate) fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u
     cuts.into_inner()
 }
 
-/// A quote, asked for by a client that waits for its answer.
+/// Creates a quote and waits for the response.
 fn ask(partner: &Partner, client: &mut Client, chance: &mut fastrand::Rng) -> Option<String> {
     let fraction = chance.choice([0, 31, 41, 21])?;
     let side = chance.choice([Side::Purchase, Side::Purchase, Side::Sale])?;
@@ -109,7 +109,7 @@ fn ask(partner: &Partner, client: &mut Client, chance: &mut fastrand::Rng) -> Op
     Some(id)
 }
 
-/// One request that is cut off: somewhere in its bytes, or somewhere in its answer. Was a connection made?
+/// Sends one request and disconnects within its bytes or within the response. Returns whether a connection was made.
 pub(crate) fn cut(bytes: &[u8], address: SocketAddr, chance: &mut fastrand::Rng) -> bool {
     let Some(mut stream) = connect(address) else {
         return false;
@@ -120,7 +120,7 @@ pub(crate) fn cut(bytes: &[u8], address: SocketAddr, chance: &mut fastrand::Rng)
     } else {
         chance.usize(0..bytes.len())
     };
-    // However the other side takes it.
+    // The service may close the connection in any way.
     let _ = stream.write_all(bytes.get(..sent).unwrap_or_default());
     match chance.u8(0..4) {
         0 => {}
@@ -133,13 +133,13 @@ pub(crate) fn cut(bytes: &[u8], address: SocketAddr, chance: &mut fastrand::Rng)
         _ => thread::yield_now(),
     }
     if chance.bool() {
-        // Closed with a reset instead of an end.
+        // The service closed the connection with a reset.
         let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
     }
     true
 }
 
-/// Mostly transacts, noted as in doubt before they are sent.
+/// Chooses a request, mostly a transact, and records it as in doubt before it is sent.
 fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
     let get = |path: String| request(&partner.key, "GET", &path, "", "");
     match chance.u8(0..100) {
@@ -169,18 +169,18 @@ fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
     }
 }
 
-/// A write goes through at once.
+/// Checks that a write succeeds at once.
 pub(crate) fn writes(world: &World) -> Result<()> {
     let partner = world.partners.first().ok_or("no partner")?;
     let deposit = Deposit::of(Asset::Eur, 100);
     world.credit(partner, &format!("at-rest-{}", number()), deposit)
 }
 
-/// No connection of the database is in use, and no socket is left open.
+/// Checks that no database connection is in use and no socket stays open.
 pub(crate) fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for _ in 0..SAMPLES {
-        thread::sleep(SAMPLED);
+        thread::sleep(MAX_METRIC_AGE);
         left = busy(service, metrics)?;
         if left.is_empty() {
             break;
@@ -189,17 +189,17 @@ pub(crate) fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<Stri
     Ok(left)
 }
 
-/// A pool without work. One reader may be the service's own, which looks at its configuration each second; connections that
-/// are lost, one for each fault, are soon all there are.
+/// Whether a pool is idle. One reader may be the service's own, which checks its configuration every second. A leak of one
+/// connection per fault soon exhausts the pool.
 fn at_ease(line: &str) -> bool {
     line.ends_with(" 0") || line.contains("\"reader\"") && line.ends_with(" 1")
 }
 
-/// Files and sockets of a service at rest: generously more than it needs, far fewer than a storm opens.
+/// Limit of open files and sockets of an idle service: more than it needs, far fewer than the disconnects open.
 const FILES_AT_REST: usize = 64;
 
 fn busy(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
-    let mut stream = connect(metrics).ok_or("the metrics cannot be asked for")?;
+    let mut stream = connect(metrics).ok_or("the metrics endpoint refuses connections")?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: crash\r\nConnection: close\r\n\r\n")?;
     let mut page = String::new();
     stream.read_to_string(&mut page)?;
@@ -208,7 +208,7 @@ fn busy(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
         .filter(|line| line.starts_with("penstock_store_connections{") && line.contains("in_use"))
         .collect();
     if in_use.is_empty() {
-        return Err("the metrics do not tell the database's connections".into());
+        return Err("the metrics lack the database connections".into());
     }
     let busy = in_use.iter().filter(|line| !at_ease(line));
     let mut left: Vec<String> = busy.map(|line| format!("at rest: {line}")).collect();

@@ -1,4 +1,4 @@
-//! What is put to the proof: one service with its partners, and what they know of it.
+//! The service under test with its partners, and what their clients observed.
 
 use std::net::SocketAddr;
 
@@ -10,46 +10,46 @@ use crate::programs::Installation;
 use crate::receiver::Receiver;
 
 pub(crate) trait Subject: Sync {
-    /// Where it is installed.
+    /// The installation.
     fn installation(&self) -> &Installation;
 
-    /// Who takes its events.
+    /// The receiver of its events.
     fn receiver(&self) -> &Receiver;
 
-    /// A request that it answers with 200 once it is up.
+    /// A request with the response 200 from a running service.
     fn greeting(&self) -> Vec<u8>;
 
-    /// A client does something.
+    /// Lets a client do one operation.
     fn visit(&self, caller: &mut Caller<'_>, chance: &mut fastrand::Rng);
 
-    /// The operator does something meanwhile.
+    /// Lets the operator do one operation.
     fn operate(&self, chance: &mut fastrand::Rng) -> Option<Op>;
 
-    /// So many clients close at random bytes and instants. What they may have done to things that others meet on is
-    /// answered: a history without it would be no history.
+    /// Lets a number of clients close at random bytes and instants. Returns operations on shared objects, without which the history
+    /// would be incomplete.
     fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op>;
 
-    /// Clients meet on nothing any more that they have met on so far.
-    fn turn_the_page(&self);
+    /// Replaces the shared objects of clients by new ones.
+    fn start_new_history(&self);
 
-    /// Retries whatever has no end, under its own key, until it has one; how much that was.
+    /// Retries every operation with an unknown outcome under its own key until it is known. Returns their number.
     fn converge(&self, address: SocketAddr) -> Result<u64>;
 
-    /// Compares everything new, or with `all` everything there is; every breach is named.
+    /// Compares everything new, or with `all` everything there is. Returns every breach.
     fn judge(&self, address: SocketAddr, all: bool) -> Result<Vec<String>>;
 
-    /// Brings everything that is under way to its end; what has none.
+    /// Ends everything that is in progress. Returns what did not end.
     fn end_all(&self, address: SocketAddr) -> Result<Vec<String>>;
 
-    /// Waits for the events of everything that has ended; what is wrong with them.
+    /// Waits for the events of everything that has ended. Returns the breaches.
     fn events(&self, address: SocketAddr) -> Result<Vec<String>>;
 
-    /// Is this history what one client after another could have seen?
+    /// Checks whether a history is linearizable.
     fn linear(&self, ops: &[Op]) -> Checked;
 
-    /// What its histories have to show to count.
+    /// What its histories must contain to count.
     fn wanted(&self) -> Wanted;
 
-    /// What has been made so far.
+    /// Counts of what was created so far.
     fn figures(&self) -> Vec<(&'static str, u64)>;
 }

@@ -1,4 +1,4 @@
-//! Instants of one monotonic clock: the driver's own, for everything it sees.
+//! Instants of the driver's monotonic clock, used for everything that it observes.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -10,21 +10,21 @@ static BEGAN: LazyLock<Instant> = LazyLock::new(instant);
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "what a client saw, in the order of the client's own clock"
+    reason = "observations are ordered by the client's own clock"
 )]
 fn instant() -> Instant {
     Instant::now()
 }
 
-/// Since the driver began.
+/// Time since the driver started.
 pub(crate) fn now() -> Duration {
     instant().saturating_duration_since(*BEGAN)
 }
 
-/// The machine's clock, by which a server on it judges too.
+/// The machine's clock, which a server on the machine uses too.
 #[expect(
     clippy::disallowed_methods,
-    reason = "who judges a deadline from outside asks the clock that decided it"
+    reason = "a deadline is checked from outside by the clock that decided it"
 )]
 pub(crate) fn wall() -> Timestamp {
     Timestamp::from_utc(SystemTime::now().into())
@@ -37,7 +37,7 @@ pub(crate) fn wait_until(at: Timestamp) {
     }
 }
 
-/// Seconds of the machine's clock, as a receiver of webhooks compares them.
+/// Seconds of the machine's clock, for comparison with webhook timestamps.
 pub(crate) fn unix() -> u64 {
     u64::try_from(wall().seconds()).unwrap_or_default()
 }

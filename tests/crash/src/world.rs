@@ -1,4 +1,4 @@
-//! The partners of a campaign, their installation, and what is known of them.
+//! The partners of the pools' campaign, their installation, and what clients observed.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -20,18 +20,18 @@ use crate::load::Visitor;
 use crate::orders::{Asset, decimal};
 use crate::programs::{Installation, Programs};
 use crate::races::Race;
-use crate::receiver::{DELIVERED_WITHIN, Dialect, Receiver, SECRET};
+use crate::receiver::{DELIVERY_TIMEOUT, Dialect, Receiver, SECRET};
 use crate::subject::Subject;
 use crate::{Result, ends, judge, linear, storm, time};
 
-/// Quotes live so long: long enough to find out after a crash, short enough that some expire.
+/// Lifetime of a quote: long enough to resolve it after a crash, short enough that some expire.
 const QUOTE_TTL: &str = "4s";
 /// The window of the capped partner's velocity cap.
 const VELOCITY_WINDOW: &str = "3s";
 const CAP_USDT: &str = "250";
-/// What everybody has to begin with, in hundredths of each asset, and what the poor one has.
-const RICH: i64 = 1_000_000_000;
-const HARDLY_ANYTHING: i64 = 30_000;
+/// Opening balances in hundredths of each asset: of most partners, and of the poor one.
+const RICH_BALANCE: i64 = 1_000_000_000;
+const POOR_BALANCE: i64 = 30_000;
 
 const WANTED: Wanted = Wanted {
     refusals: &[
@@ -57,13 +57,13 @@ const WANTED: Wanted = Wanted {
 pub(crate) struct Partner {
     pub(crate) name: String,
     pub(crate) key: String,
-    /// One that opens hardly any door.
+    /// A publishable key, which few routes accept.
     pub(crate) publishable: String,
     pub(crate) book: Mutex<Book>,
     pub(crate) judged: Mutex<Judged>,
 }
 
-/// Everything a campaign works with.
+/// Installation, partners and observations of a campaign.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) installation: Installation,
@@ -72,18 +72,18 @@ pub(crate) struct World {
     engine: Engine,
 }
 
-/// The one that has hardly any money.
+/// Index of the partner with a low balance.
 pub(crate) const POOR: usize = 2;
-/// The one with a velocity cap. It may not sell.
+/// Index of the partner with a velocity cap. It may not sell.
 pub(crate) const CAPPED: usize = 3;
 
 impl World {
-    /// A fresh embedded database with four partners: two rich, one poor, one capped.
+    /// Creates a fresh embedded database with four partners: two rich, one poor, one capped.
     pub(crate) fn make(folder: &Path, programs: &Programs, seed: u64) -> Result<Self> {
         Self::on(Installation::new(folder, programs, &[]), seed)
     }
 
-    /// The same on a database that is there.
+    /// Creates four partners on an existing database.
     pub(crate) fn on(installation: Installation, seed: u64) -> Result<Self> {
         let engine = Engine::start(seed)?;
         let engine_setting = engine.setting();
@@ -146,9 +146,9 @@ impl World {
         self.installation.penstock(&["apply", "-f", &file])?;
         for (number, partner) in self.partners.iter().enumerate() {
             let hundredths = if number == POOR {
-                HARDLY_ANYTHING
+                POOR_BALANCE
             } else {
-                RICH
+                RICH_BALANCE
             };
             for asset in Asset::ALL {
                 let reference = format!("opening-{}", asset.code());
@@ -159,7 +159,7 @@ impl World {
         Ok(())
     }
 
-    /// Credits and sees it done; the same reference again does nothing.
+    /// Credits and checks the result; a repeat with the same reference has no effect.
     pub(crate) fn credit(
         &self,
         partner: &Partner,
@@ -183,7 +183,7 @@ impl World {
 }
 
 impl World {
-    /// Trades that ended in another way than the engine's book says.
+    /// Returns the trades whose status contradicts the engine's ledger.
     fn disagreements(&self) -> Vec<String> {
         let mut found = Vec::new();
         for partner in &self.partners {
@@ -220,7 +220,7 @@ impl Subject for World {
         .act(chance);
     }
 
-    /// Credits the poor partner, and is sometimes killed half-way.
+    /// Credits the poor partner. Sometimes the command is killed midway.
     fn operate(&self, chance: &mut fastrand::Rng) -> Option<Op> {
         let partner = self.partners.get(POOR)?;
         let reference = format!("deposit-{}", number());
@@ -237,7 +237,7 @@ impl Subject for World {
         let mut child = command.spawn().ok()?;
         if chance.bool() {
             thread::sleep(Duration::from_millis(chance.u64(1..60)));
-            // It may have ended by itself; either way the reference is asked for again.
+            // The command may have ended already; the reference is sent again in both cases.
             let _ = child.kill();
         }
         let done = child.wait().is_ok_and(|status| status.success());
@@ -257,13 +257,13 @@ impl Subject for World {
         })
     }
 
-    /// Each on quotes of its own, which nobody else meets.
+    /// Disconnects on quotes of its own, which no other client uses.
     fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
         storm::rage(self, address, disconnects, seed);
         Vec::new()
     }
 
-    fn turn_the_page(&self) {
+    fn start_new_history(&self) {
         for partner in &self.partners {
             partner.book.lock().hot.clear();
         }
@@ -283,7 +283,7 @@ impl Subject for World {
     }
 
     fn events(&self, address: SocketAddr) -> Result<Vec<String>> {
-        judge::events(self, address, DELIVERED_WITHIN)
+        judge::events(self, address, DELIVERY_TIMEOUT)
     }
 
     fn linear(&self, ops: &[Op]) -> Checked {
@@ -308,7 +308,7 @@ impl Subject for World {
     }
 }
 
-/// The words of `penstock balance credit`, or of `penstock crypto credit`.
+/// The arguments of `penstock balance credit` or `penstock crypto credit`.
 pub(crate) fn credit_words(partner: &str, reference: &str, deposit: &Deposit) -> Vec<String> {
     let amount = decimal(deposit.hundredths);
     let account: &[&str] = match deposit.asset {

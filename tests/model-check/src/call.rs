@@ -1,31 +1,31 @@
-//! The calls that a use case makes, and the ways in which each can go wrong.
+//! The calls of a use case, and how each can fail.
 
-/// How a call goes wrong.
+/// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     None,
-    /// Nothing was done, and the caller knows.
+    /// The call had no effect, and the caller knows.
     Away,
-    /// It was done, and the answer is lost.
+    /// The call had its effect, and the response is lost.
     Unheard,
-    /// It was not done, and the caller cannot tell.
+    /// The call had no effect, and the caller cannot know.
     Lost,
     /// The engine refuses.
     Refused,
-    /// The engine says that the hold lapsed, whatever is so.
+    /// The engine reports that the hold lapsed, even if it did not.
     Lapsed,
-    /// The engine repeats what it reported before its last step.
+    /// The engine repeats its report from before its last step.
     Earlier,
     /// The engine contradicts the settlement that it reported.
     Contradiction,
 }
 
-/// Where a use case waits: the call it is about to make.
+/// The call that a use case is about to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Call {
     Enter,
     Read,
-    /// A transaction, or a batch.
+    /// A transaction, or one of the batch queue.
     Write,
     Hold,
     Confirm,
@@ -44,7 +44,7 @@ impl Call {
         Self::Report,
     ];
 
-    /// The ways it can go wrong.
+    /// The ways in which the call can fail.
     pub(crate) const fn faults(self) -> &'static [Fault] {
         match self {
             Self::Enter | Self::Read => &[],
@@ -56,7 +56,7 @@ impl Call {
         }
     }
 
-    pub(crate) const fn to_the_engine(self) -> bool {
+    pub(crate) const fn is_engine_call(self) -> bool {
         matches!(
             self,
             Self::Hold | Self::Confirm | Self::LetGo | Self::Report

@@ -1,5 +1,5 @@
-//! What has come about in a check, over all its scenes: every call cut off by a crash, every call gone wrong in each of its
-//! ways, every answer given. What nothing in a run has shown was not checked by it, so it is a fault of the run.
+//! What a check has covered over all its scenes: every call cut off by a crash, every call failed in each way, every response.
+//! A run that misses one of these did not check it and fails.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ports::{Call, Fault};
 use crate::request::{Ask, Said};
 
-/// Where somebody can be when a server dies.
+/// A step at which a request or a worker can be when a server dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// A use case, about to make a call.
+    /// A use case before a call.
     Request(Use, Call),
-    /// A worker, about to post what it has claimed.
+    /// A worker before it posts a claimed delivery.
     Post,
-    /// A worker, about to report.
+    /// A worker before it reports.
     Report,
 }
 
-/// The use cases, whatever they are asked about.
+/// The use cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     Transact,
@@ -66,7 +66,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// Up to 64 things that came about. Adding what is there already costs a look, since it happens at every step.
+/// A set of up to 64 items. Adding a present item costs only a read, because it happens at every step.
 struct Seen(AtomicU64);
 
 impl Seen {
@@ -96,27 +96,27 @@ fn faults() -> impl Iterator<Item = (Call, Fault)> {
     Call::ALL.iter().flat_map(of)
 }
 
-/// Somebody gets on from a point.
+/// Records that a request or a worker continued from a point.
 pub(crate) fn reached(point: Point) {
     REACHED.add(Point::all().position(|other| other == point));
 }
 
-/// A crash ends somebody at a point.
+/// Records that a crash ended a request or a worker at a point.
 pub(crate) fn cut(point: Point) {
     CUT.add(Point::all().position(|other| other == point));
 }
 
-/// A call went wrong.
+/// Records that a call failed.
 pub(crate) fn wrong(call: Call, fault: Fault) {
     WRONG.add(faults().position(|other| other == (call, fault)));
 }
 
-/// A client was answered.
+/// Records a response to a client.
 pub(crate) fn said(said: Said) {
     SAID.add(Said::ALL.iter().position(|other| *other == said));
 }
 
-/// What came about, in words, and what did not.
+/// Lists what was covered and what was not.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) shown: Vec<String>,

@@ -1,4 +1,4 @@
-//! The store, as its ports promise it: serializable transactions over what is written here.
+//! The modelled store, with the guarantees of its ports: serializable transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Db {
         }
     }
 
-    /// Credits what the partner has at the beginning, in units of 100.
+    /// Credits the partner's opening balance, in units of 100.
     pub(crate) fn fund(&mut self, (fiat, crypto): (u8, u8)) {
         for (asset, count) in assets().into_iter().zip([fiat, crypto]) {
             for _ in 0..count {
@@ -98,7 +98,7 @@ impl Db {
         account.unwrap_or(Account::empty(asset))
     }
 
-    /// The value of the trades that count in `(after, up_to]`.
+    /// Sums the trades that count in `(after, up_to]`.
     pub(crate) fn counting(&self, after: Timestamp, up_to: Timestamp) -> Vec<i64> {
         let counts = |trade: &&Trade| {
             trade.created_at > after
@@ -112,9 +112,9 @@ impl Db {
         counting.map(|trade| trade.terms.notional).collect()
     }
 
-    // ----- batches -----
+    // ----- the batch queue -----
 
-    /// Loads what a batch may touch, as a store does under its locks.
+    /// Loads the batch state, as a store does under its locks.
     pub(crate) fn state(&self, now: Timestamp) -> BatchState {
         let partner = self.access.partner.id.clone();
         let of = |quote: &QuoteId| (partner.clone(), *quote);
@@ -152,7 +152,7 @@ impl Db {
         }
     }
 
-    /// Writes what a batch has opened; each write repeats its precondition.
+    /// Writes what a batch has opened; each write checks its precondition again.
     pub(crate) fn write(
         &mut self,
         state: &BatchState,
@@ -278,7 +278,7 @@ impl Db {
         Ok(())
     }
 
-    /// Everything that differs from one state to another, and from one scene to another.
+    /// Everything that differs from one state to another and from one scene to another.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         digest.add(&self.access.pools.velocity_cap);
@@ -310,7 +310,7 @@ impl Db {
     }
 }
 
-/// What an entry says, beside its name.
+/// The content of an entry, without its id.
 pub(crate) fn booked(
     entry: &Entry,
 ) -> (
@@ -322,7 +322,7 @@ pub(crate) fn booked(
     (entry.transfer, entry.mark, entry.trade, entry.created_at)
 }
 
-/// What of a trade can change.
+/// The fields of a trade that can change.
 pub(crate) fn facts(trade: &Trade) -> impl std::fmt::Debug + '_ {
     (
         trade.id,

@@ -1,4 +1,4 @@
-//! States are told apart by 64 bits of everything that can still make a difference.
+//! Digests of states: 64 bits of everything that can still make a difference.
 
 use std::fmt::{self, Debug, Write};
 use std::hash::{DefaultHasher, Hasher};
@@ -12,7 +12,7 @@ impl Digest {
         Self(DefaultHasher::new())
     }
 
-    /// Adds a fact, by what its `Debug` says.
+    /// Adds a fact by its `Debug` text.
     pub(crate) fn add(&mut self, fact: &impl Debug) {
         write!(self, "{fact:?};").unwrap();
     }

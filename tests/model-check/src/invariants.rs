@@ -1,5 +1,5 @@
-//! What must hold of every state of the store, and of every step from one to the next. The letters are those of the
-//! groups of rules: money, quotes, trades, idempotency, events.
+//! Invariants of every state of the store and of every step. The letters are those of the groups of rules: money, quotes, trades,
+//! idempotency, events.
 
 use kernel::Amount;
 use partner_core::idempotency::Fingerprint;
@@ -10,10 +10,10 @@ use pools_core::usecases::transact_quote::Transact;
 use pools_core::velocity::cutoff;
 
 use crate::db::{Db, booked};
-use crate::far::{Far, Stage};
+use crate::engine::{EngineState, Stage};
 use crate::world::{IDEMPOTENCY_TTL, WINDOW, assets, key};
 
-/// What is broken, in words.
+/// A broken invariant, described.
 pub(crate) type Breach = &'static str;
 
 type Check = (Breach, fn(&Db) -> bool);
@@ -42,7 +42,7 @@ const STATE: [Check; 9] = [
     ("E1 a trade that ended has one event of its type", events),
 ];
 
-/// The first invariant that does not hold.
+/// Returns the first invariant that does not hold.
 pub(crate) fn state(db: &Db) -> Option<Breach> {
     STATE
         .iter()
@@ -50,24 +50,24 @@ pub(crate) fn state(db: &Db) -> Option<Breach> {
         .map(|(name, _)| *name)
 }
 
-/// The first rule about change that a transaction has broken.
+/// Returns the first rule about change that a transaction has broken.
 pub(crate) fn step(before: &Db, after: &Db) -> Option<Breach> {
     let fates_final = before.quotes.iter().all(|(id, quote)| {
         quote.fate == QuoteOutcome::Open
             || after.quotes.get(id).map(|quote| quote.fate) == Some(quote.fate)
     });
-    // Entries are told apart by all but their ids, as states are.
+    // Entries are compared by all fields but their ids, like states.
     let kept = before.entries.iter().zip(&after.entries);
     let kept = kept
         .filter(|(one, other)| booked(one) == booked(other))
         .count();
     let appended = kept == before.entries.len();
-    let told = |at: usize| after.events.get(at).map(|event| &event.id);
+    let id_at = |at: usize| after.events.get(at).map(|event| &event.id);
     let events = before
         .events
         .iter()
         .enumerate()
-        .all(|(at, event)| told(at) == Some(&event.id));
+        .all(|(at, event)| id_at(at) == Some(&event.id));
     let trades = before.trades.iter().all(|(quote, trade)| {
         after
             .trades
@@ -75,7 +75,7 @@ pub(crate) fn step(before: &Db, after: &Db) -> Option<Breach> {
             .is_some_and(|next| moves(trade, next))
     });
     [
-        (fates_final, "Q3 what has become of a quote never changes"),
+        (fates_final, "Q3 a quote's outcome never changes"),
         (appended, "M1 entries are only ever added"),
         (events, "E1 events are only ever added"),
         (
@@ -87,9 +87,9 @@ pub(crate) fn step(before: &Db, after: &Db) -> Option<Breach> {
     .find_map(|(holds, name)| (!holds).then_some(name))
 }
 
-/// The first rule broken between us and the engine.
-pub(crate) fn across(db: &Db, far: &Far) -> Option<Breach> {
-    for (id, stage) in &far.holds {
+/// Returns the first broken rule between Penstock and the engine.
+pub(crate) fn across(db: &Db, engine: &EngineState) -> Option<Breach> {
+    for (id, stage) in &engine.holds {
         let status = db.trade(*id).map(|trade| trade.state.status());
         if stage.delivered()
             && matches!(
@@ -102,14 +102,14 @@ pub(crate) fn across(db: &Db, far: &Far) -> Option<Breach> {
     }
     let undelivered = |trade: &Trade| {
         trade.state.settlement().is_some()
-            && !far
+            && !engine
                 .holds
                 .get(&trade.id)
                 .is_some_and(|stage| stage.delivered())
     };
     let kept = |trade: &Trade| {
         trade.state.status() == TradeStatus::Returned
-            && far.holds.get(&trade.id) != Some(&Stage::Reversed)
+            && engine.holds.get(&trade.id) != Some(&Stage::Reversed)
     };
     if db.trades.values().any(undelivered) {
         return Some("M6 settled, and not delivered");
@@ -123,7 +123,7 @@ fn moves(before: &Trade, after: &Trade) -> bool {
     let settlement = before.state.settlement();
     let kept = settlement.is_none() || settlement == after.state.settlement();
     let path = match (before.state.status(), after.state.status()) {
-        // A return is also taken with the settlement that was never seen, in one step.
+        // A return may also come in one step with the settlement that no poll saw.
         (S::Reserved, S::Settled | S::Released | S::Failed | S::Returned)
         | (S::Settled, S::Returned) => true,
         _ => before.state == after.state,
@@ -261,7 +261,7 @@ fn consumed(db: &Db) -> bool {
     db.quotes.values().all(agrees)
 }
 
-/// A record may have been replaced only by one made after its time.
+/// A record may be replaced only by one made after its expiry.
 fn recorded(db: &Db) -> bool {
     db.trades.values().all(|trade| {
         let fingerprint = fingerprint(trade);

@@ -1,14 +1,14 @@
-//! The model check of money: the real use cases of `pools-core`, over a modelled store, engine, clients and clock, in every
-//! order, with crashes, lost answers, duplicates and late messages at every step. See `docs/model.md`.
+//! The model check of money: the real use cases of `pools-core`, over a modelled store, engine, clients and clock.
 //!
-//! It checks every scene to its end, and says how many states that were and what came about in them. `--long` checks larger
-//! scenes instead, a name only the scene of that name.
+//! It explores every order of events, with crashes, lost responses, duplicates and late messages at every step. See `docs/model.md`.
+//! It checks every scene completely and prints the number of states and what they covered. `--long` checks larger scenes
+//! instead; a name selects the scene of that name.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a fault here is a failed check, and says where; what it prints is what it is for"
+    reason = "a panic here is a failed check, and the output is the program's purpose"
 )]
 
 mod call;
@@ -16,7 +16,7 @@ mod converge;
 mod coverage;
 mod db;
 mod digest;
-mod far;
+mod engine;
 mod invariants;
 mod ports;
 mod request;
@@ -35,8 +35,8 @@ use coverage::Report;
 use scene::Scene;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
-/// Fewer states than this are no check.
-const AT_LEAST: usize = 10_000_000;
+/// Minimum number of states of a check.
+const MIN_STATES: usize = 10_000_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,7 +60,7 @@ fn named(names: &[&str]) -> Vec<Scene> {
     scenes
 }
 
-/// All scenes together have to show everything there is to be seen, in enough states.
+/// Checks all scenes. Together they must cover everything and have enough states.
 fn every_scene() -> bool {
     let Some(states) = scenes_in_turn(scenes::all()) else {
         return false;
@@ -70,16 +70,16 @@ fn every_scene() -> bool {
     for missing in &report.missing {
         println!("FAILED: never came about: {missing}");
     }
-    if states < AT_LEAST {
-        println!("FAILED: at least {AT_LEAST} states are to be visited");
+    if states < MIN_STATES {
+        println!("FAILED: fewer than {MIN_STATES} states");
     }
-    states >= AT_LEAST && report.missing.is_empty()
+    states >= MIN_STATES && report.missing.is_empty()
 }
 
-/// How many states there were; `None` where one was wrong.
+/// Returns the number of states; `None` after a fault.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a scene's duration is shown to people and decides nothing"
+    reason = "a scene's duration is only printed"
 )]
 fn scenes_in_turn(scenes: Vec<Scene>) -> Option<usize> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -97,16 +97,16 @@ fn scenes_in_turn(scenes: Vec<Scene>) -> Option<usize> {
     Some(states)
 }
 
-/// What the check of a scene has found.
+/// Result of the check of a scene.
 #[derive(Debug)]
 struct Checked {
     /// The scene.
     scene: &'static str,
     /// Distinct states.
     states: usize,
-    /// The longest way there.
+    /// Length of the longest path.
     depth: usize,
-    /// What is wrong, with the way there; `None`: every state was visited and nothing is.
+    /// The first fault with its path; `None` if every state was visited and no fault was found.
     fault: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Display for Checked {
     }
 }
 
-/// Visits every state of a scene, or finds the shortest way to one that is wrong.
+/// Visits every state of a scene, or finds the shortest path to a fault.
 fn check(scene: Scene, threads: usize) -> Checked {
     let name = scene.name;
     let checker = scene

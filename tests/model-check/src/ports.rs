@@ -1,10 +1,9 @@
-//! The ports the real use cases run over.
+//! The ports under the real use cases.
 //!
-//! A use case under way is kept as what it was shown at each call so far. To take its next step it is run again from its
-//! beginning: the calls it has made already are answered from what they were shown then, one more call is made on the
-//! state of now, and at the call after that it is left waiting. A transaction is one call, whatever it reads and writes:
-//! the stores are serializable, and a crash within one leaves nothing. So the code that is explored is the code that runs
-//! in production, up to its ports.
+//! A use case in progress is stored as the views that its calls have received. Its next step runs it again from the start: earlier
+//! calls return their stored views, one more call runs on the current state, and the call after that one never returns. A
+//! transaction is one call, whatever it reads and writes, because the stores are serializable and a crash within a transaction
+//! leaves no trace. So the explored code is the production code down to its ports.
 
 mod engine;
 
@@ -35,16 +34,16 @@ use pools_core::velocity::{Crossed, Velocity};
 pub(crate) use crate::call::{Call, Fault};
 use crate::db::{Db, facts};
 use crate::digest::Digest;
-use crate::far::{Far, contradiction};
+use crate::engine::{EngineState, contradiction};
 use crate::world::at;
 
-/// What a call is shown.
+/// The view that a call receives.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) db: Arc<Db>,
-    pub(crate) far: Arc<Far>,
+    pub(crate) engine: Arc<EngineState>,
     pub(crate) tick: u8,
-    /// Is the request's idempotency key in use by another request on the same server?
+    /// Whether another request on the same server uses the idempotency key.
     pub(crate) twin: bool,
     pub(crate) fault: Fault,
 }
@@ -52,28 +51,28 @@ pub(crate) struct View {
 /// One run of a use case over its views.
 pub(crate) struct Run {
     views: Vec<View>,
-    /// Makes the ids and tokens of this request its own.
+    /// Seed of the ids and tokens of this request.
     request: u64,
     state: Mutex<Progress>,
 }
 
-/// What a run has come to.
+/// Progress of a run.
 pub(crate) struct Progress {
-    /// Calls made.
+    /// Number of calls.
     at: usize,
     /// Numbers drawn.
     drawn: u64,
-    /// The call it waits at.
+    /// The call at which the run waits.
     pub(crate) next: Option<Call>,
-    /// All it has been told.
-    pub(crate) told: Digest,
-    /// The scope it has entered.
+    /// Digest of all results that the run has received.
+    pub(crate) received: Digest,
+    /// The idempotency scope that the run has entered.
     pub(crate) entered: Option<Scope>,
-    /// Was the trade that it locked last settled?
+    /// Whether the trade that the run locked last was settled.
     pub(crate) knows_settled: bool,
-    /// What the last of its calls has left.
+    /// The state after its last call.
     pub(crate) db: Option<Db>,
-    pub(crate) far: Option<Far>,
+    pub(crate) engine: Option<EngineState>,
 }
 
 impl Run {
@@ -85,16 +84,16 @@ impl Run {
                 at: 0,
                 drawn: 0,
                 next: None,
-                told: Digest::new(),
+                received: Digest::new(),
                 entered: None,
                 knows_settled: false,
                 db: None,
-                far: None,
+                engine: None,
             }),
         })
     }
 
-    /// What the run has come to; the use case itself is gone by now.
+    /// Returns the progress of a run whose use case was dropped.
     pub(crate) fn ended(self: Arc<Self>) -> Progress {
         let run = Arc::try_unwrap(self)
             .ok()
@@ -102,7 +101,7 @@ impl Run {
         run.state.into_inner()
     }
 
-    /// Waits for its turn; the view of this call, and whether it is made now.
+    /// Waits for the next turn. Returns the view of the call and whether the call runs now.
     async fn turn(&self, call: Call) -> (&View, bool) {
         let at = {
             let mut state = self.state.lock();
@@ -116,8 +115,8 @@ impl Run {
         (view, at + 1 == self.views.len())
     }
 
-    fn told(&self, fact: &impl std::fmt::Debug) {
-        self.state.lock().told.add(fact);
+    fn receive(&self, fact: &impl std::fmt::Debug) {
+        self.state.lock().received.add(fact);
     }
 
     fn view(&self) -> Option<&View> {
@@ -125,19 +124,19 @@ impl Run {
         self.views.get(made.checked_sub(1)?)
     }
 
-    fn leave_far(&self, now: bool, far: Far) {
+    fn leave_engine(&self, now: bool, engine: EngineState) {
         if now {
-            self.state.lock().far = Some(far);
+            self.state.lock().engine = Some(engine);
         }
     }
 }
 
-/// The handle the use cases hold.
+/// The ports that the use cases hold.
 #[derive(Clone)]
 pub(crate) struct Ports(pub(crate) Arc<Run>);
 
 impl Clock for Ports {
-    /// The clock of the last call: ids alone are made from it.
+    /// The clock of the last call. Only ids use it.
     fn now(&self) -> Timestamp {
         at(self.0.view().map_or(0, |view| view.tick))
     }
@@ -161,7 +160,7 @@ impl Entropy for Ports {
 impl InFlight for Ports {
     async fn enter(&self, scope: &Scope) -> Option<Ticket> {
         let (view, _) = self.0.turn(Call::Enter).await;
-        self.0.told(&view.twin);
+        self.0.receive(&view.twin);
         if view.twin {
             return None;
         }
@@ -169,7 +168,7 @@ impl InFlight for Ports {
         Some(Ticket(Box::new(())))
     }
 
-    /// The worst case: nothing keeps the transacts of one quote apart.
+    /// Keeps no transacts of one quote apart, which is the worst case.
     async fn enter_within(&self, _: &Scope, _: Duration) -> Option<Ticket> {
         Some(Ticket(Box::new(())))
     }
@@ -181,14 +180,14 @@ impl PoolsReads for Ports {
         let (view, _) = self.0.turn(Call::Read).await;
         let quote = view.db.quotes.get(&id).cloned();
         self.0
-            .told(&(quote.as_ref().map(|quote| quote.fate), view.tick));
+            .receive(&(quote.as_ref().map(|quote| quote.fate), view.tick));
         Ok(quote.map(|value| Seen {
             value,
             at: at(view.tick),
         }))
     }
 
-    /// A transaction of this model is one step, so none is ever under way.
+    /// Reads at once: a transaction of the model is one step, so none is in progress.
     async fn quote_get_behind_writes(
         &self,
         who: &Tenant,
@@ -204,7 +203,7 @@ impl PoolsReads for Ports {
     ) -> Result<Option<Seen<Trade>>, StoreError> {
         let (view, _) = self.0.turn(Call::Read).await;
         let trade = view.db.trades.get(&quote).cloned();
-        self.0.told(&(trade.as_ref().map(facts), view.tick));
+        self.0.receive(&(trade.as_ref().map(facts), view.tick));
         Ok(trade.map(|value| Seen {
             value,
             at: at(view.tick),
@@ -257,12 +256,12 @@ impl Submit<TransactCommand, Decision> for Ports {
             TransactOutcome::Opened(trade) => (true, trade.id),
             TransactOutcome::Existing(trade) => (false, trade.id),
         });
-        self.0.told(&(facts, answer.is_ok()));
+        self.0.receive(&(facts, answer.is_ok()));
         answer.map(|()| decided)
     }
 }
 
-/// Ends a transaction as its fault will have it.
+/// Ends a transaction as its fault requires.
 fn commit(
     run: &Run,
     view: &View,
@@ -312,12 +311,12 @@ impl TransactPreflight for Ports {
             .iter()
             .map(|account| account.available.units());
         self.0
-            .told(&(available.collect::<Vec<_>>(), snapshot.funds.velocity));
-        self.0.told(&(
+            .receive(&(available.collect::<Vec<_>>(), snapshot.funds.velocity));
+        self.0.receive(&(
             answered.map(|record| (record.fingerprint.0, record.expires_at)),
             view.tick,
         ));
-        self.0.told(&(
+        self.0.receive(&(
             snapshot.quote.as_ref().map(|quote| quote.fate),
             snapshot.trade.as_ref().map(facts),
         ));
@@ -345,7 +344,7 @@ impl PoolsStore for Ports {
     }
 }
 
-/// A transaction: nothing of it is left unless it commits.
+/// A transaction, which changes the state only by a commit.
 struct Tx {
     run: Arc<Run>,
     view: View,
@@ -356,13 +355,13 @@ struct Tx {
 #[async_trait]
 impl UnitOfWork for Tx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
-        self.run.told(&self.view.tick);
+        self.run.receive(&self.view.tick);
         Ok(at(self.view.tick))
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let answer = commit(&self.run, &self.view, self.now, self.db, Ok(()));
-        self.run.told(&answer.is_ok());
+        self.run.receive(&answer.is_ok());
         answer
     }
 }
@@ -371,7 +370,7 @@ impl UnitOfWork for Tx {
 impl QuoteTx for Tx {
     async fn quote_lock(&mut self, _: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
         let quote = self.db.quotes.get(&id).cloned();
-        self.run.told(&quote.as_ref().map(|quote| quote.fate));
+        self.run.receive(&quote.as_ref().map(|quote| quote.fate));
         Ok(quote)
     }
 
@@ -389,7 +388,7 @@ impl QuoteTx for Tx {
 impl TradeTx for Tx {
     async fn trade_lock(&mut self, _: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
         let trade = self.db.trade(id).cloned();
-        self.run.told(&trade.as_ref().map(facts));
+        self.run.receive(&trade.as_ref().map(facts));
         let status = trade.as_ref().map(|trade| trade.state.status());
         self.run.state.lock().knows_settled = status == Some(TradeStatus::Settled);
         Ok(trade)
@@ -438,7 +437,7 @@ impl TradeTx for Tx {
 impl LedgerTx for Tx {
     async fn account_lock(&mut self, _: &Tenant, asset: Asset) -> Result<Account, StoreError> {
         let account = self.db.account(asset);
-        self.run.told(&account);
+        self.run.receive(&account);
         Ok(account)
     }
 
@@ -451,14 +450,14 @@ impl LedgerTx for Tx {
         self.db.post(before, entry)
     }
 
-    /// No account of the model comes near its limit: what a credit is judged by is what the account holds.
+    /// Counts the balance alone, because no account of the model comes near its limit.
     async fn commitment_get(
         &mut self,
         _: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError> {
         let account = self.db.account(asset);
-        self.run.told(&account);
+        self.run.receive(&account);
         Ok(Some(account.available.units()))
     }
 
@@ -490,7 +489,7 @@ impl LedgerTx for Tx {
         reference: &str,
     ) -> Result<Option<Deposit>, StoreError> {
         let found = self.db.deposits.get(reference).cloned();
-        self.run.told(&found.is_some());
+        self.run.receive(&found.is_some());
         Ok(found)
     }
 
@@ -505,7 +504,7 @@ impl LedgerTx for Tx {
 #[async_trait]
 impl VelocityTx for Tx {
     async fn velocity_lock(&mut self, _: &Tenant) -> Result<Option<Velocity>, StoreError> {
-        self.run.told(&self.db.velocity);
+        self.run.receive(&self.db.velocity);
         Ok(self.db.velocity)
     }
 

@@ -1,4 +1,4 @@
-//! The requests of clients and operators, each a real use case under way.
+//! The requests of clients and operators, each a real use case in progress.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,12 +21,12 @@ use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuot
 
 use crate::db::Db;
 use crate::digest::Digest;
-use crate::far::Far;
+use crate::engine::EngineState;
 use crate::invariants::Breach;
 use crate::ports::{Call, Ports, Run, View};
 use crate::world::{WINDOW, access, eur, key, pool, quote_id, who};
 
-/// What is asked for. Quotes and keys go by their number.
+/// A request. Quotes and keys go by their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Ask {
     Transact {
@@ -58,28 +58,28 @@ impl Ask {
     }
 }
 
-/// Names a request: what is asked, and which copy of the message this is.
+/// Names a request: its content, and the number of its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Name {
     pub(crate) ask: Ask,
     pub(crate) copy: u8,
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) name: Name,
-    /// The server it came to.
+    /// The server that received it.
     pub(crate) server: u8,
-    /// What its calls so far were shown.
+    /// The views of its calls so far.
     pub(crate) views: Vec<View>,
-    /// The call it is about to make.
+    /// The call that it is about to make.
     pub(crate) next: Call,
-    /// The idempotency scope it has entered on its server.
+    /// The idempotency scope that it has entered on its server.
     pub(crate) entered: Option<Scope>,
-    /// Does it ask the engine about a trade that it knows to be settled?
+    /// Whether it asks the engine about a trade that it knows to be settled.
     pub(crate) knows_settled: bool,
-    /// Everything it has been told: two requests told the same go on the same.
+    /// Digest of all results that it received: two requests with equal digests continue equally.
     pub(crate) digest: u64,
 }
 
@@ -87,54 +87,54 @@ pub(crate) struct Request {
 pub(crate) struct Stepped {
     pub(crate) now: Now,
     pub(crate) db: Option<Db>,
-    pub(crate) far: Option<Far>,
+    pub(crate) engine: Option<EngineState>,
 }
 
-/// Where a request stands after a step.
+/// Status of a request after a step.
 #[derive(Clone)]
 pub(crate) enum Now {
     Waits(Arc<Request>),
     Answered(Answer),
 }
 
-/// What a client makes of an answer.
+/// What a client concludes from a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Answer {
-    /// What it says, unless it is never right.
+    /// The kind of response, unless it is never right.
     pub(crate) said: Option<Said>,
-    /// The trade it is told it has.
+    /// The trade in the response.
     pub(crate) trade: Option<TradeId>,
-    /// The final status of the quote it is told.
+    /// The final status of the quote in the response.
     pub(crate) quote: Option<End>,
-    /// No final answer: the same request has to be made again.
+    /// Whether the response is not final, so that the client must retry.
     pub(crate) again: bool,
-    /// An answer that is never right.
+    /// Why the response is never right.
     pub(crate) broken: Option<Breach>,
 }
 
-/// Every answer that has to be given in some scene.
+/// The kinds of response, each of which some scene must produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Said {
-    /// A transact has made a trade, or found the one there is.
+    /// A transact has made a trade, or found the existing one.
     Opened,
     Existing,
-    /// Another request with the key is under way.
+    /// A twin of the request is in progress.
     InProgress,
     KeyReused,
     CapExceeded,
     BalanceTooLow,
     HoldRefused,
     EngineSilent,
-    /// A quote's status, as an answer or a refusal.
+    /// A quote's status, in a response or a refusal.
     Active,
     Consumed,
     Rejected,
     Expired,
-    /// A poll has found a trade, or none.
+    /// A poll found a trade, or none.
     Trade,
     NoTrade,
     Credited,
-    /// The store was away, or nobody knows what became of the commit.
+    /// The store was unavailable, or the commit's outcome is unknown.
     Unknown,
 }
 
@@ -168,7 +168,7 @@ pub(crate) enum End {
 }
 
 impl Request {
-    /// A request that has just come in.
+    /// Starts a request.
     pub(crate) fn new(name: Name, server: u8) -> Arc<Self> {
         match run(name, server, Vec::new()).now {
             Now::Waits(request) => request,
@@ -176,7 +176,7 @@ impl Request {
         }
     }
 
-    /// Its next call, shown this.
+    /// Makes its next call with this view.
     pub(crate) fn step(&self, view: View) -> Stepped {
         let mut views = self.views.clone();
         views.push(view);
@@ -205,17 +205,17 @@ fn run(name: Name, server: u8, views: Vec<View>) -> Stepped {
             next: came_to.next.expect("it waits at a call"),
             entered: came_to.entered,
             knows_settled: came_to.knows_settled,
-            digest: digest(name, server, came_to.told),
+            digest: digest(name, server, came_to.received),
         })),
     };
     Stepped {
         now,
         db: came_to.db,
-        far: came_to.far,
+        engine: came_to.engine,
     }
 }
 
-/// No two requests draw the same numbers.
+/// Separates the numbers of requests: no two draw the same ones.
 fn number(name: Name) -> u64 {
     let ask = match name.ask {
         Ask::Transact { quote, key } => 1 + quote as u64 * 8 + u64::from(key),
@@ -227,9 +227,9 @@ fn number(name: Name) -> u64 {
     (ask << 8) | u64::from(name.copy)
 }
 
-fn digest(name: Name, server: u8, mut told: Digest) -> u64 {
-    told.add(&(name, server));
-    told.finish()
+fn digest(name: Name, server: u8, mut received: Digest) -> u64 {
+    received.add(&(name, server));
+    received.finish()
 }
 
 /// Runs a use case until it has to wait for its next turn.
@@ -241,7 +241,7 @@ fn polled(future: impl Future<Output = Answer>) -> Option<Answer> {
     }
 }
 
-/// What the door knows of the partner; it is judged again in the transaction.
+/// What authentication knows of the partner; the transaction checks it again.
 static DOOR: LazyLock<Access> = LazyLock::new(|| access(None));
 
 static SEALER: LazyLock<Arc<Sealer>> =
@@ -363,14 +363,14 @@ async fn credit(ports: Ports) -> Answer {
     }
 }
 
-/// Every store fault but those that a fault of the model has caused is one of ours: transactions of the model lose no races.
+/// Maps a store error. Only the model's own faults are expected, because transactions of the model lose no races.
 fn failed(fault: &StoreError) -> Answer {
     match fault {
         StoreError::Unavailable(_) | StoreError::CommitUnknown(_) => again(Said::Unknown),
         StoreError::Retry => broken("a serializable transaction lost a race"),
         StoreError::Guard(_) => broken("a guard of the store refused what the rules allowed"),
         StoreError::Overloaded | StoreError::Inconsistent { .. } | StoreError::Unexpected(_) => {
-            broken("a fault nobody has caused")
+            broken("a store error that the model did not inject")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A scene: who asks for what, how much goes wrong, and every order in which it can happen.
+//! A scene: the requests, the faults, and every order in which they can happen.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,32 +17,32 @@ use crate::request::{Answer, Ask, End, Now, Request};
 use crate::state::{Event, Left, State};
 use crate::world::access;
 
-/// What may happen in a scene.
+/// The content of a scene.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
-    /// The quotes that have been given.
+    /// Existing quotes.
     pub(crate) sides: Vec<Side>,
-    /// What has been credited before, in units of 100 EUR and 100 USDT.
+    /// Opening balances, in units of 100 EUR and 100 USDT.
     pub(crate) funds: (u8, u8),
     /// The velocity cap; a trade counts 100.
     pub(crate) cap: Option<i64>,
-    /// What is asked, and in how many copies: retries, duplicates and late messages.
+    /// The requests, each with its number of copies: retries, duplicates and late messages.
     pub(crate) asks: Vec<(Ask, u8)>,
-    /// How many requests are under way at once.
+    /// Maximum number of concurrent requests.
     pub(crate) at_once: usize,
-    /// The copies of a message go to the servers by turns.
+    /// Number of servers, which receive the copies of a message in turn.
     pub(crate) servers: u8,
     pub(crate) workers: usize,
     pub(crate) ticks: u8,
-    /// Calls that go wrong.
+    /// Maximum number of failed calls.
     pub(crate) faults: u8,
     pub(crate) crashes: u8,
-    /// Ends that must be met, or the scene has not shown what it is for.
+    /// Ends that some order must reach; else the scene fails.
     pub(crate) meets: Vec<Meets>,
 }
 
-/// An end of the story that has to come about in some order.
+/// An end that some order must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meets {
     Rejected,
@@ -53,7 +53,7 @@ pub(crate) enum Meets {
     Failed,
     Released,
     Returned,
-    /// The first poll of a trade finds that it was delivered and came back.
+    /// The first poll of a trade finds that it was delivered and reversed.
     ReturnedUnseen,
     LeaseTaken,
     Delivered,
@@ -93,7 +93,7 @@ impl Model for Scene {
             events.push(Event::Steps(request.name, Fault::None));
             if state.faults > 0 {
                 let faults = request.next.faults().iter();
-                let faults = faults.filter(|fault| state.can_be(request, **fault));
+                let faults = faults.filter(|fault| state.may_fail(request, **fault));
                 events.extend(faults.map(|fault| Event::Steps(request.name, *fault)));
             }
         }
@@ -103,7 +103,7 @@ impl Model for Scene {
         if state.tick < self.ticks {
             events.push(Event::Ticks);
         }
-        for (trade, stage) in &state.far.holds {
+        for (trade, stage) in &state.engine.holds {
             events.extend(stage.next().iter().map(|next| Event::Engine(*trade, *next)));
         }
         if state.workers.len() < self.workers {
@@ -133,9 +133,9 @@ impl Model for Scene {
             Event::Steps(name, fault) => {
                 next.faults -= u8::from(fault != Fault::None);
                 let request = state.requests.iter().find(|request| request.name == name)?;
-                let (now, db, far) = step(state, request, fault);
+                let (now, db, engine) = step(state, request, fault);
                 noted(request, fault, &now);
-                next.stepped(name, now, db, far);
+                next.stepped(name, now, db, engine);
             }
             Event::Crashes(server) => {
                 next.crashes -= 1;
@@ -143,7 +143,7 @@ impl Model for Scene {
                 next.crash(server);
             }
             Event::Ticks => next.tick += 1,
-            Event::Engine(trade, stage) => next.engine(trade, stage),
+            Event::Engine(trade, stage) => next.set_stage(trade, stage),
             Event::Claims(event) => next.claim(event),
             Event::Posts(worker, taken) => {
                 coverage::reached(Point::Post);
@@ -175,7 +175,7 @@ impl Model for Scene {
     }
 }
 
-/// Remembers that a request has come by here.
+/// Records that a request reached this point.
 fn noted(request: &Request, fault: Fault, now: &Now) {
     coverage::reached(Point::Request(request.name.ask.into(), request.next));
     if fault != Fault::None {
@@ -189,21 +189,25 @@ fn noted(request: &Request, fault: Fault, now: &Now) {
     }
 }
 
-type Outcome = (Now, Option<Left<Db>>, Option<Left<crate::far::Far>>);
+type Outcome = (
+    Now,
+    Option<Left<Db>>,
+    Option<Left<crate::engine::EngineState>>,
+);
 
 type Key = (u64, u64, u8, bool, Fault);
 
 thread_local! {
-    /// Steps that were taken before, by all they depend on: a rule is asked once for each of its questions.
-    static TAKEN: RefCell<HashMap<Key, Outcome>> = RefCell::default();
+    /// Cache of steps by everything that they depend on, so that each decision runs once.
+    static STEP_CACHE: RefCell<HashMap<Key, Outcome>> = RefCell::default();
 }
 
-/// How many steps are remembered; then they are forgotten and taken again.
-const REMEMBERED: usize = 1_000_000;
+/// Capacity of the cache, which is cleared when it is full.
+const MAX_CACHED_STEPS: usize = 1_000_000;
 
 pub(crate) fn step(state: &State, request: &Arc<Request>, fault: Fault) -> Outcome {
     let key = state.shown(request, fault);
-    if let Some(taken) = TAKEN.with_borrow(|taken| taken.get(&key).cloned()) {
+    if let Some(taken) = STEP_CACHE.with_borrow(|taken| taken.get(&key).cloned()) {
         return taken;
     }
     let stepped = request.step(state.view(request, fault));
@@ -214,14 +218,14 @@ pub(crate) fn step(state: &State, request: &Arc<Request>, fault: Fault) -> Outco
             breach: invariants::state(&db),
             value: Arc::new(db),
         }),
-        stepped.far.map(|far| Left {
-            digest: far.digest(),
+        stepped.engine.map(|engine| Left {
+            digest: engine.digest(),
             breach: None,
-            value: Arc::new(far),
+            value: Arc::new(engine),
         }),
     );
-    TAKEN.with_borrow_mut(|taken| {
-        if taken.len() >= REMEMBERED {
+    STEP_CACHE.with_borrow_mut(|taken| {
+        if taken.len() >= MAX_CACHED_STEPS {
             taken.clear();
         }
         taken.insert(key, outcome.clone());
@@ -240,12 +244,12 @@ impl Meets {
                     .any(|quote| matches!(quote.fate, QuoteOutcome::Rejected(_)))
             }),
             Self::Expired => Property::sometimes("a quote runs out", |_, state: &State| {
-                state.told(End::Expired)
+                state.knows_end(End::Expired)
             }),
             Self::Orphaned => {
                 Property::sometimes("a hold is left without a trade", |_, state: &State| {
                     let unknown = |trade: &TradeId| state.db.trade(*trade).is_none();
-                    state.quiet() && state.far.holds.keys().any(unknown)
+                    state.quiet() && state.engine.holds.keys().any(unknown)
                 })
             }
             Self::Abandoned => {

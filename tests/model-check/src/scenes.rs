@@ -1,11 +1,11 @@
-//! The scenes. Together they are the races R1 to R8, R11 to R15, R21 and R23, each with crashes and lost answers.
+//! The scenes. Together they are the races R1 to R8, R11 to R15, R21 and R23, each with crashes and lost responses.
 
 use pools_core::quote::Side;
 
 use crate::request::Ask;
 use crate::scene::{Meets, Scene};
 
-/// Nothing happens: what a scene adds, it says.
+/// A scene without requests or faults, on which the others are built.
 fn quiet(name: &'static str) -> Scene {
     Scene {
         name,
@@ -27,7 +27,7 @@ const fn transact(quote: usize, key: u8) -> Ask {
     Ask::Transact { quote, key }
 }
 
-/// Every scene, the small ones first. Each is gone through to its end, in a minute or two together.
+/// Every scene, the smallest first. All of them are explored completely, in a minute or two together.
 pub(crate) fn all() -> Vec<Scene> {
     vec![
         given_back(),
@@ -40,7 +40,7 @@ pub(crate) fn all() -> Vec<Scene> {
     ]
 }
 
-/// The same with more at once, for a machine that has hours and memory to spare.
+/// Larger scenes, for a machine with hours and memory to spare.
 pub(crate) fn long() -> Vec<Scene> {
     vec![
         Scene {
@@ -68,7 +68,7 @@ pub(crate) fn long() -> Vec<Scene> {
     ]
 }
 
-/// R1, R2, R5, R6, R7: one quote executed under two keys, rejected, read, and running out.
+/// R1, R2, R5, R6, R7: one quote executed under two keys, rejected, read, and expiring.
 fn one_quote() -> Scene {
     Scene {
         asks: vec![
@@ -86,7 +86,7 @@ fn one_quote() -> Scene {
     }
 }
 
-/// The same, three at once and without a crash.
+/// The scene "one quote" with three concurrent requests and without a crash.
 fn three_at_once() -> Scene {
     Scene {
         name: "three at once",
@@ -96,7 +96,7 @@ fn three_at_once() -> Scene {
     }
 }
 
-/// R4: room under the cap for both; what a failed trade gives back must not take the other's count with it.
+/// R4: the cap allows both trades. The release of a failed trade must not subtract the other's count.
 fn given_back() -> Scene {
     Scene {
         sides: vec![Side::OnRamp, Side::OffRamp],
@@ -114,11 +114,11 @@ fn given_back() -> Scene {
             Meets::Released,
             Meets::LeaseTaken,
         ],
-        ..quiet("given back")
+        ..quiet("given back") // plain: allow
     }
 }
 
-/// R3, R8: two quotes and funds for one of them, a credit, a key used for both.
+/// R3, R8: two quotes with funds for one of them, a credit, and a key used for both.
 fn funds_for_one() -> Scene {
     Scene {
         sides: vec![Side::OnRamp, Side::OnRamp],
@@ -138,7 +138,7 @@ fn funds_for_one() -> Scene {
     }
 }
 
-/// R4: two quotes and room under the cap for one, which a failed trade gives back and the window frees.
+/// R4: two quotes with room under the cap for one, which a failed trade or the window frees.
 fn cap_for_one() -> Scene {
     Scene {
         sides: vec![Side::OnRamp, Side::OffRamp],
@@ -157,7 +157,7 @@ fn cap_for_one() -> Scene {
     }
 }
 
-/// R11, R12, R13, R15: polls of one trade, late answers, leases that run out, reports out of order.
+/// R11, R12, R13, R15: polls of one trade, late responses, leases that expire, reports out of order.
 fn polls() -> Scene {
     Scene {
         asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 3)],
@@ -177,7 +177,7 @@ fn polls() -> Scene {
     }
 }
 
-/// R21, R23: two workers on the deliveries of two trades, with leases that run out and workers that die.
+/// R21, R23: two workers on the deliveries of two trades, with leases that expire and workers that die.
 fn deliveries() -> Scene {
     Scene {
         sides: vec![Side::OnRamp, Side::OffRamp],
@@ -198,7 +198,7 @@ fn deliveries() -> Scene {
     }
 }
 
-/// For a test of the check itself.
+/// A scene for tests of the check itself.
 #[cfg(test)]
 pub(crate) fn small() -> Scene {
     Scene {
@@ -213,7 +213,7 @@ pub(crate) fn small() -> Scene {
     }
 }
 
-/// For a test of the check itself: nothing can be bought.
+/// A scene for tests of the check itself, in which no purchase is possible.
 #[cfg(test)]
 pub(crate) fn without_money() -> Scene {
     Scene {

@@ -1,4 +1,4 @@
-//! One state of the world, and what can happen in it.
+//! One state of the world, and the events that can follow.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use pools_core::trade::TradeId;
 
 use crate::coverage::Point;
 use crate::db::Db;
-use crate::far::{Far, Stage};
+use crate::engine::{EngineState, Stage};
 use crate::invariants::{self, Breach};
 use crate::ports::{Call, Fault, View};
 use crate::request::{Answer, Ask, End, Name, Now, Request};
 use crate::world::{TICK, at};
 
-/// The world at one moment.
+/// A state of the world.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) db: Arc<Db>,
     db_digest: u64,
-    pub(crate) far: Arc<Far>,
-    far_digest: u64,
+    pub(crate) engine: Arc<EngineState>,
+    engine_digest: u64,
     pub(crate) tick: u8,
-    /// Requests under way, by name.
+    /// Requests in progress, by name.
     pub(crate) requests: Vec<Arc<Request>>,
-    /// Copies of each ask of the scene that have not come in yet.
+    /// Copies of each request of the scene that have not arrived yet.
     pub(crate) coming: Vec<u8>,
-    /// Workers with a delivery in hand: its event, the lease's token, and whether the endpoint took it.
+    /// Workers with a claimed delivery: its event, the lease's token, and whether the endpoint accepted it.
     pub(crate) workers: Vec<Worker>,
-    /// How often each event has reached its endpoint, up to two.
+    /// Number of arrivals of each event at its endpoint, up to two.
     pub(crate) received: Vec<u8>,
     pub(crate) faults: u8,
     pub(crate) crashes: u8,
-    /// What clients have been told of each quote.
+    /// What clients know of each quote.
     pub(crate) known: Vec<Known>,
     pub(crate) broken: Option<Breach>,
 }
@@ -53,22 +53,22 @@ pub(crate) struct Known {
     end: Option<End>,
 }
 
-/// Something that happens.
+/// An event of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A message comes in: the first of its kind, or a copy.
+    /// A message arrives: the first of its kind, or a copy.
     Arrives(usize),
     /// A request makes its next call.
     Steps(Name, Fault),
-    /// A server dies, with everything on it.
+    /// A server dies with everything on it.
     Crashes(u8),
-    /// The clock moves.
+    /// The clock advances.
     Ticks,
-    /// The engine gets on with a hold.
+    /// The engine advances a hold.
     Engine(TradeId, Stage),
     /// A worker claims a delivery.
     Claims(usize),
-    /// The endpoint takes what a worker posts, or does not.
+    /// The endpoint accepts or rejects what a worker posts.
     Posts(usize, bool),
     /// A worker reports.
     Reports(usize),
@@ -80,8 +80,8 @@ impl State {
         let mut state = Self {
             db_digest: 0,
             db: Arc::new(db),
-            far_digest: 0,
-            far: Arc::new(Far::default()),
+            engine_digest: 0,
+            engine: Arc::new(EngineState::default()),
             tick: 0,
             requests: Vec::new(),
             coming,
@@ -93,21 +93,21 @@ impl State {
             broken: None,
         };
         state.db_digest = state.db.digest();
-        state.far_digest = state.far.digest();
+        state.engine_digest = state.engine.digest();
         state
     }
 
-    /// Is nobody at work?
+    /// Whether no request and no worker is in progress.
     pub(crate) fn quiet(&self) -> bool {
         self.requests.is_empty() && self.workers.is_empty()
     }
 
-    /// What decides how the world goes on once it is quiet.
+    /// Digest of everything that decides how a quiet world continues.
     pub(crate) fn standing(&self) -> (u64, u64, u8) {
-        (self.db_digest, self.far_digest, self.tick)
+        (self.db_digest, self.engine_digest, self.tick)
     }
 
-    /// A message comes in.
+    /// Starts a request.
     pub(crate) fn arrive(&mut self, ask: Ask, copy: u8, server: u8) {
         let request = Request::new(Name { ask, copy }, server);
         let place = self
@@ -122,13 +122,13 @@ impl State {
             .position(|request| request.name == name)
     }
 
-    /// Can the next call of a request go wrong in this way? An engine that denies what Penstock does not know of yet would be
-    /// believed, and rightly so: it contradicts itself of settled trades only.
-    pub(crate) fn can_be(&self, request: &Request, fault: Fault) -> bool {
+    /// Whether the next call of a request can fail in this way. The engine contradicts itself only about settled trades: if it denied
+    /// a delivery that Penstock does not know yet, Penstock would rightly believe it.
+    pub(crate) fn may_fail(&self, request: &Request, fault: Fault) -> bool {
         fault != Fault::Contradiction || request.knows_settled
     }
 
-    /// What the next call of a request is shown.
+    /// Returns the view for the next call of a request.
     pub(crate) fn view(&self, request: &Request, fault: Fault) -> View {
         let twin = self.requests.iter().any(|other| {
             other.name != request.name
@@ -138,36 +138,42 @@ impl State {
         });
         View {
             db: Arc::clone(&self.db),
-            far: Arc::clone(&self.far),
+            engine: Arc::clone(&self.engine),
             tick: self.tick,
             twin,
             fault,
         }
     }
 
-    /// What a step of a request depends on.
+    /// Digest of everything that a step of a request depends on.
     pub(crate) fn shown(&self, request: &Request, fault: Fault) -> (u64, u64, u8, bool, Fault) {
-        let view_far = if request.next.to_the_engine() {
-            self.far_digest
+        let view_engine = if request.next.is_engine_call() {
+            self.engine_digest
         } else {
             0
         };
-        let view_db = if request.next.to_the_engine() {
+        let view_db = if request.next.is_engine_call() {
             0
         } else {
             self.db_digest
         };
         let twin = request.next == Call::Enter && self.view(request, fault).twin;
-        (request.digest, view_far ^ view_db, self.tick, twin, fault)
+        (
+            request.digest,
+            view_engine ^ view_db,
+            self.tick,
+            twin,
+            fault,
+        )
     }
 
-    /// Puts a request's step into effect.
+    /// Applies a request's step.
     pub(crate) fn stepped(
         &mut self,
         name: Name,
         now: Now,
         db: Option<Left<Db>>,
-        far: Option<Left<Far>>,
+        engine: Option<Left<EngineState>>,
     ) {
         let Some(place) = self.place(name) else {
             return;
@@ -188,16 +194,16 @@ impl State {
             self.db = left.value;
             self.db_digest = left.digest;
         }
-        if let Some(left) = far {
-            self.far = left.value;
-            self.far_digest = left.digest;
+        if let Some(left) = engine {
+            self.engine = left.value;
+            self.engine_digest = left.digest;
         }
         self.broken = self
             .broken
-            .or_else(|| invariants::across(&self.db, &self.far));
+            .or_else(|| invariants::across(&self.db, &self.engine));
     }
 
-    /// A client learns something, which may contradict what it knew.
+    /// Records what a client learns, which may contradict what it knew.
     fn learns(&mut self, ask: Ask, answer: Answer) {
         self.broken = self.broken.or(answer.broken);
         let Some(known) = ask.quote().and_then(|quote| self.known.get_mut(quote)) else {
@@ -217,12 +223,12 @@ impl State {
         }
     }
 
-    /// Was any client told of this end of a quote?
-    pub(crate) fn told(&self, end: End) -> bool {
+    /// Whether a client received this end of a quote.
+    pub(crate) fn knows_end(&self, end: End) -> bool {
         self.known.iter().any(|known| known.end == Some(end))
     }
 
-    /// Every trade a client was told of is stored.
+    /// Whether every trade that a client received is stored.
     pub(crate) fn acknowledged(&self) -> bool {
         self.known.iter().all(|known| {
             known
@@ -231,7 +237,7 @@ impl State {
         })
     }
 
-    /// Where everybody on a server is; the workers are on each.
+    /// The points of all requests on a server, and of the workers, which are on each server.
     pub(crate) fn at_work(&self, server: u8) -> impl Iterator<Item = Point> {
         let here = self
             .requests
@@ -250,24 +256,24 @@ impl State {
         self.workers.clear();
     }
 
-    pub(crate) fn engine(&mut self, trade: TradeId, stage: Stage) {
-        let mut far = (*self.far).clone();
-        far.holds.insert(trade, stage);
-        self.far_digest = far.digest();
-        self.far = Arc::new(far);
+    pub(crate) fn set_stage(&mut self, trade: TradeId, stage: Stage) {
+        let mut engine = (*self.engine).clone();
+        engine.holds.insert(trade, stage);
+        self.engine_digest = engine.digest();
+        self.engine = Arc::new(engine);
         self.broken = self
             .broken
-            .or_else(|| invariants::across(&self.db, &self.far));
+            .or_else(|| invariants::across(&self.db, &self.engine));
     }
 
     // ----- deliveries -----
 
-    /// Is the delivery of an event to be had?
+    /// Whether the delivery of an event can be claimed.
     pub(crate) fn claimable(&self, event: usize) -> bool {
         self.advanced(event, claim(self, event)).is_some()
     }
 
-    /// A lease that is over lapses at the next claim.
+    /// Applies an input to a delivery. An expired lease ends at the next claim.
     fn advanced(
         &self,
         event: usize,
@@ -342,7 +348,7 @@ impl State {
     }
 }
 
-/// What a step has left behind, judged once.
+/// The state after a step, checked once.
 #[derive(Clone)]
 pub(crate) struct Left<T> {
     pub(crate) value: Arc<T>,
@@ -361,7 +367,7 @@ fn claim(state: &State, event: usize) -> DeliveryInput {
     DeliveryInput::Claim(Lease { token, until })
 }
 
-/// The key is scoped by its name and the pool, not by the quote.
+/// Whether two requests have one idempotency scope: the key's name and the pool, not the quote.
 fn same_scope(one: Ask, other: Ask) -> bool {
     matches!((one, other), (Ask::Transact { key: one, .. }, Ask::Transact { key: other, .. }) if one == other)
 }

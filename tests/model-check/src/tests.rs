@@ -1,4 +1,4 @@
-//! A small scene to its end, and every invariant broken by hand once.
+//! Checks of a small scene, and a test that breaks every invariant once.
 
 use kernel::{Amount, Asset};
 use pools_core::ledger::TransferRole;
@@ -6,7 +6,7 @@ use pools_core::quote::{QuoteOutcome, Side};
 use pools_core::trade::{Settlement, TradeState};
 
 use crate::db::Db;
-use crate::far::Stage;
+use crate::engine::Stage;
 use crate::invariants;
 use crate::ports::Fault;
 use crate::request::{Ask, Name};
@@ -15,15 +15,15 @@ use crate::state::State;
 use crate::world::{access, at, pool, quote_id};
 use crate::{check, scenes};
 
-/// A quote, its purchase, and polls until it has been returned.
+/// A quote, its purchase, and polls until the trade is returned.
 fn returned() -> State {
     let mut db = Db::new(access(Some(100)), &[Side::OnRamp]);
     db.fund((2, 0));
     let mut state = State::new(db, Vec::new(), 0, 0);
     ask(&mut state, Ask::Transact { quote: 0, key: 1 });
     for stage in [Stage::Delivered, Stage::Reversed] {
-        let trade = *state.far.holds.keys().next().unwrap();
-        state.engine(trade, stage);
+        let trade = *state.engine.holds.keys().next().unwrap();
+        state.set_stage(trade, stage);
         ask(&mut state, Ask::Poll { quote: 0 });
     }
     assert_eq!(state.broken, None);
@@ -34,8 +34,8 @@ fn ask(state: &mut State, ask: Ask) {
     state.arrive(ask, 0, 0);
     let name = Name { ask, copy: 0 };
     while let Some(request) = state.requests.first().cloned() {
-        let (now, db, far) = step(state, &request, Fault::None);
-        state.stepped(name, now, db, far);
+        let (now, db, engine) = step(state, &request, Fault::None);
+        state.stepped(name, now, db, engine);
     }
 }
 
@@ -45,9 +45,9 @@ fn unseen_return_is_settled_and_returned_by_one_poll() {
     db.fund((2, 0));
     let mut state = State::new(db, Vec::new(), 0, 0);
     ask(&mut state, Ask::Transact { quote: 0, key: 1 });
-    let trade = *state.far.holds.keys().next().unwrap();
-    state.engine(trade, Stage::Delivered);
-    state.engine(trade, Stage::Reversed);
+    let trade = *state.engine.holds.keys().next().unwrap();
+    state.set_stage(trade, Stage::Delivered);
+    state.set_stage(trade, Stage::Reversed);
     ask(&mut state, Ask::Poll { quote: 0 });
     assert_eq!(state.broken, None);
     let trade = state.db.trade(trade).unwrap();
@@ -56,21 +56,21 @@ fn unseen_return_is_settled_and_returned_by_one_poll() {
 }
 
 #[test]
-fn a_small_scene_is_visited_to_its_end() {
+fn small_scene_is_explored_completely() {
     let checked = check(scenes::small(), 1);
     assert_eq!(checked.fault, None);
     assert!(checked.states > 500, "{checked}");
 }
 
 #[test]
-fn a_scene_that_never_gets_where_it_should_is_a_fault() {
+fn scene_that_misses_required_end_is_fault() {
     let checked = check(scenes::without_money(), 1);
     assert_eq!(checked.fault.as_deref(), Some("never: a trade settles"));
 }
 
-/// Steps are remembered for all scenes of a thread.
+/// The cache of steps is shared by all scenes of a thread.
 #[test]
-fn stores_of_two_scenes_are_told_apart() {
+fn cache_separates_stores_of_two_scenes() {
     let digest = |cap, side| Db::new(access(cap), &[side]).digest();
     let one = digest(Some(100), Side::OnRamp);
     assert_ne!(one, digest(Some(200), Side::OnRamp));
@@ -78,7 +78,7 @@ fn stores_of_two_scenes_are_told_apart() {
     assert_ne!(one, digest(Some(100), Side::OffRamp));
 }
 
-/// An invariant's name, and what breaks it.
+/// An invariant's name, and a change that breaks it.
 type Break = (&'static str, fn(&mut Db));
 
 #[test]
@@ -146,13 +146,13 @@ fn every_rule_about_change_can_break() {
 }
 
 #[test]
-fn what_the_engine_delivers_is_charged_for() {
+fn engine_delivery_is_charged() {
     let mut state = returned();
-    let trade = *state.far.holds.keys().next().unwrap();
+    let trade = *state.engine.holds.keys().next().unwrap();
     let mut db = (*state.db).clone();
     db.trades.get_mut(&quote_id(0)).unwrap().state = TradeState::Failed { at: at(1) };
-    assert!(invariants::across(&db, &state.far).is_some());
-    state.engine(trade, Stage::Working);
+    assert!(invariants::across(&db, &state.engine).is_some());
+    state.set_stage(trade, Stage::Working);
     assert_eq!(state.broken, Some("M6 settled, and not delivered"));
 }
 

@@ -1,4 +1,4 @@
-//! What never changes while a scene is explored: one partner, its quotes, and how long things last.
+//! Constants of a scene: one partner, its quotes, and durations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
-/// One step of the clock. The engine's time-out is zero, so a poll's lease lasts one of them.
+/// One step of the clock. The engine's timeout is zero, so a poll's lease lasts one step.
 pub(crate) const TICK: Duration = Duration::from_secs(2);
-/// How long a quote is executable, in steps of the clock.
+/// Lifetime of a quote, in steps of the clock.
 const QUOTE_TICKS: u32 = 2;
-/// How long an idempotency record counts.
+/// Lifetime of an idempotency record.
 pub(crate) const IDEMPOTENCY_TTL: Duration = Duration::from_secs(6);
 /// The window of the velocity cap.
 pub(crate) const WINDOW: Duration = Duration::from_secs(6);
@@ -23,13 +23,13 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(6);
 /// 2026-05-25T12:00:00Z.
 const START: i64 = 1_779_710_400_000;
 
-/// The instant of a step of the clock.
+/// Returns the instant of a step of the clock.
 pub(crate) fn at(tick: u8) -> Timestamp {
     let start = Timestamp::from_millis(START).unwrap();
     start.plus(TICK * u32::from(tick))
 }
 
-/// The partner.
+/// Returns the partner.
 pub(crate) fn who() -> Tenant {
     Tenant {
         partner: PartnerId::parse("acme").unwrap(),
@@ -49,12 +49,12 @@ fn usdt(text: &str) -> Amount {
     Amount::parse(text, pool().crypto()).unwrap()
 }
 
-/// Both currencies an account may be in.
+/// The two currencies of accounts.
 pub(crate) fn assets() -> [Asset; 2] {
     [pool().fiat(), pool().crypto()]
 }
 
-/// A client's idempotency key for a transact.
+/// Returns a client's idempotency key for a transact.
 pub(crate) fn key(number: u8) -> OperationKey {
     OperationKey {
         operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
@@ -66,12 +66,12 @@ pub(crate) fn quote_id(number: usize) -> QuoteId {
     id(1_000 + number as u64)
 }
 
-/// An id that is the same in every run.
+/// Returns an id that is the same in every run.
 fn id<K: IdKind>(number: u64) -> Id<K> {
     Id::new(Mode::Test, at(0), &Numbered(number))
 }
 
-/// Numbers instead of randomness.
+/// A counter in place of randomness.
 pub(crate) struct Numbered(pub(crate) u64);
 
 impl Entropy for Numbered {
@@ -83,7 +83,7 @@ impl Entropy for Numbered {
     }
 }
 
-/// A quote as it is given: 100 EUR for USDT, or 100 USDT for EUR.
+/// A new quote: 100 EUR for USDT, or 100 USDT for EUR.
 pub(crate) fn quote(number: usize, side: Side) -> Quote {
     let (fiat, crypto, rate) = match side {
         Side::OnRamp => ("100", "107.90325", "1.0790325"),
@@ -116,7 +116,7 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
     }
 }
 
-/// The partner's key with all it is entitled to.
+/// The partner's key with all entitlements.
 pub(crate) fn access(velocity_cap: Option<i64>) -> Access {
     let terms = PoolTerms {
         draw_fee_bps: 30,

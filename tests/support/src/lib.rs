@@ -1,10 +1,10 @@
-//! What several suites share: the contract of the store ports, a Postgres database for one test, and private servers.
+//! Code that several suites share: the contract of the store ports, a Postgres database for one test, and private servers.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "test support: a fault here is a failed test, and says where"
+    reason = "test support: a panic here fails the test at its line"
 )]
 
 pub mod contract;

@@ -1,8 +1,7 @@
 //! Private Postgres and Redis servers for tests and benchmarks, alone or as a pair that Patroni keeps.
 //!
-//! Each is started from the installed programs on a free port of the loopback, in a temporary folder, as an
-//! unprivileged user, and is gone when it is dropped. Servers that were not started here are never touched.
-//! Nothing is downloaded, except by [`install`], which a task calls before it needs them.
+//! A server runs the installed programs on a free port of the loopback, in a temporary folder, as an unprivileged user, and ends
+//! on drop. Servers that were not started here are never touched. Only [`install`] downloads anything; tasks call it in advance.
 
 pub mod install;
 mod patroni;
@@ -18,53 +17,53 @@ pub use pgbouncer::Pgbouncer;
 pub use postgres::{Postgres, Stop};
 pub use redis::Redis;
 
-/// What this crate answers.
+/// Result of an operation on a test server.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why there is no server.
+/// Why an operation on a test server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program is not on this machine.
+    /// A program is not installed.
     #[error("`{program}` is neither in PATH nor in /usr/lib/postgresql/*/bin: install {package}")]
     Missing {
         /// The program.
         program: &'static str,
-        /// What holds it, for people.
+        /// The package with the program, for the error message.
         package: &'static str,
     },
-    /// No suite runs this program.
+    /// No suite uses this program.
     #[error("`{0}` is not a program that the suites need")]
     Unknown(String),
-    /// A program ended although it should not have, or ended badly.
+    /// A program ended unexpectedly or with an error.
     #[error("`{program}` {what}:\n{output}")]
     Failed {
         /// The program.
         program: String,
         /// How it ended.
         what: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
-    /// It did not answer in time.
-    #[error("`{program}` does not answer:\n{output}")]
+    /// A program did not respond in time.
+    #[error("`{program}` does not respond:\n{output}")]
     Silent {
         /// The program.
         program: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
-    /// The machine refused something.
+    /// The operating system reported an error.
     #[error("{doing}: {source}")]
     Machine {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the machine said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// Names what was being done when the machine refused.
+/// Adds the operation to a system error.
 trait Doing<T> {
     fn doing(self, what: impl Into<String>) -> Result<T>;
 }

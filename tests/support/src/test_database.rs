@@ -1,5 +1,6 @@
-//! Which store a run of the suites stands on, and a Postgres database for one test: on the server that
-//! `cargo xtask test` has started, copied from one that is migrated, dropped at the end.
+//! The store of a test run, and a Postgres database for one test.
+//!
+//! The database is on the server that `cargo xtask test` started. It is copied from a migrated template and dropped at the end.
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
@@ -12,31 +13,31 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
 use store_postgres::PostgresStore;
 use ulid::Ulid;
 
-/// Where `cargo xtask test` has started a private server.
+/// URL of the private server that `cargo xtask test` has started.
 const SERVER: &str = "PENSTOCK_TEST_POSTGRES_URL";
-/// Where a pooler stands before that server, if one does.
+/// Port of a pooler for that server, if there is one.
 const POOLER: &str = "PENSTOCK_TEST_POOLER_PORT";
-/// The role that serves, and its password: a pooler lets in only who can log in.
+/// The serving role and its password. A pooler accepts only roles that can log in.
 const SERVING: &str = "penstock_serve";
-/// The role that operates.
+/// The operating role.
 const OPERATING: &str = "penstock_operate";
-/// Makes the template while nobody else does.
+/// Locks the creation of the template.
 const LOCK: &str = "SELECT pg_advisory_lock(7061)";
 
-/// Says which store a run stands on: `sqlite`, or `postgres`.
+/// Selects the store of a run: `sqlite` or `postgres`.
 const STORE: &str = "PENSTOCK_TEST_STORE";
 
 /// A store that suites run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
-    /// The embedded one.
+    /// SQLite.
     Sqlite,
-    /// The one on a server.
+    /// Postgres.
     Postgres,
 }
 
 impl StoreKind {
-    /// The store of this run: what `PENSTOCK_TEST_STORE` says, or the embedded one.
+    /// The store of this run: the value of `PENSTOCK_TEST_STORE`, or SQLite.
     #[must_use]
     pub fn of_run() -> Self {
         match std::env::var(STORE).as_deref() {
@@ -47,14 +48,14 @@ impl StoreKind {
     }
 }
 
-/// A database of the test's own.
+/// A database for one test.
 #[derive(Debug)]
 pub struct Database {
     name: String,
 }
 
 impl Database {
-    /// A migrated one, with nothing in it.
+    /// Creates an empty database with the schema.
     pub async fn make() -> Self {
         let template = template().await;
         let database = Self::named();
@@ -63,22 +64,22 @@ impl Database {
         database
     }
 
-    /// One with nothing in it, not even a schema.
+    /// Creates a database without a schema.
     pub async fn bare() -> Self {
-        // The server's roles come with it, whichever test is first.
+        // The template also creates the server's roles, in whichever test is first.
         template().await;
         let database = Self::named();
         admin(&format!("CREATE DATABASE {}", database.name)).await;
         database
     }
 
-    /// [`Database::make`] for a test that does not wait, or that has a runtime already.
+    /// Runs [`Database::make`] for a test that is not async, or that has a runtime already.
     #[must_use]
     pub fn make_now() -> Self {
         now(Self::make())
     }
 
-    /// [`Database::bare`] likewise.
+    /// Runs [`Database::bare`] in the same way.
     #[must_use]
     pub fn bare_now() -> Self {
         now(Self::bare())
@@ -91,13 +92,13 @@ impl Database {
         Self { name }
     }
 
-    /// Its URL, as its owner.
+    /// Its URL for the owner.
     #[must_use]
     pub fn owning(&self) -> String {
         url_of(&self.name)
     }
 
-    /// Its URL, as the role that serves.
+    /// Its URL for the serving role.
     #[must_use]
     pub fn serving(&self) -> String {
         match std::env::var(POOLER) {
@@ -109,18 +110,18 @@ impl Database {
         }
     }
 
-    /// Its URL, as the role that operates; past any pooler.
+    /// Its URL for the operating role, without a pooler.
     #[must_use]
     pub fn operating(&self) -> String {
         format!("{}?options[role]={OPERATING}", self.owning())
     }
 
-    /// A connection, as its owner.
+    /// Connects as the owner.
     pub async fn owner(&self) -> PgConnection {
         connect(&self.owning()).await
     }
 
-    /// Says to everybody what the role that serves may do here: for a database that was bare.
+    /// Grants the serving role its rights, in a database that was created bare.
     pub async fn grant(&self) {
         let mut owner = self.owner().await;
         run(&mut owner, &roles()).await;
@@ -136,7 +137,7 @@ impl Drop for Database {
     }
 }
 
-/// On a thread of its own: the test's runtime may be running, or ending.
+/// Runs on a thread of its own, because the test's runtime may be running or ending.
 fn now<T: Send + 'static>(making: impl Future<Output = T> + Send + 'static) -> T {
     let made = std::thread::spawn(move || block_on(making)).join();
     made.unwrap_or_else(|fault| std::panic::resume_unwind(fault))
@@ -149,7 +150,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(work)
 }
 
-/// Runs statements that need no answer.
+/// Runs statements without a result.
 pub async fn run(conn: &mut PgConnection, sql: &str) {
     let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
     if let Err(fault) = statement.execute(conn).await {
@@ -157,7 +158,7 @@ pub async fn run(conn: &mut PgConnection, sql: &str) {
     }
 }
 
-/// Tests name rows by their ULIDs as everybody writes them; the server keeps them as numbers.
+/// Lets tests write ids as ULIDs, which Postgres stores as `uuid`.
 #[must_use]
 pub fn with_ids(sql: &str) -> String {
     let parts = sql.split('\'').map(|part| match Ulid::from_string(part) {
@@ -167,12 +168,12 @@ pub fn with_ids(sql: &str) -> String {
     parts.collect::<Vec<_>>().join("'")
 }
 
-/// Tests write bytes as SQLite does.
+/// Lets tests write bytes as in SQLite.
 const ZEROBLOB: &str =
     "CREATE OR REPLACE FUNCTION zeroblob(length integer) RETURNS bytea LANGUAGE sql
      AS $$ SELECT decode(repeat('00', length), 'hex') $$";
 
-/// The `CHECK` constraints of the tables that a text names, dropped and added again.
+/// Drops and restores the `CHECK` constraints of the tables that a text names.
 const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conrelid::regclass, c.conname),
             format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%s) NOT VALID', c.conrelid::regclass, c.conname,
                    pg_get_expr(c.conbin, c.conrelid))
@@ -181,8 +182,8 @@ const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conre
        AND strpos($1, c.conrelid::regclass::text) > 0";
 
 impl Database {
-    /// Runs what no rule would, past the keys and `CHECK` constraints of the schema. They hold again for
-    /// whatever is written afterwards.
+    /// Runs statements that the rules forbid, without foreign keys and `CHECK` constraints. The constraints hold again for later
+    /// writes.
     pub async fn damage(&self, sql: &str) {
         let mut conn = self.owner().await;
         let mut tx = conn.begin().await.unwrap();
@@ -211,7 +212,7 @@ fn server() -> String {
     })
 }
 
-/// The server's URL, for another of its databases.
+/// The server's URL for another of its databases.
 fn url_of(database: &str) -> String {
     let server = server();
     let (rest, _) = server.rsplit_once('/').unwrap();
@@ -237,7 +238,7 @@ fn roles() -> String {
     std::fs::read_to_string(root().join("deploy/postgres/roles.sql")).unwrap()
 }
 
-/// The migrated database, made by whoever comes first. Its name tells what it was made from.
+/// Creates the migrated template in the first test that needs it. Its name is a digest of its sources.
 async fn template() -> String {
     let mut hasher = DefaultHasher::new();
     roles().hash(&mut hasher);

@@ -1,5 +1,6 @@
-//! The servers come up, go away, come back and leave nothing behind. Where a program is missing these tests fail and say
-//! what to install; `cargo xtask test` installs it where it may.
+//! The servers start, stop, restart and leave nothing on the machine.
+//!
+//! If a program is missing, these tests fail and name the package; `cargo xtask test` installs it if it may.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -12,7 +13,7 @@ use test_support::servers::{Postgres, Redis, Stop};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[test]
-fn a_postgres_keeps_what_was_committed_and_leaves_nothing() -> Result<()> {
+fn postgres_keeps_commits_over_restart_and_is_removed_on_drop() -> Result<()> {
     let mut postgres = Postgres::start(&[("synchronous_commit", "on")])?;
     let data = PathBuf::from(psql(&postgres, "SHOW data_directory")?);
     assert!(data.exists());
@@ -30,7 +31,7 @@ fn a_postgres_keeps_what_was_committed_and_leaves_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_redis_comes_back_empty() -> Result<()> {
+fn redis_restarts_empty() -> Result<()> {
     let mut redis = Redis::start()?;
     assert_eq!(say(&redis, "SET a 1")?, "+OK\r\n");
     redis.kill()?;

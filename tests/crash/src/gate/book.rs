@@ -1,4 +1,4 @@
-//! What a partner's clients were told, and what they still have to find out.
+//! What a partner's clients observed of the gate, and which outcomes they do not know yet.
 
 mod orders;
 mod people;
@@ -17,23 +17,23 @@ use crate::http::{Answer, Lost};
 use crate::time;
 use people::People;
 
-/// One partner's.
+/// The observations of one partner's clients.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    /// Writes by their key: no key is used for two.
+    /// Writes by key; no key is used for two.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) sessions: BTreeMap<String, Session>,
     /// Sessions that may still change, newest last.
     pub(crate) hot: Vec<String>,
-    /// Writes that began before are no longer repeated by clients: they are of an earlier history.
+    /// Clients no longer repeat writes that were first sent before this instant, because they belong to an earlier history.
     pub(crate) since: Duration,
-    /// Test events by the delivery each was answered.
+    /// Test events by the delivery in the response.
     pub(crate) tests: BTreeMap<String, Test>,
     pub(crate) people: People,
     pub(crate) orders: Orders,
-    /// Was a create told that the quota is used up?
+    /// Whether a create was refused because the quota is used up.
     pub(crate) exhausted: bool,
-    /// What contradicts what was said before.
+    /// Observations that contradict earlier ones.
     pub(crate) breaches: Vec<String>,
 }
 
@@ -41,42 +41,42 @@ pub(crate) struct Book {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) writing: Writing,
-    /// Before it was first sent.
+    /// An instant before which the write was first sent.
     pub(crate) invoked: Duration,
-    /// Its first answer, and after that was read: every repeat has the same.
+    /// The first response, and an instant after it was read. Every repeat has the same response.
     pub(crate) first: Option<(Answer, Duration)>,
-    /// Was it ever refused?
+    /// Whether the write was ever refused.
     pub(crate) refused: bool,
-    /// How often it was sent without a known end.
+    /// Number of requests with an unknown outcome.
     pub(crate) in_doubt: u32,
-    /// Was it repeated after a crash?
+    /// Whether the write was repeated after a crash.
     pub(crate) judged: bool,
 }
 
-/// A session that somebody was given.
+/// A session in a response.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// As it was created, without its secret: nothing but its status changes.
+    /// The session as created, without its secret: only its status changes.
     pub(crate) terms: Value,
     pub(crate) secret: String,
     pub(crate) expires_at: Timestamp,
-    /// The end somebody has seen.
+    /// The end that a client has read.
     pub(crate) end: Option<String>,
-    /// Payments that somebody was told to have failed.
+    /// References of failed payments, from the responses.
     pub(crate) failed: BTreeSet<String>,
 }
 
-/// An event that a partner has sent itself.
+/// A test event that a partner has sent itself.
 #[derive(Debug)]
 pub(crate) struct Test {
     pub(crate) event: String,
-    /// Was it said to be queued again?
+    /// Whether a response reported that it is queued again.
     pub(crate) replayed: bool,
 }
 
 impl Book {
-    /// A new history begins.
-    pub(crate) fn turn_the_page(&mut self) {
+    /// Starts a new history.
+    pub(crate) fn start_new_history(&mut self) {
         self.hot.clear();
         self.people.hot.clear();
         self.orders.hot_previews.clear();
@@ -84,7 +84,7 @@ impl Book {
         self.since = time::now();
     }
 
-    /// A write is being sent; its bytes are those that its key was first sent with.
+    /// Records that a write is being sent; every repeat has the bytes of the first request.
     pub(crate) fn doubt(&mut self, writing: &Writing) {
         let Some(key) = &writing.key else { return };
         let call = self.calls.entry(key.clone()).or_insert_with(|| Call {
@@ -98,7 +98,7 @@ impl Book {
         call.in_doubt += 1;
     }
 
-    /// Notes what a write under a key was answered; was it definite?
+    /// Records the response to a write under a key. Returns whether it was definite.
     pub(crate) fn note(&mut self, key: &str, answer: &Result<Answer, Lost>) -> bool {
         let outcome = Outcome::of(answer);
         let Some(call) = self.calls.get_mut(key) else {
@@ -113,7 +113,7 @@ impl Book {
         self.exhausted |= answer.code() == "quota_exhausted";
         match &call.first {
             Some((first, _)) if first != answer => {
-                let breach = format!("{key} was answered {first:?}, then {answer:?}");
+                let breach = format!("{key} received {first:?}, then {answer:?}");
                 self.breaches.push(breach);
             }
             None if outcome == Outcome::Ok => {
@@ -130,7 +130,7 @@ impl Book {
         true
     }
 
-    /// The first answer to a write: what it says has happened.
+    /// Records the first response to a write.
     pub(crate) fn learn(&mut self, writing: &Writing, answer: &Answer) {
         let id = writing.object.as_str();
         let breach = match writing.kind {
@@ -141,7 +141,7 @@ impl Book {
             Kind::Enrol | Kind::Rename | Kind::Dismiss => self.people.learn(writing, answer),
             Kind::Lock | Kind::Redeem => self.orders.learn(writing, answer),
             Kind::Rebrand if answer.text("brand_name") != writing.key => {
-                Some(format!("{writing:?} was answered {answer:?}"))
+                Some(format!("{writing:?} received {answer:?}"))
             }
             _ => None,
         };
@@ -161,7 +161,7 @@ impl Book {
 
     fn create(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
         let Some((id, session)) = Session::read(answer) else {
-            return Some(format!("{writing:?} was answered {answer:?}"));
+            return Some(format!("{writing:?} received {answer:?}"));
         };
         let known = self.sessions.insert(id.clone(), session).is_some();
         self.hot.push(id.clone());
@@ -174,7 +174,7 @@ impl Book {
         }
     }
 
-    /// Somebody saw how a session stands, asked after its end was known to be `known`.
+    /// Records the status of a session, from a request that began when `known` was its recorded end.
     pub(crate) fn saw(&mut self, id: &str, status: &str, known: Option<&str>) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
@@ -193,21 +193,21 @@ impl Book {
         }
     }
 
-    /// Was a redemption sent for this session? Its payment holds the session open past its expiry until the payment ends.
+    /// Whether a redemption was sent for the session. A payment keeps the session open past its expiry until the payment ends.
     pub(crate) fn may_be_paid(&self, id: &str) -> bool {
         self.calls.values().any(|call| {
             call.writing.kind == Kind::Redeem && call.writing.with.as_deref() == Some(id)
         })
     }
 
-    /// The end of a session, if somebody has seen it.
+    /// Returns the end of a session, if a client has read it.
     pub(crate) fn end(&self, id: &str) -> Option<String> {
         self.sessions.get(id)?.end.clone()
     }
 }
 
 impl Session {
-    /// The session in the answer to its create, and its id.
+    /// Parses the response to a create into the session and its id.
     fn read(answer: &Answer) -> Option<(String, Self)> {
         let mut terms = answer.json();
         let fields = terms.as_object_mut()?;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_differs_in_anything_is_a_breach() {
+    fn repeat_with_any_difference_is_breach() {
         for other in [
             answer(200, "req_1", "{}"),
             answer(403, "req_2", r#"{"code":"quota_exhausted"}"#),
@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn one_session_under_two_keys_and_two_ends_are_breaches() {
+    fn session_under_two_keys_and_second_end_are_breaches() {
         let mut book = book();
         book.doubt(&create("l"));
         book.note("l", &Ok(created("gs")));
         assert_eq!(book.breaches.len(), 1);
         book.saw("gs", "expired", None);
         book.saw("gs", "expired", Some("expired"));
-        // Asked before the end was known.
+        // The request began before the end was recorded.
         book.saw("gs", "open", None);
         assert_eq!(book.breaches.len(), 1);
         book.saw("gs", "open", Some("expired"));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn session_may_be_paid_once_a_redemption_was_sent_for_it() {
+    fn session_may_be_paid_after_redemption_was_sent() {
         let mut book = book();
         assert!(!book.may_be_paid("gs"));
         book.doubt(&Writing {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_in_flight_tells_nothing() {
+    fn twin_in_flight_leaves_outcome_unknown() {
         let mut book = book();
         book.doubt(&create("k"));
         let twin = answer(409, "req_2", r#"{"code":"idempotency_in_progress"}"#);

@@ -1,4 +1,4 @@
-//! Holding what the gate says after a crash against what it said before.
+//! Compares what the gate returns after a crash with what clients observed before.
 
 mod orders;
 mod people;
@@ -15,14 +15,14 @@ use super::load::path_of_rail;
 use super::{Gate, Shop};
 use crate::Result;
 use crate::history::Kind;
-use crate::http::{Answer, Client, Lost, PATIENCE, request};
-use crate::receiver::{DELIVERED_WITHIN, Event};
+use crate::http::{Answer, Client, Lost, RESPONSE_TIMEOUT, request};
+use crate::receiver::{DELIVERY_TIMEOUT, Event};
 use crate::time;
 
-/// A healthy service knows at once; faults that a test has armed pass.
-const TRIES: u32 = 40;
+/// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
+const MAX_ATTEMPTS: u32 = 40;
 
-/// Retries whatever has no end, under its own key, until it has one.
+/// Retries every operation with an unknown outcome, under its own key, until the outcome is known.
 pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
     let mut resolved = 0;
     for shop in &gate.shops {
@@ -38,7 +38,7 @@ pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
                 shop.book.lock().note(&key, answer)
             })
             .map_err(|fault| format!("{key}: {fault}"))?;
-            // Whoever asked under this key before has the same end.
+            // Every earlier request under this key has the same outcome.
             if let Some(call) = shop.book.lock().calls.get_mut(&key) {
                 call.in_doubt = 0;
             }
@@ -53,16 +53,16 @@ fn until_definite(
     bytes: &[u8],
     definite: impl Fn(&std::result::Result<Answer, Lost>) -> bool,
 ) -> Result<()> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         if definite(&client.call(bytes)) {
             return Ok(());
         }
-        thread::sleep(PATIENCE / 240);
+        thread::sleep(RESPONSE_TIMEOUT / 240);
     }
     Err("no definite outcome".into())
 }
 
-/// Compares what the lists show with the book, and repeats every write that was not repeated yet, or with `all` every one.
+/// Compares the lists with the observations, and repeats every write that was not repeated yet, or with `all` every write.
 pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<String>> {
     let mut breaches = gate.receiver.breaches();
     for shop in &gate.shops {
@@ -85,23 +85,23 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
     Ok(breaches)
 }
 
-/// What a partner's reads show.
+/// Everything that a partner's reads return.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Sessions by their id.
+    /// Sessions by id.
     sessions: BTreeMap<String, Value>,
-    /// The payments of each session by their reference.
+    /// The payments of each session by reference.
     payments: BTreeMap<String, BTreeMap<String, Payment>>,
     people: BTreeMap<String, Value>,
     orders: orders::Orders,
     brand: Option<String>,
 }
 
-/// A payment as it is listed.
+/// A payment in a list.
 #[derive(Debug, PartialEq, Eq)]
 struct Payment {
     status: String,
-    /// The pay-in or pay-out that it is of.
+    /// The pay-in or pay-out of the payment.
     rail: Option<String>,
     completed_at: Option<Timestamp>,
 }
@@ -119,7 +119,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Every write under its key once more: the book holds it to its first answer.
+    /// Repeats every write under its key and checks that the response is the first one.
     fn repeat(&mut self, all: bool) -> Result<()> {
         let due: Vec<(String, Vec<u8>)> = {
             let book = self.shop.book.lock();
@@ -142,7 +142,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Everything that is listed, and what has no list unless its end was read before; with `all` that too.
+    /// Reads everything that is listed, and what has no list unless its end was read before; with `all` that too.
     fn see(&mut self, all: bool) -> Result<Seen> {
         Ok(Seen {
             sessions: self.by_id("/gate_sessions")?,
@@ -214,7 +214,7 @@ impl<'s> Reader<'s> {
 
     fn get(&mut self, path: &str) -> Result<Value> {
         let bytes = request(&self.shop.key, "GET", path, "", "");
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Ok(answer) = self.client.call(&bytes) {
                 if answer.status == 200 {
                     return Ok(answer.json());
@@ -223,12 +223,12 @@ impl<'s> Reader<'s> {
                     return Err(format!("GET {path}: {answer:?}").into());
                 }
             }
-            thread::sleep(PATIENCE / 240);
+            thread::sleep(RESPONSE_TIMEOUT / 240);
         }
         Err(format!("GET {path}: no answer").into())
     }
 
-    /// All pages of a list.
+    /// Reads all pages of a list.
     fn pages(&mut self, path: &str, id: &str) -> Result<Vec<Value>> {
         let mut all = Vec::new();
         let mut after = String::new();
@@ -244,7 +244,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// How every delivery of the partner stands.
+    /// Reads the status of every delivery of the partner.
     fn deliveries(&mut self) -> Result<BTreeMap<String, String>> {
         let mut all = BTreeMap::new();
         loop {
@@ -270,7 +270,7 @@ fn field(value: &Value, name: &str) -> Option<String> {
     Some(value.get(name)?.as_str()?.to_owned())
 }
 
-/// The sessions listed are exactly those acknowledged, as they were created, each where it was seen last or further.
+/// Checks that the listed sessions are exactly those acknowledged, as created, each with its last recorded status or a later one.
 fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
     let mut breaches = Vec::new();
     for (id, listed) in &seen.sessions {
@@ -278,7 +278,7 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
         let status = terms.as_object_mut().and_then(|it| it.remove("status"));
         let status = status.as_ref().and_then(Value::as_str).unwrap_or_default();
         let Some(known) = book.sessions.get(id) else {
-            breaches.push(format!("{id} is there, which nobody was given"));
+            breaches.push(format!("{id} exists, but no client received it"));
             continue;
         };
         if known.terms != terms {
@@ -296,7 +296,7 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
     breaches
 }
 
-/// A completed session was paid, by hand once at most, and no other was; what has failed by hand is what somebody was told.
+/// Checks that only completed sessions were paid, by hand once at most, and that the failed payments are those in responses.
 fn check_transactions(book: &Book, seen: &Seen) -> Vec<String> {
     let mut breaches = Vec::new();
     let nothing = BTreeMap::new();
@@ -324,11 +324,11 @@ fn check_transactions(book: &Book, seen: &Seen) -> Vec<String> {
         .payments
         .keys()
         .filter(|id| !book.sessions.contains_key(*id));
-    breaches.extend(strays.map(|id| format!("a payment of {id}, which nobody was given")));
+    breaches.extend(strays.map(|id| format!("a payment of {id}, which no client received")));
     breaches
 }
 
-/// No month has more sessions than the quota; whoever was told that it is used up was told the truth.
+/// Checks that no month has more sessions than the quota, and that every refusal by the quota was true.
 fn check_quota(book: &Book, quota: Option<u64>, seen: &Seen) -> Option<String> {
     let mut months: BTreeMap<String, u64> = BTreeMap::new();
     for session in seen.sessions.values() {
@@ -345,12 +345,12 @@ fn check_quota(book: &Book, quota: Option<u64>, seen: &Seen) -> Option<String> {
     (!sound).then(|| format!("a quota of {quota:?}, used up: {told}; sessions {months:?}"))
 }
 
-/// The name is one that was set, and was not set anew since.
+/// Checks that the name is the last one that was set.
 fn check_branding(book: &Book, name: Option<&str>) -> Option<String> {
     lost_to(book, name, |_, call| call.writing.kind == Kind::Rebrand)
 }
 
-/// Is the name not that of the last write that sets it? Its key is the name.
+/// Reports if the name is not that of the last write that sets it. The key of the write is the name.
 fn lost_to(book: &Book, name: Option<&str>, sets: impl Fn(&str, &Call) -> bool) -> Option<String> {
     let changes = || {
         let calls = book.calls.iter();
@@ -361,17 +361,17 @@ fn lost_to(book: &Book, name: Option<&str>, sets: impl Fn(&str, &Call) -> bool) 
     let done = |call: &Call| call.first.as_ref().map(|(_, at)| *at);
     let Some(name) = name else {
         let lost = changes().find(|call| done(call).is_some());
-        return lost.map(|call| format!("{call:?} was done and is not"));
+        return lost.map(|call| format!("{call:?} succeeded and has no effect"));
     };
     let set = book.calls.get(name).filter(|call| sets(name, call));
     let Some(set) = set.and_then(done) else {
-        return Some(format!("the name is {name}, which nobody has set"));
+        return Some(format!("the name is {name}, which no client has set"));
     };
     let later = changes().find(|call| done(call).is_some() && call.invoked > set);
     later.map(|call| format!("the name is {name} again, in spite of {call:?}"))
 }
 
-/// What is of earlier rounds is no longer met by clients; what they were answered stays.
+/// Drops the objects of earlier rounds from those that clients use; their responses stay recorded.
 fn tidy(book: &mut Book) {
     let Book {
         hot,
@@ -390,9 +390,9 @@ fn tidy(book: &mut Book) {
     }
 }
 
-/// Once every session has ended, each has had its two events taken, and what was asked for again has arrived.
+/// After every session has ended: checks that the receiver accepted both events of each, and every replayed event.
 pub(super) fn events(gate: &Gate, address: SocketAddr) -> Result<Vec<String>> {
-    let end = time::now().saturating_add(DELIVERED_WITHIN);
+    let end = time::now().saturating_add(DELIVERY_TIMEOUT);
     loop {
         let mut open = Vec::new();
         let received = gate.receiver.events();
@@ -402,7 +402,7 @@ pub(super) fn events(gate: &Gate, address: SocketAddr) -> Result<Vec<String>> {
         if open.is_empty() || time::now() > end {
             return Ok(open);
         }
-        thread::sleep(PATIENCE / 24);
+        thread::sleep(RESPONSE_TIMEOUT / 24);
     }
 }
 
@@ -428,7 +428,7 @@ fn missing(
     let mut book = shop.book.lock();
     let mut open = check_sessions(&mut book, &seen);
     open.extend(orders::check(&mut book, &seen.orders));
-    open.extend(orders::under_way(&book));
+    open.extend(orders::in_progress(&book));
     for (id, session) in &book.sessions {
         let events = told.remove(id.as_str()).unwrap_or_default();
         match &session.end {
@@ -457,16 +457,16 @@ fn missing(
             open.push(format!("{id}: {test:?}, taken {taken}, is {status}"));
         }
     }
-    // Whoever sent itself an event and was not told so knows of none.
+    // A partner whose send had no response does not know the event.
     let strays = told.iter().filter(|(object, events)| {
         let tests = events.iter().all(|event| event.kind == super::TEST_EVENT);
         !tests || stands.is_empty() && !object.is_empty()
     });
-    open.extend(strays.map(|(object, _)| format!("events of {object}, which nobody was given")));
+    open.extend(strays.map(|(object, _)| format!("events of {object}, which no client received")));
     Ok(open)
 }
 
-/// One event of its making and one of its end, each with the session as it was then.
+/// Checks for one event of the creation and one of the end, each with the session of that time.
 fn check_events(
     id: &str,
     session: &Session,

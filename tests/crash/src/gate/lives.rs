@@ -1,4 +1,4 @@
-//! What becomes of a session, a key, a branding, a customer, and of whatever can be had once: one operation after another.
+//! Models of a session, a key, a branding, a customer, and of the things that can be taken once, for the check of histories.
 
 mod customer;
 mod once;
@@ -10,16 +10,16 @@ use crate::linear::{Checked, Object};
 use customer::Customer;
 use once::Once;
 
-/// Answers by the key they were given under; `None` where nobody was told.
+/// Responses by idempotency key; `None` if the response is unknown.
 type Done = BTreeMap<String, Option<String>>;
 
-/// Was this write done before, with this very answer? Then it has no effect.
+/// Whether the write is a repeat with the same response, which has no effect; `None` for a new key.
 fn repeats(done: &Done, op: &Op) -> Option<bool> {
     let answer = done.get(op.key.as_ref()?)?;
     Some(answer.is_none() || *answer == op.seen)
 }
 
-/// The same with this write done.
+/// Adds a write to those that succeeded.
 fn with(done: &Done, op: &Op, answer: Option<String>) -> Done {
     let mut done = done.clone();
     if let Some(key) = &op.key {
@@ -28,16 +28,16 @@ fn with(done: &Done, op: &Op, answer: Option<String>) -> Done {
     done
 }
 
-/// A session that was created.
+/// A created session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Session {
     end: Option<String>,
-    /// Quotes were redeemed for it: it may be completed by itself.
+    /// Whether a quote was redeemed for the session, so that it may complete by itself.
     paid_for: bool,
     done: Done,
 }
 
-/// The end of a session that has ended by itself, before anybody has read how.
+/// The end of a session that ended by itself, before a read shows which end.
 const SOMEHOW: &str = "somehow";
 
 impl Session {
@@ -45,7 +45,7 @@ impl Session {
         holds.then(|| self.clone())
     }
 
-    /// It is open, and has ended so.
+    /// The session with this end, if it is open or already has it.
     fn ended(&self, how: &str) -> Option<Self> {
         self.end.is_none().then(|| self.with_end(how))
     }
@@ -57,13 +57,13 @@ impl Session {
         }
     }
 
-    /// Time ends it at any instant, and so does what was redeemed for it.
+    /// The session after it ended by itself, through its expiry or a payment.
     fn over(&self) -> Option<Self> {
         let how = if self.paid_for { SOMEHOW } else { "expired" };
         self.ended(how).or_else(|| self.same(true))
     }
 
-    /// It is read so.
+    /// The session after a read with this status.
     fn seen(&self, how: Option<&str>) -> Option<Self> {
         let by_itself = match how {
             Some("expired") => true,
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// A quote is redeemed for it, which only an open one allows; what is said of the quote is said of an open session.
+    /// Redeems a quote, which only an open session allows. A refusal about the quote implies that the session is open.
     fn redeem(&self, op: &Op) -> Option<Self> {
         if op.outcome == Outcome::Fail {
             let code = op.said.as_ref().map_or("", |(_, code)| code.as_str());
@@ -122,7 +122,7 @@ impl Object for Session {
                     .is_none_or(|key| !self.done.contains_key(key));
                 self.over().filter(|_| undone)
             }
-            // A payment is in progress: the session is open, and a quote was redeemed for it.
+            // A payment is in progress: the session is open and a quote was redeemed for it.
             (Outcome::Fail, "session_payment_in_progress") => {
                 let known = op
                     .key
@@ -152,7 +152,7 @@ impl Object for Session {
     }
 }
 
-/// What a create under a key was answered.
+/// The responses to creates under a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Key(Done);
 
@@ -160,7 +160,7 @@ impl Object for Key {
     fn after(&self, op: &Op) -> Option<Self> {
         let holds = match op.outcome {
             Outcome::Ok => repeats(&self.0, op).unwrap_or(true),
-            // What was done is answered so, for ever.
+            // A create that succeeded returns the same response forever.
             _ => repeats(&self.0, op).is_none(),
         };
         let answer = op.seen.clone().filter(|_| op.outcome == Outcome::Ok);
@@ -177,7 +177,7 @@ impl Object for Key {
     }
 }
 
-/// The name in a branding, of which nothing is known at first; a change's name is its key.
+/// The name in a branding, unknown at first. The name that a change sets is its key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Branding {
     name: Option<String>,
@@ -217,7 +217,7 @@ impl Object for Branding {
     }
 }
 
-/// Every object of a history.
+/// Checks every object of a history.
 pub(super) fn check(ops: &[Op]) -> Checked {
     let mut by_object: BTreeMap<(&str, &str), Vec<&Op>> = BTreeMap::new();
     for op in ops {
@@ -243,7 +243,7 @@ pub(super) fn check(ops: &[Op]) -> Checked {
     checked
 }
 
-/// What an operation of this kind is about; nothing where nobody else meets it.
+/// The kind of object that an operation is about; `None` if no other operation uses the object.
 const fn sort(kind: Kind) -> Option<&'static str> {
     Some(match kind {
         Kind::Create | Kind::Lock => "key",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_once_however_two_ends_meet() {
+    fn session_ends_once_when_two_ends_race() {
         let cancel = ok(Kind::Cancel, "k", (0, 10), "a");
         assert_eq!(
             breaches(&[cancel.clone(), ok(Kind::Cancel, "k", (20, 30), "a")]),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_read_open_before_its_end_and_never_after() {
+    fn session_is_never_read_as_open_after_its_end() {
         let read = |span, seen| ok(Kind::ReadSession, "", span, seen);
         let unknown = op(Kind::Complete, "k", (0, 5), Outcome::Info, "");
         let [open, done] = [read((10, 20), "open"), read((30, 40), "completed")];
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_had_once_is_had_by_one_key() {
+    fn single_use_thing_is_taken_by_one_key() {
         let taken = |key, span| ok(Kind::Redeem, key, span, key);
         assert_eq!(breaches(&[taken("k", (0, 10)), taken("k", (5, 15))]), 0);
         assert_eq!(breaches(&[taken("k", (0, 10)), taken("l", (5, 15))]), 1);
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(
             breaches(std::slice::from_ref(&consumed)),
             1,
-            "nobody has it"
+            "it was never taken"
         );
         let unknown = op(Kind::Redeem, "k", (0, 5), Outcome::Info, "");
         assert_eq!(breaches(&[unknown, consumed]), 0);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_completed_by_itself_once_a_quote_was_redeemed_for_it() {
+    fn session_completes_by_itself_after_redemption() {
         let redeemed = Op {
             object: Some("q".to_owned()),
             with: Some("o".to_owned()),
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(
             breaches(std::slice::from_ref(&completed)),
             1,
-            "nobody has paid"
+            "no payment was made"
         );
         let paying = Op {
             said: Some((409, "session_payment_in_progress".to_owned())),
@@ -378,7 +378,11 @@ mod tests {
         };
         let all = [redeemed.clone(), paying.clone(), completed.clone()];
         assert_eq!(breaches(&all), 0);
-        assert_eq!(breaches(std::slice::from_ref(&paying)), 1, "nobody pays");
+        assert_eq!(
+            breaches(std::slice::from_ref(&paying)),
+            1,
+            "no payment is possible"
+        );
         let over = op(Kind::Cancel, "l", (12, 15), Outcome::Fail, "");
         assert_eq!(breaches(&[redeemed.clone(), over.clone(), completed]), 0);
         let open = read((20, 30), "open");
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_customer_has_its_last_name_until_it_is_deleted() {
+    fn customer_has_last_name_until_deletion() {
         let rename = |key, span| ok(Kind::Rename, key, span, key);
         let read = |span, seen| ok(Kind::ReadCustomer, "", span, seen);
         let [one, other] = [rename("one", (0, 10)), rename("other", (20, 30))];
@@ -408,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_create_has_one_answer_and_a_brand_is_the_last() {
+    fn create_has_one_response_and_last_branding_wins() {
         let create = |span, seen| ok(Kind::Create, "k", span, seen);
         assert_eq!(breaches(&[create((0, 10), "a"), create((5, 20), "a")]), 0);
         assert_eq!(breaches(&[create((0, 10), "a"), create((5, 20), "b")]), 1);

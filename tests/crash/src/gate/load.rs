@@ -1,4 +1,4 @@
-//! The load: several clients of several partners, on the same few sessions, customers, previews and quotes at once.
+//! The load: several clients of several partners, concurrently on the same few sessions, customers, previews and quotes.
 
 mod orders;
 mod people;
@@ -22,7 +22,7 @@ use crate::storm::cut;
 use crate::time;
 
 const STORMERS: u64 = 8;
-/// Clients that ask for the same at the same moment.
+/// Concurrent clients that send the same write.
 const CROWD: usize = 20;
 
 /// One client of a partner.
@@ -48,7 +48,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Something with a session that others meet on, or with what else they meet on.
+    /// Runs an operation on a shared session or another shared object.
     fn act_on(&mut self, id: &str, hot: &[String]) {
         match self.chance.u8(0..100) {
             0..=13 => self.end(id),
@@ -74,13 +74,13 @@ impl Visitor<'_, '_, '_> {
         Begun::now(kind, &self.shop.name, object)
     }
 
-    /// Notes that a write is being sent.
+    /// Records that a write is being sent.
     fn prepare(&self, writing: &Writing) -> Begun {
         self.shop.book.lock().doubt(writing);
         writing.begun(self.shop)
     }
 
-    /// Notes what became of it.
+    /// Records the outcome of a write.
     fn conclude(&mut self, writing: &Writing, begun: Begun, answer: Result<Answer, Lost>) {
         let mut book = self.shop.book.lock();
         match &writing.key {
@@ -97,7 +97,7 @@ impl Visitor<'_, '_, '_> {
         self.caller.end(begun, answer);
     }
 
-    /// Notes what contradicts what was said before.
+    /// Records a contradiction.
     fn complain(&self, breach: String) {
         self.shop.book.lock().breaches.push(breach);
     }
@@ -108,7 +108,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(writing, begun, answer);
     }
 
-    /// Two writes at once.
+    /// Sends two concurrent writes.
     fn write_both(&mut self, one: &Writing, other: &Writing) {
         let begun = self.prepare(one);
         let sent = self.caller.one.send(&one.bytes);
@@ -119,7 +119,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(one, begun, answer);
     }
 
-    /// By itself, twice under one key with the same body or with another, or with many under one key or under their own.
+    /// Sends a write once, as twins with equal or different bodies, or as many under one key or under keys of their own.
     fn create(&mut self) {
         let key = format!("create-{}", number());
         let writing = Writing::create(self.shop, &key, self.chance);
@@ -135,7 +135,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Where the quota is nearly used up, the last of it is for one.
+    /// Sends more concurrent creates than the quota has left.
     fn crowd_of_creates(&mut self) {
         let shop = self.shop;
         let another =
@@ -144,12 +144,12 @@ impl Visitor<'_, '_, '_> {
         self.crowd(&all);
     }
 
-    /// So many writes of a kind.
+    /// Makes N writes of a kind.
     fn crowded(&mut self, another: impl Fn(&mut fastrand::Rng) -> Writing) -> Vec<Writing> {
         (0..CROWD).map(|_| another(self.chance)).collect()
     }
 
-    /// As many as come at once, to every service there is.
+    /// Sends writes concurrently, spread over all services.
     fn crowd(&mut self, writings: &[Writing]) {
         let addresses = self.caller.front.addresses.iter().cycle();
         let answers: Vec<_> = thread::scope(|scope| {
@@ -173,7 +173,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Cancelled, or completed where that can be done by hand.
+    /// Cancels a session, or completes it if that is allowed by hand.
     fn ending(&mut self, id: &str) -> Writing {
         let by_hand = self.gate.mode == Mode::Test && self.chance.bool();
         let kind = if by_hand {
@@ -194,7 +194,7 @@ impl Visitor<'_, '_, '_> {
         self.write_both(&one, &other);
     }
 
-    /// Without a key nobody would know how often it has failed.
+    /// Fails a payment. Without a key, the number of failures after an unknown outcome would be unknown.
     fn fail(&mut self, id: &str) {
         if self.gate.mode == Mode::Test {
             let mut writing = Writing::act(self.shop, Kind::Fail, id, self.chance);
@@ -206,10 +206,10 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Sends a write and does not wait for its answer.
+    /// Sends a write without waiting for the response.
     fn hang_up(&mut self, id: &str) {
         let writing = match self.chance.bool() {
-            true => call_off(self.shop, id),
+            true => cancel_with_shared_key(self.shop, id),
             false => Writing::create(self.shop, &format!("create-{}", number()), self.chance),
         };
         let begun = self.prepare(&writing);
@@ -218,7 +218,7 @@ impl Visitor<'_, '_, '_> {
         self.conclude(&writing, begun, sent.and(Err(Lost::Unknown)));
     }
 
-    /// What was answered once is answered so again, whatever has happened since.
+    /// Repeats an earlier write, which has the same response whatever has happened since.
     fn repeat(&mut self) {
         let again = {
             let book = self.shop.book.lock();
@@ -231,7 +231,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Two changes at once, now and then.
+    /// Changes the branding, now and then twice concurrently.
     fn rebrand(&mut self) {
         let one = Writing::rebrand(self.shop);
         if self.chance.bool() {
@@ -254,13 +254,13 @@ impl Visitor<'_, '_, '_> {
         match answer.as_ref().map(|answer| (answer.status, answer)) {
             Some((200, answer)) => self.saw(&answer.json(), id, known.as_deref()),
             Some((404, _)) => {
-                self.complain(format!("{id} was acknowledged and is not there"));
+                self.complain(format!("{id} was acknowledged and does not exist"));
             }
             Some(_) | None => {}
         }
     }
 
-    /// A session as somebody has read it.
+    /// Records a session from a read.
     fn saw(&self, session: &Value, id: &str, known: Option<&str>) {
         let status = session.get("status").and_then(Value::as_str);
         let status = status.unwrap_or_default();
@@ -287,8 +287,8 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A page shows no session as open whose time had passed when it was asked for, unless a payment may hold it open, and each
-    /// status where it belongs.
+    /// Lists sessions. A page must not show an overdue session as open, unless a payment may keep it open, and each session must
+    /// match the status filter.
     fn list(&mut self) {
         let known: Vec<(String, Option<String>)> = {
             let book = self.shop.book.lock();
@@ -347,7 +347,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Its receiver takes an event from the moment it is asked for again.
+    /// Replays an event, which the receiver accepts from the request on.
     fn replay(&mut self) {
         let test = {
             let book = self.shop.book.lock();
@@ -369,10 +369,10 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// What is refused whatever the books say, and changes nothing.
+    /// Sends a request that is always refused and changes nothing.
     fn refused(&mut self, id: &str) {
         let mode = self.gate.mode.as_str();
-        let nobodys = format!("sk_{mode}_NobodyNobodyNobodyNobodyNobody99");
+        let unknown_key = format!("sk_{mode}_NobodyNobodyNobodyNobodyNobody99");
         let path = format!("/gate_sessions/{id}");
         let Shop {
             key, publishable, ..
@@ -380,22 +380,22 @@ impl Visitor<'_, '_, '_> {
         let headers = format!("Idempotency-Key: refused-{}\r\n", number());
         let elsewhere = r#"{"amount":"1","currency":"EUR","return_url":"https://other.example/"}"#;
         let bytes = match self.chance.u8(0..5) {
-            0 => request(&nobodys, "GET", &path, "", ""),
+            0 => request(&unknown_key, "GET", &path, "", ""),
             1 => request(publishable, "GET", &path, "", ""),
             2 => request(key, "POST", "/gate_sessions", "", elsewhere),
             3 => request(key, "POST", "/gate_sessions", &headers, elsewhere),
-            _ => request(key, "GET", &nobodys_session(id), "", ""),
+            _ => request(key, "GET", &unknown_session_path(id), "", ""),
         };
         let begun = self.begin(Kind::Refused, None);
         let answer = self.caller.one.call(&bytes);
         if let Some(answer) = self.caller.end(begun, answer)
             && answer.status < 300
         {
-            self.complain(format!("a request to be refused was answered {answer:?}"));
+            self.complain(format!("an invalid request received {answer:?}"));
         }
     }
 
-    /// A session of some time ago, which may have expired: looked at while it is ended.
+    /// Ends an older session, which may have expired, and reads it meanwhile.
     fn late(&mut self, hot: &[String]) {
         let Some(id) = self.chance.choice(hot).cloned() else {
             return;
@@ -409,21 +409,21 @@ impl Visitor<'_, '_, '_> {
     }
 }
 
-/// A cancel under the key that everybody uses for it.
-fn call_off(shop: &Shop, id: &str) -> Writing {
+/// A cancel under the shared key.
+fn cancel_with_shared_key(shop: &Shop, id: &str) -> Writing {
     let key = everybodys(Kind::Cancel, id);
     Writing::of_session(shop, Kind::Cancel, id, Some(key))
 }
 
-/// The path of a session that differs in its last letter: of the same kind, and nobody's.
-fn nobodys_session(id: &str) -> String {
+/// The path of a session id that differs in its last letter: the right kind, and unknown.
+fn unknown_session_path(id: &str) -> String {
     let mut id = id.to_owned();
     let last = id.pop();
     id.push(if last == Some('0') { '1' } else { '0' });
     format!("/gate_sessions/{id}")
 }
 
-/// Clients that close at random bytes and instants: writes under keys, and reads.
+/// Disconnects at random bytes and instants, during writes under keys and reads.
 pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
     let cuts = AtomicU64::new(0);
     let ops = Mutex::new(Vec::new());
@@ -444,7 +444,7 @@ pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64
     ops.into_inner()
 }
 
-/// A request that nobody will wait for, noted as in doubt; and what it is, where others may meet it.
+/// Renders a write for a client that hangs up, and records it as in doubt; also returns the operation if its object is shared.
 fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<(Vec<u8>, Option<Begun>)> {
     let shop = chance.choice(gate.shops.iter())?;
     let mut book = shop.book.lock();
@@ -456,7 +456,7 @@ fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<(Vec<u8>, Option<Beg
             let reading = request(&shop.key, "GET", "/gate_sessions", "", "");
             return Some((reading, None));
         }
-        (35..=44, Some(id), _) => call_off(shop, &id),
+        (35..=44, Some(id), _) => cancel_with_shared_key(shop, &id),
         (45..=54, _, Some(id)) => Writing::rename(shop, &id),
         (55..=64, ..) if redeemed.is_some() => redeemed?,
         _ => Writing::create(shop, &format!("create-{}", number()), chance),

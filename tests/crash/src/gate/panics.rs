@@ -1,4 +1,4 @@
-//! The handlers of the gate, test helpers included: what they work on, and a request that each is there for.
+//! The handlers of the gate, test helpers included: the objects of their requests, and one request for each.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -11,29 +11,29 @@ use super::{Gate, SHOP, Shop};
 use crate::Result;
 use crate::caller::number;
 use crate::history::Kind;
-use crate::http::{Answer, Client, PATIENCE, request};
+use crate::http::{Answer, Client, RESPONSE_TIMEOUT, request};
 use crate::orders::Side;
 use crate::panics::{Handled, Operation, operations_in};
-use crate::receiver::DELIVERED_WITHIN;
+use crate::receiver::DELIVERY_TIMEOUT;
 use crate::time;
 
-/// What requests are about.
+/// Objects of the requests.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    /// The writes under keys, each with its operation.
+    /// Writes under keys, each with its operation.
     writes: Vec<(&'static str, Writing)>,
-    /// What reads and other writes name: each with its operation.
+    /// Names in the paths of reads and other writes, each with its operation.
     named: Vec<(&'static str, String)>,
     /// The secret of an open session.
     secret: String,
-    /// Sessions that are open, and quotes that are active, until a handler does something.
+    /// Open sessions and active quotes, which only a handler can change.
     untouched: Vec<(String, &'static str)>,
 }
 
 impl Handled for Gate {
     type Objects = Objects;
 
-    const UNHURRIED: &'static [(&'static str, &'static str)] = &[
+    const LONG_LIFETIMES: &'static [(&'static str, &'static str)] = &[
         ("PENSTOCK_SESSION_TTL", "10m"),
         ("PENSTOCK_PREVIEW_TTL", "10m"),
         ("PENSTOCK_SIGNED_QUOTE_TTL", "10m"),
@@ -101,7 +101,7 @@ impl Handled for Gate {
             .collect()
     }
 
-    /// What is open still is called off.
+    /// Cancels every open session.
     fn work(&self, _: &Objects, address: SocketAddr) -> Result<()> {
         let shop = self.shops.first().ok_or("no shop")?;
         let open: Vec<String> = {
@@ -140,7 +140,7 @@ fn sale() -> Order {
     }
 }
 
-/// Makes what handlers work on.
+/// Creates the objects of the requests.
 struct Preparing<'g> {
     gate: &'g Gate,
     shop: &'g Shop,
@@ -194,7 +194,7 @@ impl Preparing<'_> {
             ("retrieveSession", fail.clone()),
             ("getAsset", "USDT".to_owned()),
             ("retrieveTransaction", self.payment()?),
-            ("replayWebhookDelivery", self.given_up()?),
+            ("replayWebhookDelivery", self.dead_letter()?),
             ("getCustomer", update),
             ("retrieveSignedQuote", to_pay_in),
             ("retrievePayIn", pay_in),
@@ -231,7 +231,7 @@ impl Preparing<'_> {
         self.done(&writing)
     }
 
-    /// A session, and a quote that can be redeemed for it.
+    /// Creates a session and a quote that can be redeemed for it.
     fn redeemable(&mut self, order: &Order) -> Result<(String, String)> {
         let session = self.done(&Writing::payer(self.shop, order))?;
         let quote = self.done(&Writing::lock(self.shop, order))?;
@@ -246,7 +246,7 @@ impl Preparing<'_> {
         ))
     }
 
-    /// The id that a write is answered.
+    /// Sends a write and returns the id in the response.
     fn done(&mut self, writing: &Writing) -> Result<String> {
         self.shop.book.lock().doubt(writing);
         let answer = self.client.call(&writing.bytes);
@@ -257,7 +257,7 @@ impl Preparing<'_> {
         id.ok_or_else(|| format!("{writing:?}: {answer:?}").into())
     }
 
-    /// The reference of a payment.
+    /// Returns the reference of a payment.
     fn payment(&mut self) -> Result<String> {
         let listed = self.ask("GET", "/transactions")?.json();
         let first = listed.pointer("/data/0/refid").and_then(Value::as_str);
@@ -270,17 +270,17 @@ impl Preparing<'_> {
         Ok(answer.map_err(|lost| format!("{method} {path}: {lost:?}"))?)
     }
 
-    /// A test event that nobody has taken, and that is taken once it is asked for again.
-    fn given_up(&mut self) -> Result<String> {
+    /// Sends a test event and waits for its dead letter, which a replay delivers.
+    fn dead_letter(&mut self) -> Result<String> {
         let sent = self.ask("POST", "/webhooks/test")?;
         let id = sent.text("id").ok_or("a test event without id")?;
         let event = sent.text("event_id").ok_or("a delivery without event")?;
-        let end = time::now().saturating_add(DELIVERED_WITHIN);
-        while !self.is_given_up(&id)? {
+        let end = time::now().saturating_add(DELIVERY_TIMEOUT);
+        while !self.is_dead_letter(&id)? {
             if time::now() > end {
-                return Err(format!("{id} is not given up").into());
+                return Err(format!("{id} is not a dead letter").into());
             }
-            thread::sleep(PATIENCE / 240);
+            thread::sleep(RESPONSE_TIMEOUT / 240);
         }
         self.gate.receiver.want(&event);
         let test = Test {
@@ -291,7 +291,7 @@ impl Preparing<'_> {
         Ok(id)
     }
 
-    fn is_given_up(&mut self, id: &str) -> Result<bool> {
+    fn is_dead_letter(&mut self, id: &str) -> Result<bool> {
         let listed = self
             .ask("GET", "/webhooks/deliveries?status=dead_lettered")?
             .json();

@@ -1,4 +1,4 @@
-//! Writes as they are sent: what each is about, under which key, in which bytes.
+//! Writes: object, key and bytes of each.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ use crate::orders::Side;
 #[derive(Clone)]
 pub(crate) struct Writing {
     pub(super) kind: Kind,
-    /// What it is about: a thing that others meet on, or the key of what is created.
+    /// The object: a shared one, or the key of what is created.
     pub(super) object: String,
-    /// What else: the session that a quote is redeemed for.
+    /// The second object: the session that a quote is redeemed for.
     pub(super) with: Option<String>,
     pub(super) key: Option<String>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Its bytes say nothing more to who reads of a breach.
+/// Omits the bytes, which do not help a reader of a breach.
 impl fmt::Debug for Writing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -38,7 +38,7 @@ impl fmt::Debug for Writing {
 }
 
 impl Writing {
-    /// Under a key that stands for what it makes.
+    /// A write whose object is named by the key.
     fn making(kind: Kind, shop: &Shop, path: &str, key: &str, body: &str) -> Self {
         Self::under(
             kind,
@@ -58,7 +58,7 @@ impl Writing {
         }
     }
 
-    /// A session.
+    /// Creates a session.
     pub(super) fn create(shop: &Shop, key: &str, chance: &mut fastrand::Rng) -> Self {
         let (units, hundredths) = (chance.u32(1..1_000), chance.u8(0..100));
         let flow = chance.choice(["null", "\"on_ramp\"", "\"swap\""]);
@@ -70,14 +70,14 @@ impl Writing {
         Self::making(Kind::Create, shop, "/gate_sessions", key, &body)
     }
 
-    /// A session that a quote for this order can be redeemed for.
+    /// Creates a session that fits a quote for this order.
     pub(super) fn payer(shop: &Shop, order: &Order) -> Self {
         let key = format!("payer-{}", number());
         let body = session_of(order).to_string();
         Self::making(Kind::Create, shop, "/gate_sessions", &key, &body)
     }
 
-    /// A session that uses a locked preview of this order.
+    /// Creates a session that uses a locked preview of this order.
     pub(super) fn use_up(shop: &Shop, preview: &str, order: &Order) -> Self {
         let key = format!("use-{}", number());
         let mut body = session_of(order);
@@ -94,7 +94,7 @@ impl Writing {
         Self::under(Kind::UsePreview, preview, &key, bytes)
     }
 
-    /// An act on a session: under the key that everybody uses for it, one of its own, or none.
+    /// Acts on a session under the action's shared key, a key of its own, or no key.
     pub(super) fn act(shop: &Shop, kind: Kind, id: &str, chance: &mut fastrand::Rng) -> Self {
         let key = match chance.u8(0..10) {
             0..=4 => Some(everybodys(kind, id)),
@@ -120,7 +120,7 @@ impl Writing {
         }
     }
 
-    /// Each change has a key of its own, and the name is the key.
+    /// Changes the branding. Each change has a key of its own, and the name is the key.
     pub(super) fn rebrand(shop: &Shop) -> Self {
         let key = format!("brand-{}", number());
         let body = json!({ "brand_name": key }).to_string();
@@ -128,8 +128,8 @@ impl Writing {
         Self::under(Kind::Rebrand, &brand(shop), &key, bytes)
     }
 
-    /// A customer, whose first name is the key. Whoever comes for the same person is in the other's way: of one half of them by
-    /// the email, in whatever case, of the other by the partner's own name for them.
+    /// Creates a customer whose first name is the key. Creates for the same person conflict: half of the persons by the email, in
+    /// any case, the others by the partner's reference.
     pub(super) fn enrol(shop: &Shop, person: u64, chance: &mut fastrand::Rng) -> Self {
         let key = format!("enrol-{}", number());
         let (email, external_id) = match person.is_multiple_of(2) {
@@ -151,7 +151,7 @@ impl Writing {
         Self::under(Kind::Enrol, &format!("person-{person}"), &key, bytes)
     }
 
-    /// Each change has a key of its own, and the name is the key.
+    /// Renames a customer. Each change has a key of its own, and the name is the key.
     pub(super) fn rename(shop: &Shop, customer: &str) -> Self {
         let key = format!("name-{}", number());
         let body = json!({ "first_name": key }).to_string();
@@ -160,7 +160,7 @@ impl Writing {
         Self::under(Kind::Rename, customer, &key, bytes)
     }
 
-    /// A customer goes: under the key that everybody uses for it, or one of its own.
+    /// Deletes a customer, under the shared key or a key of its own.
     pub(super) fn dismiss(shop: &Shop, customer: &str, chance: &mut fastrand::Rng) -> Self {
         let key = match chance.bool() {
             true => everybodys(Kind::Dismiss, customer),
@@ -171,14 +171,14 @@ impl Writing {
         Self::under(Kind::Dismiss, customer, &key, bytes)
     }
 
-    /// A signed quote.
+    /// Creates a signed quote.
     pub(super) fn lock(shop: &Shop, order: &Order) -> Self {
         let key = format!("lock-{}", number());
         let body = order.asked_with("sepa").to_string();
         Self::making(Kind::Lock, shop, "/quotes", &key, &body)
     }
 
-    /// A redemption under a key.
+    /// Redeems a quote under a key.
     pub(super) fn redeem(shop: &Shop, side: Side, quote: &str, session: &str, key: &str) -> Self {
         let path = match side {
             Side::Purchase => "/rails/pay_ins",
@@ -192,7 +192,7 @@ impl Writing {
         }
     }
 
-    /// As an operation that begins now.
+    /// The write as an operation that starts now.
     pub(super) fn begun(&self, shop: &Shop) -> Begun {
         Begun {
             key: self.key.clone(),
@@ -202,7 +202,7 @@ impl Writing {
     }
 }
 
-/// A session of an order's terms.
+/// A session with an order's terms.
 fn session_of(order: &Order) -> serde_json::Value {
     json!({
         "amount": order.amount,
@@ -213,12 +213,12 @@ fn session_of(order: &Order) -> serde_json::Value {
     })
 }
 
-/// The key that everybody uses for this.
+/// The key that all clients share for an action on an object.
 pub(super) fn everybodys(kind: Kind, id: &str) -> String {
     format!("{kind:?}-{id}")
 }
 
-/// The branding of a partner, as an object of operations.
+/// The name of a partner's branding among the objects of operations.
 pub(super) fn brand(shop: &Shop) -> String {
     format!("the branding of {}", shop.name)
 }

@@ -1,4 +1,4 @@
-//! Each check finds what it is there for.
+//! Each check detects its breach.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::orders::{Order, Side};
 
 const RATE: &str = "1.07903250";
 
-/// A deposit, a trade that settled and one that came back: books in which nothing is wrong.
+/// A deposit, a settled trade and a returned trade, without a breach.
 fn clean() -> (Book, Judged) {
     let quote = |trade: &str| Quote {
         order: Order::new(Side::Purchase, 1000),
@@ -71,7 +71,7 @@ fn settled() -> serde_json::Value {
 }
 
 #[test]
-fn nothing_is_wrong_with_books_that_agree() {
+fn matching_observations_have_no_breach() {
     let (book, judged) = clean();
     assert!(check_acknowledged(&book, &judged).is_empty());
     assert!(check_money(&book, &judged, Some(4000), true).is_empty());
@@ -79,14 +79,14 @@ fn nothing_is_wrong_with_books_that_agree() {
 }
 
 #[test]
-fn a_lost_trade_is_found() {
+fn lost_trade_is_detected() {
     let (book, mut judged) = clean();
     judged.trades.remove("q1");
     assert_eq!(check_acknowledged(&book, &judged).len(), 1);
 }
 
 #[test]
-fn a_trade_nobody_was_told_of_is_found() {
+fn unrequested_trade_is_detected() {
     let (mut book, judged) = clean();
     book.quotes.get_mut("q1").unwrap().trade = None;
     assert_eq!(check_trade(&trade(settled()), &book, &judged).len(), 1);
@@ -95,7 +95,7 @@ fn a_trade_nobody_was_told_of_is_found() {
 }
 
 #[test]
-fn other_terms_and_steps_back_are_found() {
+fn changed_terms_and_steps_back_are_detected() {
     let (book, judged) = clean();
     for (name, value) in [
         ("cryptoAmount", json!("10.790326")),
@@ -115,14 +115,14 @@ fn other_terms_and_steps_back_are_found() {
 }
 
 #[test]
-fn an_executed_quote_that_was_rejected_or_read_as_expired_is_found() {
+fn executed_quote_with_rejection_or_expiry_is_detected() {
     let (mut book, judged) = clean();
     book.quotes.get_mut("q1").unwrap().expired = true;
     assert_eq!(check_trade(&trade(settled()), &book, &judged).len(), 1);
 }
 
 #[test]
-fn money_that_moved_twice_or_not_is_found() {
+fn doubled_or_missing_ledger_entry_is_detected() {
     type Change = fn(&mut Vec<Entry>);
     let changes: [Change; 5] = [
         |ledger| ledger.push(ledger[1].clone()),
@@ -144,7 +144,7 @@ fn money_that_moved_twice_or_not_is_found() {
 }
 
 #[test]
-fn a_refund_that_is_missing_is_found_and_one_that_came_since_is_not_wrong() {
+fn missing_refund_is_detected_and_later_refund_is_accepted() {
     let (book, mut judged) = clean();
     judged.trades.get_mut("q2").unwrap().1 = "settled".to_owned();
     assert!(check_money(&book, &judged, Some(4000), false).is_empty());
@@ -153,7 +153,7 @@ fn a_refund_that_is_missing_is_found_and_one_that_came_since_is_not_wrong() {
     assert_eq!(check_money(&book, &judged, Some(4000), false).len(), 1);
 }
 
-/// The same books with a sale in them: 10 USDT, whose payout came back.
+/// The same observations with a sale of 10 USDT whose payout was returned.
 fn with_a_returned_sale() -> (Book, Judged) {
     let (mut book, mut judged) = clean();
     let sale = Quote {
@@ -191,7 +191,7 @@ fn with_a_returned_sale() -> (Book, Judged) {
 }
 
 #[test]
-fn a_sale_is_taken_from_one_account_and_comes_back_to_the_right_one() {
+fn sale_debits_and_refunds_same_account() {
     let (book, judged) = with_a_returned_sale();
     assert!(check_money(&book, &judged, Some(4916), true).is_empty());
     for status in ["failed", "released", "settled", "reserved"] {
@@ -207,7 +207,7 @@ fn a_sale_is_taken_from_one_account_and_comes_back_to_the_right_one() {
 }
 
 #[test]
-fn a_ledger_that_breaks_or_was_rewritten_is_found() {
+fn broken_or_rewritten_ledger_is_detected() {
     let (_, mut judged) = clean();
     let ledger = judged.ledgers.get_mut(&Asset::Eur).unwrap();
     let mut read = ledger.clone();
@@ -220,7 +220,7 @@ fn a_ledger_that_breaks_or_was_rewritten_is_found() {
 }
 
 #[test]
-fn a_page_that_lacks_what_was_acknowledged_is_found() {
+fn page_without_acknowledged_entry_is_detected() {
     let (mut book, judged) = clean();
     let page = |invoked, places: &[usize]| {
         let entries = places.iter().map(|place| {

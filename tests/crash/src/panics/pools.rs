@@ -1,4 +1,4 @@
-//! The handlers of the pools: what they work on, and a request that each is there for.
+//! The handlers of the pools: the objects of their requests, and one request for each.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::orders::{Order, Side};
 use crate::storm::writes;
 use crate::world::{Partner, World};
 
-/// What requests are about: a quote with its key, a quote, and a trade that is under way with its quote.
+/// Objects of the requests: a quote with its key, a second quote, and a trade in progress with its quote.
 #[derive(Debug)]
 pub(crate) struct Objects {
     to_execute: (String, String),
@@ -24,14 +24,15 @@ pub(crate) struct Objects {
 impl Handled for World {
     type Objects = Objects;
 
-    /// Quotes that nobody has to hurry for.
-    const UNHURRIED: &'static [(&'static str, &'static str)] = &[("PENSTOCK_QUOTE_TTL", "10m")];
+    /// Quotes do not expire during the run.
+    const LONG_LIFETIMES: &'static [(&'static str, &'static str)] =
+        &[("PENSTOCK_QUOTE_TTL", "10m")];
 
     fn operations() -> Result<Vec<Operation>> {
         operations_in(&serde_json::to_value(pools_http::openapi()?)?)
     }
 
-    /// Two open quotes and a trade under way.
+    /// Creates two open quotes and a trade in progress.
     fn prepare(&self, address: SocketAddr) -> Result<Objects> {
         let partner = rich(self)?;
         let mut client = Client::new(address);
@@ -98,8 +99,8 @@ impl Handled for World {
         Ok(())
     }
 
-    /// Both quotes are open, the trade is where it was, and the ledger and the list of trades, which `judge` compares, have no
-    /// new line.
+    /// Both quotes are open and the trade's status is unchanged. `judge` checks that the ledger and the list of trades have no new
+    /// line.
     fn untouched(&self, objects: &Objects) -> Vec<(String, String, &'static str)> {
         let key = rich(self).map_or("", |partner| &partner.key);
         let read = |path: String, wanted| (key.to_owned(), path, wanted);

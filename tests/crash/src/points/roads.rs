@@ -1,32 +1,32 @@
-//! What leads to each point, and which of them have their turn.
+//! Which path reaches each crash point, and which points a run tries.
 
 use instruments::failpoint::{Side, Step};
 
 use crate::programs::Served;
 
-/// What leads to a point.
+/// A path that reaches a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Road {
-    /// Starting the service.
+    /// A start of the service.
     Start,
     /// The service's own sweep, right after its start.
     Sweep,
-    /// The operator credits.
+    /// A credit by the operator.
     Credit,
-    /// The operator revokes a key.
+    /// A key revocation by the operator.
     Revoke,
-    /// Clients of the pools ask.
+    /// Requests to the pools.
     Pools,
-    /// Clients of the gate ask.
+    /// Requests to the gate.
     Gate,
-    /// And those of the gate of live sessions.
+    /// Requests to the gate about live sessions.
     LiveGate,
-    /// Clients of either service ask.
+    /// Requests to either service.
     Either,
 }
 
 impl Road {
-    /// Do the clients of this service lead there?
+    /// Whether clients of the service reach points on this path.
     pub(super) fn is_load_of(self, served: Served) -> bool {
         match self {
             Self::Pools => served == Served::Pools,
@@ -101,7 +101,7 @@ pub(super) const fn road_to(step: Step) -> Road {
     }
 }
 
-/// Both points of each step that some roads lead to.
+/// Returns both points of each step on the accepted paths.
 fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(Step, String)> {
     let sides = [Side::Before, Side::After];
     let both = move |step: Step| sides.map(|side| (step, step.point(side)));
@@ -109,19 +109,19 @@ fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(Step, String)> {
     steps.flat_map(both).collect()
 }
 
-/// Which points, and where.
+/// Which points a run tries, and on which database.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Chosen {
-    /// How often each.
+    /// Repetitions of each point.
     #[arg(long, default_value_t = 1)]
     pub(crate) repeat: u64,
-    /// Only those of this step, each once at its end.
+    /// Only points of this step, each once at its end.
     #[arg(long)]
     pub(crate) step: Option<String>,
-    /// One in so many; the seed decides which.
+    /// Selects one point of N; the seed chooses which.
     #[arg(long, default_value_t = 1)]
     pub(crate) part: u64,
-    /// What the database is.
+    /// The database.
     #[arg(long, value_enum, default_value_t = Database::Embedded)]
     pub(crate) store: Database,
 }
@@ -143,7 +143,7 @@ impl Chosen {
         }
     }
 
-    /// Of all these, what has its turn.
+    /// Selects a part of the items.
     pub(super) fn of<T>(&self, all: Vec<T>, seed: u64) -> Vec<T> {
         let part = self.part.max(1);
         let turns = all.into_iter().zip(seed..);
@@ -151,7 +151,7 @@ impl Chosen {
         chosen.map(|(one, _)| one).collect()
     }
 
-    /// The manners of disturbing that have their turn: one at least.
+    /// Selects at least one manner of disturbing.
     pub(super) fn manners(&self, seed: u64) -> Vec<&'static str> {
         let all = ["fail", "full", "panic", "wait 25"];
         let chosen = self.of(all.to_vec(), seed);
@@ -166,7 +166,7 @@ impl Chosen {
         }
     }
 
-    /// The points of steps on some roads that have their turn.
+    /// Selects points of the steps on the accepted paths.
     pub(super) fn points(&self, roads: impl Fn(Road) -> bool, seed: u64) -> Vec<(Step, String)> {
         let mut all = points_of(roads);
         all.retain(|(step, _)| {
@@ -174,22 +174,22 @@ impl Chosen {
                 .step
                 .as_ref()
                 .is_none_or(|name| *name == format!("{step:?}"));
-            named && (self.store == Database::Embedded || !of_the_embedded_store(*step))
+            named && (self.store == Database::Embedded || !is_sqlite_only(*step))
         });
         self.of(all, seed)
     }
 }
 
-/// Steps that the store on a server takes in one statement with others.
-const fn of_the_embedded_store(step: Step) -> bool {
+/// Steps that the Postgres store runs in one statement with others.
+const fn is_sqlite_only(step: Step) -> bool {
     matches!(
         step,
         Step::QuoteConsume | Step::LedgerInsert | Step::BalanceUpdate | Step::IdempotencyInsert
     )
 }
 
-/// Steps that a request's own task or its lane takes; a panic is contained there.
-pub(super) fn of_a_handler(step: Step) -> bool {
+/// Steps of a request's own task or of its batch queue, where a panic is contained.
+pub(super) fn is_of_handler(step: Step) -> bool {
     !matches!(
         step,
         Step::DeliveryClaimCommit
@@ -200,7 +200,7 @@ pub(super) fn of_a_handler(step: Step) -> bool {
 }
 
 /// Steps that write to the disk.
-pub(super) fn of_the_disk(step: Step) -> bool {
+pub(super) fn writes_to_disk(step: Step) -> bool {
     !step.is_commit()
         && !matches!(
             step,

@@ -10,47 +10,47 @@ impl Engine for Ports {
 
     async fn hold(&self, trade: TradeId, _: &Order, _: Amount) -> Option<Hold> {
         let (view, now) = self.0.turn(Call::Hold).await;
-        let mut far = (*view.far).clone();
+        let mut engine = (*view.engine).clone();
         let answer = match view.fault {
             Fault::Refused => Some(Hold::Refused),
             Fault::Lost => None,
             Fault::Unheard => {
-                far.hold(trade);
+                engine.hold(trade);
                 None
             }
             Fault::None | Fault::Away | Fault::Lapsed | Fault::Earlier | Fault::Contradiction => {
-                Some(far.hold(trade))
+                Some(engine.hold(trade))
             }
         };
-        self.0.leave_far(now, far);
-        self.0.told(&answer);
+        self.0.leave_engine(now, engine);
+        self.0.receive(&answer);
         answer
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
         let (view, now) = self.0.turn(Call::Confirm).await;
-        let mut far = (*view.far).clone();
+        let mut engine = (*view.engine).clone();
         let answer = match view.fault {
             Fault::Lost => None,
             Fault::Unheard => {
-                far.confirm(trade);
+                engine.confirm(trade);
                 None
             }
             Fault::Lapsed => Some(Confirmation::Lapsed),
             Fault::None | Fault::Away | Fault::Refused | Fault::Earlier | Fault::Contradiction => {
-                Some(far.confirm(trade))
+                Some(engine.confirm(trade))
             }
         };
-        self.0.leave_far(now, far);
-        self.0.told(&answer);
+        self.0.leave_engine(now, engine);
+        self.0.receive(&answer);
         answer
     }
 
     async fn let_go(&self, trade: TradeId) -> Option<()> {
         let (view, now) = self.0.turn(Call::LetGo).await;
-        let mut far = (*view.far).clone();
-        let answer = (view.fault == Fault::None).then(|| far.let_go(trade));
-        self.0.leave_far(now, far);
+        let mut engine = (*view.engine).clone();
+        let answer = (view.fault == Fault::None).then(|| engine.let_go(trade));
+        self.0.leave_engine(now, engine);
         answer
     }
 
@@ -58,13 +58,13 @@ impl Engine for Ports {
         let (view, _) = self.0.turn(Call::Report).await;
         let answer = match view.fault {
             Fault::Lost | Fault::Unheard => None,
-            Fault::Earlier => Some(view.far.earlier_report(enquiry)),
+            Fault::Earlier => Some(view.engine.earlier_report(enquiry)),
             Fault::Contradiction => Some(contradiction(enquiry.attempt)),
             Fault::None | Fault::Away | Fault::Refused | Fault::Lapsed => {
-                Some(view.far.report(enquiry))
+                Some(view.engine.report(enquiry))
             }
         };
-        self.0.told(&answer);
+        self.0.receive(&answer);
         answer
     }
 
@@ -72,7 +72,7 @@ impl Engine for Ports {
         EngineName::built_in("engine")
     }
 
-    /// Nothing: a lease lasts what it lasts beyond this.
+    /// The engine's timeout is zero, so a lease lasts only its fixed part.
     fn timeout(&self) -> Duration {
         Duration::ZERO
     }

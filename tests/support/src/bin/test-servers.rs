@@ -1,4 +1,4 @@
-//! Runs a command beside a private Postgres and Redis, which it finds through the environment and which end with it.
+//! Runs a command with a private Postgres and Redis, whose URLs are in its environment and which end with it.
 //!
 //! ```text
 //! test-servers run [--pooler] COMMAND [ARGUMENTS]
@@ -7,7 +7,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a program for tests, whose whole interface is what it prints"
+    reason = "a program for tests, whose interface is its output"
 )]
 
 use std::error::Error;
@@ -20,19 +20,19 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const USAGE: &str =
     "usage: test-servers run [--pooler] COMMAND [ARGUMENTS], or test-servers install PROGRAM...";
 
-/// The suites find the Postgres here, as its superuser. Each test makes a database of its own.
+/// Superuser's URL of the Postgres. Each test creates a database of its own.
 const POSTGRES_URL: &str = "PENSTOCK_TEST_POSTGRES_URL";
-/// The suites find the Redis here.
+/// URL of the Redis.
 const REDIS_URL: &str = "PENSTOCK_TEST_REDIS_URL";
-/// The Postgres store's suite finds a pooler for that Postgres here and serves through it.
+/// Port of a pooler for that Postgres, through which the Postgres store's suite serves.
 const POOLER_PORT: &str = "PENSTOCK_TEST_POOLER_PORT";
 /// The serving role, with the password that the Postgres store's suite gives it.
 const SERVING_ROLE: &str = "penstock_serve";
-/// Connections of the pooler: half of what a store keeps open, so that clients share them.
+/// Connections of the pooler: half of a store's pool, so that clients share them.
 const POOLER_CONNECTIONS: u32 = 4;
 
-/// Nothing is flushed to the disk, and no table lives long enough to be vacuumed. Suites that cut the power start a Postgres
-/// of their own.
+/// Settings that flush nothing to disk and vacuum no table, because tables live briefly. Suites that cut the power start a
+/// Postgres of their own.
 const WITHOUT_DURABILITY: [(&str, &str); 4] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),

@@ -1,4 +1,4 @@
-//! The audit: clean after everything the rules do. What it finds is in `breaches`.
+//! The audit finds no breach after any permitted operation. `breaches` has the breaches that it must find.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{Member, ONE, World, profile};
 
 impl<F: Fixture> World<F> {
-    /// A bit of everything: both sides, every end, both modes, deliveries, rejections, deposits.
+    /// One of each: both sides, every end, both modes, deliveries, rejections, deposits.
     async fn scenario(&self) -> Member {
         let member = self.rich("acme").await;
         let other = self.rich("other").await;
@@ -55,14 +55,14 @@ impl<F: Fixture> World<F> {
     }
 }
 
-pub async fn a_fresh_database_is_clean(store: impl Fixture) {
+pub async fn fresh_database_has_no_breach(store: impl Fixture) {
     let world = World::new(store);
     world.assert_clean().await;
     assert!(world.audit().await.clean());
 }
 
 // rule: money.zero-sum, cli.verify
-pub async fn everything_the_rules_do_is_clean(store: impl Fixture) {
+pub async fn permitted_operations_cause_no_breach(store: impl Fixture) {
     let world = World::new(store);
     world.scenario().await;
     world.clock().advance(WINDOW);
@@ -71,7 +71,7 @@ pub async fn everything_the_rules_do_is_clean(store: impl Fixture) {
 }
 
 impl<F: Fixture> World<F> {
-    /// A day later, so that the first trades have left the window.
+    /// One day later, when the first trades have left the window.
     async fn scenario_again(&self) {
         let member = self.rich("late").await;
         for _ in 0..3 {
@@ -90,9 +90,9 @@ impl<F: Fixture> World<F> {
     }
 }
 
-/// What was traded under another cap or window is not judged by the present ones.
+/// Trades under an earlier cap or window are not checked against the present ones.
 // rule: pools.velocity.window, cli.verify
-pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
+pub async fn trades_under_earlier_cap_are_no_breach(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
     world.set_cap(&member, 10 * ONE).await;
@@ -102,19 +102,19 @@ pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
         world.trade(&member, Side::OnRamp, 5 * ONE).await;
     }
     world.assert_clean().await;
-    // Another window, under which twice as much was traded as the cap allows.
+    // Another window, in which the trades exceed the cap twofold.
     world.clock().advance(WINDOW);
     world.trade(&member, Side::OnRamp, 10 * ONE).await;
     world.reopen(WINDOW * 4).await;
     world.ports().audit.velocity_window_keep().await.unwrap();
     world.assert_clean().await;
-    // A cap that is less than what was traded.
+    // A cap below what was traded.
     world.set_cap(&member, ONE).await;
     world.assert_clean().await;
     world.clock().advance(WINDOW * 4);
     world.trade(&member, Side::OnRamp, ONE).await;
     world.assert_clean().await;
-    // From here on the present cap and window have been in force.
+    // From now on the present cap and window have been in force.
     let planted = "UPDATE trades SET notional = notional + 1
          WHERE created_at = (SELECT max(created_at) FROM trades)";
     world.fixture.damage(planted).await;

@@ -1,4 +1,4 @@
-//! Planted breaches, each found under exactly its name.
+//! Planted breaches. The audit reports each under exactly its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World, amount, eur};
 use crate::contract::{customer_breaches, gate_breaches, rail_breaches};
 
-/// One row of every kind, by its id as it stands in the tables.
+/// One row of every kind, by its id in the tables.
 pub(crate) struct Rows {
     partner: String,
     open: String,
@@ -24,14 +24,14 @@ pub(crate) struct Rows {
 }
 
 impl<F: Fixture> World<F> {
-    /// A partner to whom everything has happened.
+    /// A partner with all these rows.
     async fn eventful(&self, name: &str) -> Rows {
         let member = self.rich(name).await;
         self.fund(&member.who, amount("7", eur()), "second").await;
         let url = "https://a.example/";
         let endpoint = self.endpoint(Mode::Test, Service::Pools, url);
         self.set_endpoint(&member, &endpoint).await;
-        // What happens in the endpoint's first millisecond may have happened before it.
+        // Events of the endpoint's first millisecond may be older than the endpoint.
         self.clock().advance(Duration::from_millis(1));
         let open = self.buy(&member, 1).await;
         let rejected = self.buy(&member, 1).await;
@@ -74,8 +74,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
-/// A breach: the invariant, what is done to the rows, and which other invariants cannot but be
-/// broken with it.
+/// A breach: the invariant, the change of the rows, and the other invariants that the change also breaks.
 pub(crate) struct Breach<R = Rows> {
     pub(crate) invariant: &'static str,
     sql: fn(&R) -> String,
@@ -104,11 +103,11 @@ impl<R> Breach<R> {
     }
 }
 
-/// The schema's own `CHECK` constraints see it too.
+/// The schema's `CHECK` constraints report the breach too.
 pub(crate) const CHECKED: &[&str] = &["database-is-whole"];
-/// No rule of ours would read such a row.
+/// The row reader rejects such a row.
 const UNREADABLE: &[&str] = &["database-is-whole", "rows-can-be-read"];
-/// An event copied under another id: it was sealed for its own, and is queued for nobody.
+/// An event copied under another id: its body is sealed for the original id, and it has no delivery.
 const COPIED: &[&str] = &["event-body-is-of-its-event", "event-has-its-delivery"];
 
 /// `UPDATE table SET change` for one row of the partner's.
@@ -219,7 +218,7 @@ const BREACHES: &[Breach] = &[
         let steps = format!("trade_id = '{}'", id(&rows.settled));
         update(rows, "trade_transitions", "from_status = 'failed'", &steps)
     })
-    // The step refers to the table of those that are allowed.
+    // A foreign key refers to the table of permitted steps.
     .with(&["rows-refer-to-rows"]),
     breach("trade-steps-fit-its-state", |rows| {
         let steps = format!("trade_id = '{}'", id(&rows.failed));
@@ -359,7 +358,7 @@ const BREACHES: &[Breach] = &[
         delete(rows, "accounts", "asset = 'USDT'")
     })
     .with(&["accounts-sum-to-zero"]),
-    // A debit that no account of the partner's knows of.
+    // A debit that no account of the partner has.
     breach("accounts-sum-to-zero", |rows| {
         entry(rows, "GBP", "partner", "outside", "adjustment")
     })
@@ -373,7 +372,7 @@ const BREACHES: &[Breach] = &[
     breach("velocity-total-is-plain-sum", |rows| {
         delete(rows, "velocity", "TRUE")
     }),
-    // It counts nothing, and says so.
+    // The row counts nothing and has the fitting flag.
     breach("velocity-floor-has-passed", |rows| {
         let later = "floor = 9000000000000, total = '0'";
         update(rows, "velocity", later, "TRUE")
@@ -388,7 +387,7 @@ const BREACHES: &[Breach] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_planted_breach_is_found_under_its_name(store: impl Fixture) {
+pub async fn every_planted_breach_is_reported_by_name(store: impl Fixture) {
     let world = World::new(store);
     world.ports().audit.velocity_window_keep().await.unwrap();
     let mut victims = Vec::new();
@@ -399,8 +398,7 @@ pub async fn every_planted_breach_is_found_under_its_name(store: impl Fixture) {
 }
 
 impl<F: Fixture> World<F> {
-    /// Plants one breach after the other, each in rows of its own, and asserts that each is found
-    /// under exactly its names.
+    /// Plants one breach after the other, each in rows of its own, and asserts that the audit reports each under exactly its names.
     pub(crate) async fn assert_found<R>(&self, breaches: &[Breach<R>], victims: &[R]) {
         self.assert_clean().await;
         let mut before = self.counts().await;
@@ -423,14 +421,14 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: cli.verify
-pub async fn every_invariant_has_a_planted_breach(store: impl Fixture) {
+pub async fn every_invariant_has_planted_breach(store: impl Fixture) {
     let world = World::new(store);
     let findings = world.audit().await.findings;
     let known: BTreeSet<&str> = findings.iter().map(|one| one.invariant).collect();
     assert_eq!(
         known.len(),
         findings.len(),
-        "a name stands for one invariant"
+        "names of invariants are unique"
     );
     let pools = BREACHES.iter().map(|breach| breach.invariant);
     let gate = gate_breaches::BREACHES.iter();
@@ -443,7 +441,7 @@ pub async fn every_invariant_has_a_planted_breach(store: impl Fixture) {
     assert_eq!(planted, known);
 }
 
-pub async fn a_breach_is_described_with_its_row(store: impl Fixture) {
+pub async fn breach_is_reported_with_its_row(store: impl Fixture) {
     let world = World::new(store);
     let rows = world.eventful("acme").await;
     let other = world.eventful("rival").await;
@@ -462,7 +460,7 @@ pub async fn a_breach_is_described_with_its_row(store: impl Fixture) {
     assert!(!told.contains(&id(&other.settled)), "{told}");
 }
 
-pub async fn many_breaches_are_counted_and_twenty_described(store: impl Fixture) {
+pub async fn all_breaches_are_counted_and_twenty_described(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     for _ in 0..25 {

@@ -1,4 +1,4 @@
-//! What a process remembers of keys and entitlements: its versions never return, and it is never older than five seconds.
+//! Cached keys and entitlements: their versions never repeat, and no cached value is older than five seconds.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use pools_core::batch::{Refusal, TransactOutcome};
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{ONE, World, profile};
 
-/// A version that the tests give to a database twice.
+/// A version that the tests set twice.
 pub(crate) const SEEN: i64 = 4711;
 
 fn capped(cap: i64) -> PoolsProfile {
@@ -19,9 +19,9 @@ fn capped(cap: i64) -> PoolsProfile {
     }
 }
 
-/// A database that loses a change hands out no version again that a process may have seen.
+/// A database that loses a change never repeats a version that a process may have cached.
 // rule: base.versions-never-return
-pub async fn versions_never_return_after_a_restore(store: impl Fixture) {
+pub async fn versions_never_repeat_after_restore(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let mut seen = BTreeSet::new();
@@ -34,11 +34,9 @@ pub async fn versions_never_return_after_a_restore(store: impl Fixture) {
     }
 }
 
-/// The cap is changed while the version that the process remembers comes back.
+/// The cap changes while the version that the process has cached returns.
 // rule: base.caches-five-seconds
-pub async fn transact_uses_new_cap_after_five_seconds_under_a_repeated_version(
-    store: impl Fixture,
-) {
+pub async fn transact_uses_new_cap_after_five_seconds_under_repeated_version(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     world.reprofile(&member, &capped(1000 * ONE)).await;

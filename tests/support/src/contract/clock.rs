@@ -1,4 +1,4 @@
-//! The store's clock: never backwards, not even over a restart.
+//! The store's clock, which never runs backwards, not even over a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: base.clock-forward
-pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
+pub async fn clock_never_runs_backwards(store: impl Fixture) {
     let world = World::new(store);
     let used = world.store_now().await;
     assert_eq!(used, world.now());
@@ -35,9 +35,9 @@ pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
     assert_eq!(world.store_now().await, used.plus(HOUR));
 }
 
-/// The newest instant stored, wherever it stands, is where the clock begins again.
+/// The clock starts at the newest stored instant, in whichever table it is.
 // rule: base.clock-forward
-pub async fn the_clock_goes_on_where_it_stopped(store: impl Fixture) {
+pub async fn clock_resumes_after_newest_stored_instant(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
     for last in 0..9 {
@@ -51,7 +51,7 @@ pub async fn the_clock_goes_on_where_it_stopped(store: impl Fixture) {
 }
 
 impl<F: Fixture> World<F> {
-    /// Writes an instant of a kind; the instant.
+    /// Writes an instant of a kind and returns it.
     async fn write_something(&self, member: &Member, kind: u32) -> Timestamp {
         match kind {
             0 => {
@@ -109,7 +109,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: base.clock-forward, pools.quote-record.monotone
-pub async fn what_has_expired_stays_expired_when_the_clock_is_set_back(store: impl Fixture) {
+pub async fn expired_quote_stays_expired_when_clock_is_set_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -127,9 +127,9 @@ pub async fn what_has_expired_stays_expired_when_the_clock_is_set_back(store: im
     assert_eq!(next.created_at, quote.expires_at);
 }
 
-/// A program whose clock is ahead credits: whoever writes next goes on from there.
+/// A process whose clock is ahead credits. The next write of any process continues from that instant.
 // rule: base.clock-forward, pools.ledger.order
-pub async fn no_process_precedes_another(store: impl Fixture) {
+pub async fn clock_never_precedes_another_process(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -170,9 +170,9 @@ pub async fn no_process_precedes_another(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// On a clock that stands still a quote would live too long.
+/// While the clock is stopped, a quote would live too long.
 // rule: base.clock-standing
-pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture) {
+pub async fn stopped_clock_prevents_trading(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -196,7 +196,7 @@ pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture)
     );
     assert_eq!(world.standing(&member.who).await, before);
 
-    // What was begun is brought to its end, and money comes in.
+    // Open work is finished, and credits are accepted.
     world
         .report(&member.who, trade.id, EngineReport::LetGo)
         .await;
@@ -218,7 +218,7 @@ pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture)
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl<F: Fixture> World<F> {
-    /// Nothing that would be dated is written; everything can be read.
+    /// Every write with an instant fails, and every read succeeds.
     async fn writes_are_refused(&self, member: &Member, quote: &Quote) {
         let before = self.standing(&member.who).await;
         let new = self.new_quote(&member.who, terms(Side::OnRamp, ONE));
@@ -226,7 +226,7 @@ impl<F: Fixture> World<F> {
         assert_unavailable(refused);
         let batch = [self.command(member, quote.id)];
         let transact = &self.ports().transact;
-        // A batch that was refused rolls back in the background: until then its partner is left out.
+        // A refused batch rolls back in the background; until then its partner is not used.
         let unlocked = loop {
             match transact.transact_unlocked(&batch).await {
                 Ok(left_out) if left_out.iter().all(Option::is_none) => {}
@@ -269,9 +269,9 @@ fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
     );
 }
 
-/// A machine that resumes a day ahead.
+/// A machine that resumes one day ahead.
 // rule: base.clock-jump
-pub async fn jump_of_the_clock_stores_nothing_until_it_is_accepted(store: impl Fixture) {
+pub async fn clock_jump_prevents_writes_until_accepted(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let guard = world.ports().clock.clone();
@@ -297,7 +297,7 @@ pub async fn jump_of_the_clock_stores_nothing_until_it_is_accepted(store: impl F
 }
 
 // rule: base.clock-jump
-pub async fn restart_does_not_accept_a_jump_of_the_clock(store: impl Fixture) {
+pub async fn restart_does_not_accept_clock_jump(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
     world.clock().jump(DAY);
@@ -312,9 +312,9 @@ pub async fn restart_does_not_accept_a_jump_of_the_clock(store: impl Fixture) {
     world.writes_go_through(&member).await;
 }
 
-/// The clock is set right before anybody accepts the jump: nothing was stored a day ahead, so trading goes on at once.
+/// The clock is corrected before an operator accepts the jump. No instant of the jump was stored, so trading continues at once.
 // rule: base.clock-jump
-pub async fn jump_that_was_corrected_leaves_no_trace(store: impl Fixture) {
+pub async fn corrected_clock_jump_leaves_no_trace(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let quote = world.buy(&member, 1).await;

@@ -1,4 +1,4 @@
-//! What accounts are committed to: what may come back to them is counted, and sales need room.
+//! Contingent credits (table `commitments`): an account's possible credits are counted, and a sale needs room for its return.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl<F: Fixture> World<F> {
         tx.refundable(who, asset, range, limit).await.unwrap()
     }
 
-    /// What trades may still credit, of those that settled after an instant and those that are reserved.
+    /// Sums what trades may still credit: those that settled after an instant, and those that are reserved.
     async fn refundable(&self, who: &Tenant, asset: Asset, settled_after: Timestamp) -> i128 {
         let settled = Range::Settled {
             after: settled_after,
@@ -46,7 +46,7 @@ impl<F: Fixture> World<F> {
         tx.commitment_get(who, eur()).await.unwrap().unwrap()
     }
 
-    /// What an account holds and trades may credit to it, from the trades themselves.
+    /// Sums an account's balance and what trades may credit to it, from the trades themselves.
     async fn plain(&self, who: &Tenant) -> i64 {
         let filter = TradeFilter::default();
         let trades = self.ports().store.trades_page(who, &filter, 10_000).await;
@@ -88,7 +88,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: money.credit-limit, pools.ledger.sell-returned, pools.refund.mirrors
-pub async fn what_may_come_back_is_counted(store: impl Fixture) {
+pub async fn contingent_credits_count_possible_returns(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let delivered = || EngineReport::Delivered("fill".into());
@@ -135,9 +135,9 @@ pub async fn what_may_come_back_is_counted(store: impl Fixture) {
     }
 }
 
-/// Nothing wraps, however much has been traded.
+/// The sum never overflows.
 // rule: money.credit-limit
-pub async fn more_than_an_account_could_hold_is_counted(store: impl Fixture) {
+pub async fn contingent_credits_exceed_account_limit_without_overflow(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let most = amount("10000000000", usdt());
@@ -157,7 +157,7 @@ pub async fn more_than_an_account_could_hold_is_counted(store: impl Fixture) {
 }
 
 // rule: money.sale-limit
-pub async fn a_sale_takes_its_room(store: impl Fixture) {
+pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let other = world.rich("other").await;
@@ -197,7 +197,7 @@ pub async fn a_sale_takes_its_room(store: impl Fixture) {
         Err(Refusal::NoRoomForReturn)
     );
     assert_eq!(world.standing(who).await, before);
-    // A purchase gives back no more than it takes, and others have room of their own.
+    // A purchase returns at most what it takes, and other partners have room of their own.
     world.trade(&member, Side::OnRamp, ONE).await;
     world.trade(&other, Side::OffRamp, ONE).await;
     world.commit_to(who, eur(), BALANCE_LIMIT / 2).await;
@@ -205,9 +205,9 @@ pub async fn a_sale_takes_its_room(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// What a slice reads ends with the trades of one instant.
+/// A slice continues to the end of the instant at which it reaches its limit.
 // rule: money.recount
-pub async fn a_slice_reads_no_more_than_its_limit(store: impl Fixture) {
+pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let (who, milli) = (&member.who, Duration::from_millis(1));
@@ -273,14 +273,14 @@ pub async fn a_slice_reads_no_more_than_its_limit(store: impl Fixture) {
         assert_eq!(
             world.read_back(who, usdt(), range, limit).await,
             none,
-            "nothing settled gives crypto back"
+            "settled trades return no crypto"
         );
     }
 }
 
-/// A recount reads back as it was stored, so that the next slice goes on where the last one stopped, whichever process runs it.
+/// A stored recount reads back unchanged, so that any process can run its next slice.
 // rule: money.recount
-pub async fn a_recount_keeps_its_progress(store: impl Fixture) {
+pub async fn recount_progress_reads_back(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
     let who = member.who.clone();
@@ -302,7 +302,7 @@ pub async fn a_recount_keeps_its_progress(store: impl Fixture) {
         assert_eq!(tx.recount_get(&who, usdt()).await.unwrap(), None);
         drop(tx);
     }
-    // It has ended, so the next one begins anew after a rest.
+    // The recount has ended, so the next one starts over after a pause.
     let recounting = world.recounting();
     assert!(!recounting.advance(&who, eur()).await.unwrap());
     world.clock().advance(HOUR);
@@ -314,10 +314,10 @@ pub async fn a_recount_keeps_its_progress(store: impl Fixture) {
     assert_eq!(world.committed(&who).await, world.plain(&who).await);
 }
 
-/// Random sales, settlements, ends and returns, with slices of a recount between them: the stored figure is never below the plain
-/// sum, and is the plain sum after a recount during which nothing moved.
+/// Random sales, settlements, ends and returns between the slices of a recount. The stored figure is never below the plain sum,
+/// and equals it after a recount without concurrent trades.
 // rule: money.recount, money.credit-limit
-pub async fn a_recount_among_moving_trades_stays_an_upper_bound(store: impl Fixture) {
+pub async fn recount_during_trading_stays_upper_bound(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let who = &member.who;

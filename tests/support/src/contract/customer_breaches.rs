@@ -1,4 +1,4 @@
-//! Planted breaches of customers, each found under exactly its name.
+//! Planted breaches of customers. The audit reports each under exactly its name.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::contract::world::World;
 /// Customers of every kind of one partner.
 pub(crate) struct Rows {
     partner: String,
-    /// Changed once.
+    /// A customer that was changed once.
     known: CustomerId,
     deleted: CustomerId,
 }
 
 impl<F: GateFixture> World<F> {
-    /// A partner to whose customers everything has happened.
+    /// A partner with all these customers.
     async fn with_customers(&self, name: &str) -> Rows {
         let gate = self.open_gate(name, Mode::Test, None).await;
         let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
         self.set_endpoint(&gate.member, &endpoint).await;
-        // What happens in the endpoint's first millisecond may have happened before it.
+        // Events of the endpoint's first millisecond may be older than the endpoint.
         self.clock().advance(Duration::from_millis(1));
         let named = CustomerDraft {
             external_id: Some("user-1".to_owned()),
@@ -104,7 +104,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     breach("event-has-its-customer", |rows| {
         customer(rows, "deleted_at = NULL, revision = 1", rows.deleted)
     })
-    // The deletion was answered for.
+    // The deletion has a stored response.
     .with(&["answer-is-of-what-was-done"]),
     breach("answer-is-of-what-was-done", |rows| {
         answered(rows, EARLIER, "known")
@@ -136,7 +136,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_breach_of_customers_is_found_under_its_name(store: impl GateFixture) {
+pub async fn every_customer_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
     let mut victims = Vec::new();
     for number in 0..BREACHES.len() {

@@ -1,4 +1,4 @@
-//! Customers: sealed rows, found by their marks, changed one revision at a time.
+//! Customers: sealed rows that blind indexes find and revisions protect.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::contract::world::World;
 const INSTANT: Duration = Duration::from_millis(1);
 
 impl<F: GateFixture> World<F> {
-    /// A row that nobody has written yet, with marks of these bytes.
+    /// A row that is not stored yet, with blind indexes of these bytes.
     fn customer(&self, who: &Tenant, email: u8, external_id: Option<u8>) -> SealedCustomer {
         let at = self.now();
         SealedCustomer {
@@ -77,7 +77,7 @@ fn marks(email: u8, external_id: Option<u8>) -> CustomerIndexes {
 }
 
 // rule: gate.customer.fields, gate.customer.sealed, tenancy.foreign-is-absent, mode.on-every-row
-pub async fn a_customer_reads_back_as_it_was_kept(store: impl GateFixture) {
+pub async fn customer_reads_back(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -95,7 +95,7 @@ pub async fn a_customer_reads_back_as_it_was_kept(store: impl GateFixture) {
 }
 
 // rule: gate.customer.unique, gate.customer.taken-for-good
-pub async fn what_a_customer_is_found_by_stays_its_own(store: impl GateFixture) {
+pub async fn blind_indexes_belong_to_one_customer(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -106,7 +106,7 @@ pub async fn what_a_customer_is_found_by_stays_its_own(store: impl GateFixture) 
         .insert(&who, &world.customer(&who, 3, None))
         .await
         .unwrap();
-    // Two without a name have none in common.
+    // Two customers without an external id do not conflict.
     world
         .insert(&who, &world.customer(&who, 4, None))
         .await
@@ -133,7 +133,7 @@ pub async fn what_a_customer_is_found_by_stays_its_own(store: impl GateFixture) 
             let refused = world.insert(&who, &twin).await;
             assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
         }
-        // The second time round it is deleted.
+        // In the second round the customer is deleted.
         let _ = world.put(&who, &gone).await;
     }
     assert_eq!(world.taken(&other, first.marks).await, None);
@@ -145,7 +145,7 @@ pub async fn what_a_customer_is_found_by_stays_its_own(store: impl GateFixture) 
 }
 
 // rule: gate.customer.no-lost-update, gate.customer.delete
-pub async fn an_old_revision_of_a_customer_is_refused(store: impl GateFixture) {
+pub async fn stale_customer_revision_is_refused(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -180,7 +180,7 @@ pub async fn an_old_revision_of_a_customer_is_refused(store: impl GateFixture) {
 }
 
 // rule: gate.customer.list, list.order, list.no-loss, list.foreign-cursor
-pub async fn pages_of_customers_follow_each_other(store: impl GateFixture) {
+pub async fn customer_pages_are_contiguous(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -208,7 +208,7 @@ pub async fn pages_of_customers_follow_each_other(store: impl GateFixture) {
     };
     let first = world.listed(&who, CustomerFilter::default()).await;
     assert_eq!(first, [ids[0], ids[2]]);
-    // Who was deleted since a page was read is still a place to go on from.
+    // A cursor remains valid after its customer is deleted.
     assert_eq!(world.listed(&who, after(ids[1])).await, [ids[2], ids[3]]);
     assert_eq!(world.listed(&who, after(ids[3])).await, [ids[4]]);
     assert_eq!(world.listed(&who, after(ids[4])).await, []);
@@ -237,7 +237,7 @@ pub async fn pages_of_customers_follow_each_other(store: impl GateFixture) {
 }
 
 // rule: gate.customer.unique, gate.customer.events, idempotency.only-success
-pub async fn of_raced_creates_of_one_email_one_counts(store: impl GateFixture) {
+pub async fn concurrent_creates_of_one_email_count_once(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let mut racing = JoinSet::new();
@@ -273,7 +273,7 @@ pub async fn of_raced_creates_of_one_email_one_counts(store: impl GateFixture) {
 }
 
 // rule: gate.customer.no-lost-update, gate.customer.delete, gate.customer.events
-pub async fn raced_changes_of_a_customer_all_count(store: impl GateFixture) {
+pub async fn concurrent_customer_changes_all_count(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let set = |text: &str| Change::Set(text.to_owned());
@@ -322,7 +322,7 @@ pub async fn raced_changes_of_a_customer_all_count(store: impl GateFixture) {
             assert_eq!(person.country.unwrap().as_str(), "FR");
         }
         let said = world.said_of(&gate.access.tenant, &id.to_string()).await;
-        // The second deletion is answered, and says nothing.
+        // The second deletion has a response and emits no event.
         assert_eq!(said.len(), if deletes { counted } else { 4 });
     }
     world.assert_clean().await;

@@ -24,7 +24,7 @@ const WAIT: Duration = Duration::from_secs(5);
 const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
-    /// A partner with an endpoint for the events of pools.
+    /// A partner with an endpoint for pools events.
     async fn listener(&self, name: &str) -> (Member, Endpoint) {
         let member = self.member(name).await;
         let url = format!("https://{name}.example/");
@@ -50,7 +50,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Emits an event of a type of its own, so that an object can have several.
+    /// Emits an event with a type of its own, so that an object can have several.
     async fn emit(&self, who: &Tenant, object: &str, id: &str) {
         let event = self.event_of_kind(who, object, id, id);
         self.write(event).await;
@@ -76,7 +76,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Claims everything there is room for; the events' ids.
+    /// Claims as much as capacity allows. Returns the events' ids.
     async fn claim_all(&self) -> Vec<(u64, ClaimedDelivery)> {
         let order = self.order(64);
         let claimed = self.claim_by(&order).await;
@@ -119,7 +119,7 @@ impl<F: Fixture> World<F> {
         port.deliveries_of(who, object).await.unwrap()
     }
 
-    /// How long until something is due, or a lease is over.
+    /// Time until a delivery is due or a lease expires.
     async fn next_delivery(&self) -> Option<Duration> {
         let port = &self.ports().deliveries;
         port.deliveries_next(Mode::Test, Service::Pools)
@@ -136,7 +136,7 @@ fn events(claimed: &[(u64, ClaimedDelivery)]) -> Vec<&str> {
 }
 
 // rule: webhook.delivery-per-endpoint
-pub async fn a_claim_brings_what_an_attempt_needs(fixture: impl Fixture) {
+pub async fn claim_returns_data_of_attempt(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, endpoint) = world.listener("acme").await;
     let nobody = world.member("nobody").await;
@@ -158,7 +158,7 @@ pub async fn a_claim_brings_what_an_attempt_needs(fixture: impl Fixture) {
 }
 
 // rule: webhook.lease
-pub async fn a_lease_hides_until_it_is_over(fixture: impl Fixture) {
+pub async fn lease_hides_delivery_until_expiry(fixture: impl Fixture) {
     let mut world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -172,12 +172,12 @@ pub async fn a_lease_hides_until_it_is_over(fixture: impl Fixture) {
     world.clock().advance(MILLI);
     let second = world.claim_all().await;
     assert_eq!(events(&second), ["e"]);
-    assert_eq!(second[0].1.attempts, 0, "nothing was concluded");
+    assert_eq!(second[0].1.attempts, 0, "no attempt was concluded");
     world.assert_clean().await;
 }
 
 // rule: webhook.one-holder
-pub async fn a_stale_token_changes_nothing(fixture: impl Fixture) {
+pub async fn stale_token_changes_nothing(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -208,7 +208,7 @@ pub async fn a_stale_token_changes_nothing(fixture: impl Fixture) {
 }
 
 // rule: webhook.lease
-pub async fn a_late_report_counts_while_nobody_else_has_claimed(fixture: impl Fixture) {
+pub async fn late_report_counts_until_next_claim(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -222,7 +222,7 @@ pub async fn a_late_report_counts_while_nobody_else_has_claimed(fixture: impl Fi
     assert!(world.claim_all().await.is_empty());
 }
 
-pub async fn a_failure_is_recorded_and_waits(fixture: impl Fixture) {
+pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -255,7 +255,7 @@ pub async fn a_failure_is_recorded_and_waits(fixture: impl Fixture) {
 }
 
 // rule: webhook.order
-pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
+pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     for id in ["e1", "e2"] {
@@ -274,7 +274,7 @@ pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
     for record in world.deliveries(&acme.who, "o").await {
         assert_eq!(
             record.progress.state, due,
-            "what is held back is not due before"
+            "a blocked delivery is not due earlier"
         );
     }
     assert!(world.claim_all().await.is_empty());
@@ -291,7 +291,7 @@ pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
 }
 
 // rule: webhook.dead-letter
-pub async fn a_dead_letter_frees_the_later_ones(fixture: impl Fixture) {
+pub async fn dead_letter_unblocks_later_events(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
@@ -313,12 +313,16 @@ pub async fn a_dead_letter_frees_the_later_ones(fixture: impl Fixture) {
     assert_eq!(dead.last_error.as_deref(), Some("connection refused"));
     assert_eq!(events(&world.claim_all().await), ["e2"]);
     world.clock().advance(Duration::from_secs(7 * 24 * 60 * 60));
-    assert_eq!(events(&world.claim_all().await), ["e2"], "dead is dead");
+    assert_eq!(
+        events(&world.claim_all().await),
+        ["e2"],
+        "a dead letter stays dead"
+    );
     world.assert_clean().await;
 }
 
 // rule: webhook.order
-pub async fn one_that_failed_itself_keeps_its_own_wait(fixture: impl Fixture) {
+pub async fn failed_delivery_keeps_own_retry_time(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
@@ -339,7 +343,7 @@ pub async fn one_that_failed_itself_keeps_its_own_wait(fixture: impl Fixture) {
 }
 
 // rule: webhook.fair, webhook.isolation
-pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
+pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (busy, at_busy) = world.listener("busy").await;
     let (calm, _) = world.listener("calm").await;
@@ -371,7 +375,7 @@ pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn the_queue_is_counted(fixture: impl Fixture) {
+pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
     let world = World::new(fixture);
     let port = &world.ports().deliveries;
     let standing = || port.deliveries_standing(Mode::Test, Service::Pools);
@@ -409,7 +413,7 @@ pub async fn the_queue_is_counted(fixture: impl Fixture) {
 }
 
 // rule: webhook.one-holder
-pub async fn two_workers_never_hold_one_delivery(fixture: impl Fixture) {
+pub async fn delivery_is_leased_to_one_worker(fixture: impl Fixture) {
     let world = World::new(fixture);
     for name in ["acme", "rival"] {
         let (member, _) = world.listener(name).await;
@@ -435,7 +439,7 @@ pub async fn two_workers_never_hold_one_delivery(fixture: impl Fixture) {
 }
 
 // rule: webhook.hand-back
-pub async fn what_is_handed_back_is_due_at_once(fixture: impl Fixture) {
+pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -451,13 +455,13 @@ pub async fn what_is_handed_back_is_due_at_once(fixture: impl Fixture) {
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due: world.now() };
     assert_eq!(waiting.progress, Progress { state, attempts: 1 });
-    assert_eq!(waiting.last_response_status, Some(503), "as it was");
+    assert_eq!(waiting.last_response_status, Some(503), "unchanged");
     assert_eq!(events(&world.claim_all().await), ["e"]);
     world.assert_clean().await;
 }
 
 // rule: webhook.rotation-seen
-pub async fn a_claim_sees_the_endpoint_as_it_is_now(fixture: impl Fixture) {
+pub async fn claim_returns_current_endpoint(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, endpoint) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
@@ -486,7 +490,7 @@ pub async fn a_claim_sees_the_endpoint_as_it_is_now(fixture: impl Fixture) {
 }
 
 // rule: webhook.no-crossing
-pub async fn modes_and_services_have_queues_of_their_own(fixture: impl Fixture) {
+pub async fn modes_and_services_have_separate_queues(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -522,7 +526,7 @@ pub async fn modes_and_services_have_queues_of_their_own(fixture: impl Fixture) 
     world.assert_clean().await;
 }
 
-/// Counts how often it is woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Bell(AtomicUsize);
 
@@ -533,7 +537,7 @@ impl QueueWaker for Bell {
 }
 
 // rule: webhook.woken
-pub async fn a_commit_that_queued_wakes(fixture: impl Fixture) {
+pub async fn commit_with_delivery_wakes_worker(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     let nobody = world.member("nobody").await;
@@ -552,7 +556,7 @@ pub async fn a_commit_that_queued_wakes(fixture: impl Fixture) {
     assert_eq!(rung(), 1);
 }
 
-pub async fn concluding_what_is_not_there_changes_nothing(fixture: impl Fixture) {
+pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     let rival = world.member("rival").await;

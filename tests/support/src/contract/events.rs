@@ -1,4 +1,4 @@
-//! Events: one per end of a trade, with a delivery where somebody listens.
+//! Events: one per end of a trade, with a delivery if an endpoint exists.
 
 use kernel::{Mode, StoreError};
 use partner_core::events::{Service, event_place};
@@ -9,7 +9,7 @@ use crate::contract::fixture::Fixture;
 use crate::contract::world::{ONE, World, body_text, profile, sealer};
 
 // rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
-pub async fn an_end_is_reported_once(store: impl Fixture) {
+pub async fn trade_end_emits_one_event(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -59,7 +59,7 @@ pub async fn an_end_is_reported_once(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses
-pub async fn a_foreign_event_is_absent(store: impl Fixture) {
+pub async fn foreign_event_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.member("other").await;
@@ -79,9 +79,9 @@ pub async fn a_foreign_event_is_absent(store: impl Fixture) {
     }
 }
 
-/// The endpoint of the event's own service, mode and partner, as of the event.
+/// The endpoint has the event's service, mode and partner at the time of the event.
 // rule: webhook.delivery-per-endpoint, webhook.no-crossing
-pub async fn a_delivery_needs_an_endpoint(store: impl Fixture) {
+pub async fn delivery_requires_endpoint(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
@@ -131,7 +131,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.event.once, pools.event.none-else
-pub async fn every_end_says_so_and_nothing_else_does(store: impl Fixture) {
+pub async fn only_trade_ends_emit_events(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let delivered = || EngineReport::Delivered("fill".into());
@@ -159,7 +159,7 @@ pub async fn every_end_says_so_and_nothing_else_does(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn an_id_is_used_once(store: impl Fixture) {
+pub async fn event_id_is_used_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -174,7 +174,7 @@ pub async fn an_id_is_used_once(store: impl Fixture) {
     }
 }
 
-pub async fn events_of_one_object_come_in_their_order(store: impl Fixture) {
+pub async fn events_of_object_are_claimed_in_order(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -193,8 +193,8 @@ pub async fn events_of_one_object_come_in_their_order(store: impl Fixture) {
     assert!(found.iter().all(|event| event.body.0 == [0, 255, 7]));
 }
 
-/// A partner that moves to another endpoint gets there what was queued for the one before.
-pub async fn an_endpoint_under_a_new_id_takes_over_what_waits(store: impl Fixture) {
+/// A partner that changes its endpoint receives queued events at the new one.
+pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let first = world.endpoint(Mode::Test, Service::Pools, "https://a.example/");

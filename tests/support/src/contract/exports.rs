@@ -1,4 +1,4 @@
-//! Exports: a window of a partner's books, whole, in its order, from one moment.
+//! Exports: a window of a partner's ledger and trades, complete, ordered, from one snapshot.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// From before everything until after it.
+/// A window that contains everything.
 fn ever() -> Window {
     let at = |millis| Timestamp::from_millis(millis).unwrap();
     Window::new(at(0), at(253_402_300_799_999)).unwrap()
@@ -76,7 +76,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: cli.export
-pub async fn trades_come_in_their_order_and_once(store: impl Fixture) {
+pub async fn trades_are_exported_once_in_order(store: impl Fixture) {
     let world = World::new(store);
     let member = world.endowed("acme").await;
     let trades = world.busy(&member, 23).await;
@@ -87,7 +87,7 @@ pub async fn trades_come_in_their_order_and_once(store: impl Fixture) {
 }
 
 // rule: cli.export
-pub async fn a_window_has_its_start_and_not_its_end(store: impl Fixture) {
+pub async fn export_window_includes_start_and_excludes_end(store: impl Fixture) {
     let world = World::new(store);
     let start = world.now();
     let member = world.endowed("acme").await;
@@ -104,7 +104,7 @@ pub async fn a_window_has_its_start_and_not_its_end(store: impl Fixture) {
         entries.extend(part);
         from = from.plus(MILLI);
     }
-    assert_eq!(parts, trades, "windows end to end have everything once");
+    assert_eq!(parts, trades, "adjacent windows contain each row once");
     assert_eq!(entries, world.entries_in(&member, ever(), 500).await);
     let before = Window::new(start.minus(MILLI), start).unwrap();
     assert!(world.trades_in(&member, before, 5).await.is_empty());
@@ -112,7 +112,7 @@ pub async fn a_window_has_its_start_and_not_its_end(store: impl Fixture) {
 }
 
 // rule: cli.export
-pub async fn entries_of_every_currency_come_in_their_order(store: impl Fixture) {
+pub async fn entries_of_every_currency_are_exported_in_order(store: impl Fixture) {
     let world = World::new(store);
     let member = world.endowed("acme").await;
     let trades = world.busy(&member, 23).await;
@@ -145,7 +145,7 @@ pub async fn entries_of_every_currency_come_in_their_order(store: impl Fixture) 
 }
 
 // rule: cli.export
-pub async fn a_receipt_says_where_it_came_in(store: impl Fixture) {
+pub async fn exported_receipt_has_network(store: impl Fixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let mut tx = world.ports().store.begin("receive").await.unwrap();
@@ -173,9 +173,9 @@ pub async fn a_receipt_says_where_it_came_in(store: impl Fixture) {
     assert_eq!(found, expected);
 }
 
-/// What is written while pages are read is not among them, nor is what it changes.
+/// Rows that are written between two pages are absent, and so are their changes.
 // rule: cli.export
-pub async fn an_export_is_of_one_moment(store: impl Fixture) {
+pub async fn export_reads_one_snapshot(store: impl Fixture) {
     let world = World::new(store);
     let member = world.endowed("acme").await;
     let trades = world.busy(&member, 8).await;
@@ -196,7 +196,7 @@ pub async fn an_export_is_of_one_moment(store: impl Fixture) {
 }
 
 // rule: cli.export, tenancy.nothing-crosses
-pub async fn exports_are_each_partners_and_modes(store: impl Fixture) {
+pub async fn exports_are_separate_by_partner_and_mode(store: impl Fixture) {
     let world = World::new(store);
     let member = world.endowed("acme").await;
     let other = world.member("other").await;

@@ -1,4 +1,4 @@
-//! What an operator watches: how the trades of a mode stand.
+//! Statistics for operators: the number of trades of a mode by status.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn standing(counts: [u64; 5], oldest_reserved: Option<u64>) -> TradeStats {
     }
 }
 
-pub async fn trades_are_counted_by_where_they_stand(store: impl Fixture) {
+pub async fn trades_are_counted_by_status(store: impl Fixture) {
     let mut world = World::new(store);
     let (member, other) = (world.rich("acme").await, world.rich("other").await);
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -104,16 +104,16 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
     assert_eq!(held(&world, Mode::Test, "engine-a").await, [c]);
     assert_eq!(held(&world, Mode::Live, "engine-a").await, nothing);
     assert_eq!(held(&world, Mode::Live, "engine-b").await, ["engine-a 1"]);
-    // A trade that has settled is open no more.
+    // A settled trade is no longer open.
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, trade.id, delivered).await;
     assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
 }
 
-/// Trades of an earlier release name no engine: the first one that starts holds them from then on.
+/// Trades of an earlier release name no engine. The first engine that starts claims them.
 // rule: pools.engine.which
-pub async fn reserved_trades_without_an_engine_are_claimed_once(store: impl Fixture) {
+pub async fn reserved_trades_without_engine_are_claimed_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;

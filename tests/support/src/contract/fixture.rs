@@ -1,5 +1,4 @@
-//! What a store brings along to be tested: its ports, a clock that is set by hand, and ways to
-//! open the same database again and to damage it.
+//! What a store supplies for the tests: its ports, a clock that tests set, and ways to reopen and damage the database.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,40 +17,39 @@ use pools_core::ports::{
 };
 use provisioning::ports::ProvisionStore;
 
-/// The velocity window every fixture opens with.
+/// The velocity window of every fixture.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long idempotency records count in every fixture.
+/// Lifetime of idempotency records in every fixture.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A store under test, on a database of its own.
+/// A store under test, with its own database.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// The store's ports.
     fn ports(&self) -> &Ports;
 
-    /// The process's clock, as the store was given it.
+    /// The process's clock, which the store uses.
     fn clock(&self) -> &ManualClock;
 
-    /// Closes the store and opens its database again, with another velocity window if need be.
+    /// Closes the store and opens its database again with this velocity window.
     async fn reopen(&mut self, window: Duration);
 
-    /// Opens the same database as another process would, whose clock is its own.
+    /// Opens the same database as a second process with its own clock.
     async fn beside(&self, clock: Arc<ManualClock>) -> Ports;
 
-    /// Gives the configuration, and on a server every partner's row, this version: what a database holds that lost the
-    /// newest changes in a failover or a restore.
+    /// Sets the version of the configuration, and on Postgres of every partner's row, as after a failover or restore that lost the
+    /// newest changes.
     async fn set_versions(&self, version: i64);
 
-    /// Runs SQL that no rule of ours would run, with every constraint out of the way. The tables
-    /// and columns named in cases are those of every store.
+    /// Runs SQL that the rules forbid, without constraints. The tables and columns in the cases are those of every store.
     async fn damage(&self, sql: &str);
 
-    /// SQL for an id made of a number, which is an expression of SQL too.
+    /// An SQL expression for an id made from a number, which may be an SQL expression too.
     fn id(&self, number: &str) -> String;
 }
 
-/// A store that keeps the gate too.
+/// A store with the gate's ports.
 pub trait GateFixture: Fixture {
     /// The store's ports of the gate.
     fn gate(&self) -> &GatePorts;
@@ -91,33 +89,33 @@ impl GatePorts {
 pub struct Ports {
     /// Reads and write transactions.
     pub store: Arc<dyn PoolsStore>,
-    /// The transact lane.
+    /// Batches of transacts.
     pub transact: Arc<dyn TransactStore>,
-    /// The quote lane.
+    /// Batches of quotes.
     pub quotes: Arc<dyn QuoteStore>,
-    /// Old quotes.
+    /// Deletion of old quotes.
     pub retention: Arc<dyn QuoteRetention>,
     /// Keys with their partners.
     pub directory: Arc<dyn Directory>,
-    /// The operator's side.
+    /// Provisioning by the operator.
     pub provision: Arc<dyn ProvisionStore>,
-    /// Master keys, and what they seal.
+    /// Master keys and sealed values.
     pub master_keys: Arc<dyn MasterKeyStore>,
     /// The event queue.
     pub events: Arc<dyn EventReads>,
     /// The queue of deliveries.
     pub deliveries: Arc<dyn Deliveries>,
-    /// Bounded tables.
+    /// Sweeps of tables.
     pub housekeeping: Arc<dyn Maintenance>,
     /// Jumps of the clock.
     pub clock: Arc<dyn ClockGuard>,
-    /// Is the store there?
+    /// Readiness of the store.
     pub readiness: Arc<dyn Readiness>,
-    /// A partner's books for the operator.
+    /// Exports for the operator.
     pub exports: Arc<dyn Exports>,
-    /// What an operator watches.
+    /// Statistics for the operator.
     pub figures: Arc<dyn StatsReads>,
-    /// The invariants of the whole database.
+    /// The audit of the whole database.
     pub audit: Arc<dyn Audit>,
 }
 
@@ -169,16 +167,16 @@ impl Ports {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that moves only when a test sets it.
 #[derive(Debug)]
 pub struct ManualClock {
     millis: AtomicI64,
-    /// How much of it no time has passed for.
+    /// The part of its movement in which no monotonic time has passed.
     jumped: AtomicI64,
 }
 
 impl Default for ManualClock {
-    /// A day in May 2026, at noon.
+    /// Noon of a day in May 2026.
     fn default() -> Self {
         Self {
             millis: AtomicI64::new(1_779_710_400_000),
@@ -188,17 +186,17 @@ impl Default for ManualClock {
 }
 
 impl ManualClock {
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, span: Duration) {
         self.set(self.now().plus(span));
     }
 
-    /// Moves the clock back.
+    /// Sets the clock back.
     pub fn go_back(&self, span: Duration) {
         self.set(self.now().minus(span));
     }
 
-    /// Sets the clock ahead while no time passes.
+    /// Sets the clock ahead without monotonic time.
     pub fn jump(&self, span: Duration) {
         let millis = i64::try_from(span.as_millis()).expect("a span of a test");
         self.jumped.fetch_add(millis, Ordering::AcqRel);

@@ -1,5 +1,4 @@
-//! What the gate keeps beside its sessions: answers, tallies, branding, profiles, and the queue as
-//! partners see it.
+//! The gate's tables other than sessions: stored responses, tallies, branding, profiles, and the queue as partners see it.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MILLI: Duration = Duration::from_millis(1);
 
 // rule: idempotency.gate-replay, idempotency.scope, idempotency.kept
-pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) {
+pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -89,7 +88,7 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
     assert_eq!(get(&scope_a).await, Some(second));
     assert_eq!(world.sweep_keys(gate, 10).await.deleted, 1);
     assert_eq!(get(&scope_a).await, None);
-    // A row that a program without the column has written or overwritten counts for a day.
+    // A row written by a release without the expiry column counts for one day.
     for held in ["NULL", "created_at"] {
         let again = kept(3, world.now());
         assert_eq!(put(&scope_a, &again, None).await, Cas::Won);
@@ -102,7 +101,7 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
 }
 
 // rule: gate.quota.exact
-pub async fn a_tally_that_moved_on_is_not_written_over(store: impl GateFixture) {
+pub async fn changed_tally_is_not_overwritten(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member_with("acme", Mode::Live, &profile()).await.who;
     let tally = |month: &str, created| Tally {
@@ -130,7 +129,7 @@ pub async fn a_tally_that_moved_on_is_not_written_over(store: impl GateFixture) 
 }
 
 // rule: gate.branding.no-lost-update, gate.branding.fields
-pub async fn an_old_revision_of_branding_is_refused(store: impl GateFixture) {
+pub async fn stale_branding_revision_is_refused(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let put = async |branding: &Branding| {
@@ -163,7 +162,7 @@ pub async fn an_old_revision_of_branding_is_refused(store: impl GateFixture) {
 }
 
 // rule: gate.session.access-again, tenancy.nothing-crosses
-pub async fn a_gate_profile_comes_with_the_key(store: impl GateFixture) {
+pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await;
@@ -223,7 +222,7 @@ pub async fn a_gate_profile_comes_with_the_key(store: impl GateFixture) {
 }
 
 // rule: webhook.replay, gate.webhook-tools.list, gate.webhook-tools.replay, tenancy.foreign-is-absent
-pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
+pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await.who;
@@ -315,7 +314,7 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
             .is_none()
     );
     assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
-    // It is delivered before the later one of its object, under its old event's id.
+    // The replay comes before the later event of its object, under its original event id.
     let claimed = world
         .ports()
         .deliveries
@@ -330,7 +329,7 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
 }
 
 // rule: webhook.replay, webhook.one-holder
-pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) {
+pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
@@ -360,7 +359,7 @@ pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) 
         let concluded = world.conclude(first.token, &given_up, AttemptOutcome::GivenUp);
         assert_eq!(concluded.await, Cas::Won);
         let orders = [2, 3, 4].map(|number| order(round * 10 + number));
-        // Workers look while two ask for it again; another looks once both have had their answer.
+        // Two workers claim during two concurrent replays; a third worker claims after both.
         let (one, two, soon, later) = tokio::join!(
             replay(),
             replay(),
@@ -378,7 +377,7 @@ pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) 
         let [(token, claimed)] = &held[..] else {
             panic!("{} hold it", held.len())
         };
-        // Who gave it up has nothing more to say of it.
+        // The worker that recorded the dead letter can no longer conclude the delivery.
         let late = world
             .conclude(first.token, &given_up, AttemptOutcome::Delivered)
             .await;

@@ -1,4 +1,4 @@
-//! Planted breaches of the gate, each found under exactly its name.
+//! Planted breaches of the gate. The audit reports each under exactly its name.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) struct Rows {
 }
 
 impl<F: GateFixture> World<F> {
-    /// A partner to whom everything of the gate has happened, in both modes.
+    /// A partner with all these sessions, in both modes.
     async fn gated(&self, name: &str) -> Rows {
         let live = self.open_gate(name, Mode::Live, None).await;
         for number in 0..2 {
@@ -37,7 +37,7 @@ impl<F: GateFixture> World<F> {
         let gate = self.open_gate(name, Mode::Test, None).await;
         let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
         self.set_endpoint(&gate.member, &endpoint).await;
-        // What happens in the endpoint's first millisecond may have happened before it.
+        // Events of the endpoint's first millisecond may be older than the endpoint.
         self.clock().advance(Duration::from_millis(1));
         let expired = gate.opened("expired", draft("5")).await;
         self.clock().advance(DAY);
@@ -180,7 +180,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         let paid = "status = 'completed', completed_at = created_at";
         update(rows, "transactions", paid, &of(rows.open))
     })
-    // What has failed was answered for.
+    // The failed payment has a stored response.
     .with(&["answer-is-of-what-was-done"]),
     breach("transaction-has-its-sessions-terms", |rows| {
         update(rows, "transactions", "currency = 'USD'", &of(rows.open))
@@ -238,7 +238,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     breach("answer-can-be-opened", |rows| {
         answered(rows, "answer = zeroblob(80)", "open")
     }),
-    // It was sealed for the key it was given under.
+    // The response is sealed for its original key.
     breach("answer-can-be-opened", |rows| {
         answered(rows, "key = 'another'", "open")
     }),
@@ -261,7 +261,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_breach_of_the_gate_is_found_under_its_name(store: impl GateFixture) {
+pub async fn every_gate_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
     let mut victims = Vec::new();
     for number in 0..BREACHES.len() {

@@ -1,4 +1,4 @@
-//! What the gate remembers of entitlements is never older than five seconds.
+//! Cached entitlements of the gate are never older than five seconds.
 
 use partner_core::gate::GateProfile;
 use partner_core::ports::LONGEST_CACHED;
@@ -23,9 +23,9 @@ impl<F: Fixture> World<F> {
     }
 }
 
-/// A transaction of the gate reads quota, rails and trust in verified customers by the same rule.
+/// A gate transaction reads quota, rails and trust in verified customers by the same rule.
 // rule: base.caches-five-seconds
-pub async fn gate_uses_new_entitlements_after_five_seconds_under_a_repeated_version(
+pub async fn gate_uses_new_entitlements_after_five_seconds_under_repeated_version(
     store: impl GateFixture,
 ) {
     let world = World::new(store);

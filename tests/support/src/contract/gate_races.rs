@@ -1,5 +1,4 @@
-//! Races of the gate: however many come at once, a session is made once per key, ends once, and says
-//! so once.
+//! Races of the gate: concurrent requests create one session per key, end it once, and emit one event per end.
 
 use std::time::Duration;
 
@@ -22,12 +21,12 @@ use crate::contract::world::{World, expired_keys};
 const INSTANT: Duration = Duration::from_millis(1);
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body
-pub async fn of_raced_creates_under_one_key_one_counts(store: impl GateFixture) {
+pub async fn concurrent_creates_under_one_key_count_once(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let mut racing = JoinSet::new();
     for number in 0..20 {
-        // Some ask for something else under the same key.
+        // Some requests have another body under the same key.
         let amount = if number % 4 == 3 { "7" } else { "100.10" };
         racing.spawn(gate.clone().create("one".to_owned(), draft(amount)));
     }
@@ -50,11 +49,11 @@ pub async fn of_raced_creates_under_one_key_one_counts(store: impl GateFixture) 
 }
 
 // rule: idempotency.kept, idempotency.gate-replay
-pub async fn of_retries_beside_a_sweep_one_counts(store: impl GateFixture) {
+pub async fn retries_with_concurrent_sweep_count_once(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     gate.opened("one", draft("5")).await;
-    // In its last instant the answer counts; in the next it is written over; later it is swept meanwhile.
+    // The stored response counts in its last instant, is overwritten in the next, and is later swept concurrently.
     let ages = [DAY - INSTANT, INSTANT, DAY + INSTANT];
     for (later, made) in ages.into_iter().zip(1..) {
         world.clock().advance(later);
@@ -83,7 +82,7 @@ pub async fn of_retries_beside_a_sweep_one_counts(store: impl GateFixture) {
 }
 
 // rule: gate.quota.exact
-pub async fn raced_creates_stay_within_the_quota(store: impl GateFixture) {
+pub async fn concurrent_creates_stay_within_quota(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Live, Some(7)).await;
     let mut racing = JoinSet::new();
@@ -101,13 +100,13 @@ pub async fn raced_creates_stay_within_the_quota(store: impl GateFixture) {
 }
 
 // rule: gate.session.one-end, gate.event.once, gate.session.lazy-expiry
-pub async fn of_raced_ends_one_happens(store: impl GateFixture) {
+pub async fn concurrent_ends_have_one_winner(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = gate.access.tenant.clone();
     for round in 0..12_u32 {
         let id = gate.opened(&format!("round-{round}"), draft("5")).await;
-        // It expires before, while, or after they come.
+        // The session expires before, during, or after the requests.
         world.clock().advance(DAY - INSTANT * (round % 3));
         let mut racing = JoinSet::new();
         for _ in 0..3 {
@@ -146,7 +145,7 @@ async fn assert_one_end<F: GateFixture>(world: &World<F>, who: &Tenant, id: Sess
 }
 
 // rule: gate.branding.no-lost-update
-pub async fn raced_changes_of_branding_all_count(store: impl GateFixture) {
+pub async fn concurrent_branding_changes_all_count(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let color = |number: u32| Change::Set(format!("#00000{number}"));

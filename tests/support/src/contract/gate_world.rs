@@ -1,4 +1,4 @@
-//! The gate's use cases over a store, and a partner who may do everything.
+//! The gate's use cases over a store, and a partner with all entitlements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::contract::world::{Member, Seeded, World, profile, sealer};
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Lets every twin in: what is left is the store's to decide.
+/// Admits every twin, so that only the store separates them.
 struct Everyone;
 
 #[async_trait]
@@ -39,7 +39,7 @@ impl InFlight for Everyone {
     }
 }
 
-/// The use cases, for one partner.
+/// The use cases for one partner.
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) member: Member,
@@ -136,7 +136,7 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-/// What a create sends.
+/// The body of a create.
 pub(crate) fn draft(amount: &str) -> Draft {
     Draft {
         amount: amount.to_owned(),
@@ -146,7 +146,7 @@ pub(crate) fn draft(amount: &str) -> Draft {
     }
 }
 
-/// Somebody of this email, who has a name.
+/// A customer with this email and a name.
 pub(crate) fn person(email: &str) -> CustomerDraft {
     CustomerDraft {
         email: email.to_owned(),
@@ -183,14 +183,14 @@ impl Gate {
         given.await
     }
 
-    /// A session, made under a key of this name.
+    /// Creates a session under this key.
     pub(crate) async fn opened(&self, name: &str, draft: Draft) -> SessionId {
         let given = self.clone().create(name.to_owned(), draft).await;
         let body = given.unwrap().into_rendered().0;
         SessionId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
-    /// Does something to a session; nothing named lets its expiry be noticed.
+    /// Applies an action to a session; without one, only expires it if due.
     pub(crate) async fn act(
         self,
         id: SessionId,
@@ -221,7 +221,7 @@ impl Gate {
         making.await
     }
 
-    /// A customer, made under a key of this name.
+    /// Creates a customer under this key.
     pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
         let given = self.clone().customer(name.to_owned(), draft).await;
         let body = given.unwrap().into_rendered().0;

@@ -1,4 +1,4 @@
-//! A long history costs no more than a short one: what reads it reads a bounded number of trades, and keeps what it has done.
+//! A long history costs no more than a short one: each step reads a bounded number of trades and stores its progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,13 @@ use pools_core::velocity::{BATCH_STEP, STEP, Velocity};
 use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{Decided, Member, ONE, Seeded, World, eur, profile};
 
-/// Trades of one partner, a millisecond apart.
+/// Trades of one partner, one millisecond apart.
 const TRADES: u32 = 60_000;
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 impl<F: Fixture> World<F> {
-    /// A partner with a history of settled sales of one euro each, the last of them made at an instant. Its total counts all of
-    /// them.
+    /// A partner with settled sales of one euro each, the last of them at an instant. The total counts all of them.
     async fn with_history(&self, name: &str, cap: Option<i64>, last: Timestamp) -> Member {
         let capped = PoolsProfile {
             velocity_cap: cap,
@@ -62,7 +61,7 @@ impl<F: Fixture> World<F> {
         member
     }
 
-    /// One run of the batch queue, without catching up.
+    /// Runs the batch queue once, without catching up.
     async fn run_once(&self, member: &Member, euros: i64) -> Decided {
         let quote = self.buy(member, euros).await;
         let command = self.command(member, quote.id);
@@ -90,10 +89,10 @@ impl<F: Fixture> World<F> {
     }
 }
 
-/// After a pause longer than the window the first transact forgets no more than one batch does, keeps that although it opens
-/// nothing, and one step makes the total exact.
+/// After a pause longer than the window, the first transact drops at most one batch of trades and stores that even if it opens
+/// no trade. One more step makes the total exact.
 // rule: pools.velocity.bounded, pools.velocity.exact, pools.velocity.cost
-pub async fn the_first_transact_after_a_pause_takes_one_step(store: impl Fixture) {
+pub async fn first_transact_after_pause_takes_one_step(store: impl Fixture) {
     let world = World::new(store);
     let last = world.now().minus(WINDOW * 3);
     let member = world.with_history("acme", Some(100 * ONE), last).await;
@@ -115,11 +114,11 @@ pub async fn the_first_transact_after_a_pause_takes_one_step(store: impl Fixture
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
 
-/// After a pause within the window each step forgets a bounded number of trades and is stored, and the total is exact at the end.
+/// After a pause within the window, each step drops a bounded number of trades and is stored. At the end the total is exact.
 // rule: pools.velocity.bounded, pools.velocity.exact
-pub async fn catching_up_goes_on_in_bounded_steps(store: impl Fixture) {
+pub async fn catch_up_runs_in_bounded_steps(store: impl Fixture) {
     let world = World::new(store);
-    // Half of the history is younger than the window.
+    // Half of the trades are inside the window.
     let half = TRADES / 2;
     let last = world.now().minus(WINDOW).plus(MILLI * half);
     let cap = i64::from(half) * ONE + 10 * ONE;
@@ -139,9 +138,9 @@ pub async fn catching_up_goes_on_in_bounded_steps(store: impl Fixture) {
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
 
-/// Without a cap nothing is forgotten and nothing is waited for, however long the history is.
+/// Without a cap no trade is dropped and no transact waits, however long the history is.
 // rule: pools.velocity.bounded, pools.velocity.off
-pub async fn a_partner_without_a_cap_forgets_nothing(store: impl Fixture) {
+pub async fn partner_without_cap_keeps_window_start(store: impl Fixture) {
     let world = World::new(store);
     let last = world.now().minus(WINDOW * 3);
     let member = world.with_history("acme", None, last).await;
@@ -154,7 +153,7 @@ pub async fn a_partner_without_a_cap_forgets_nothing(store: impl Fixture) {
     let after = world.total(&member.who).await.unwrap();
     assert_eq!(after.floor, before.floor);
     assert_eq!(after.total, before.total + i128::from(100 * ONE));
-    // The cap that it is given is judged by the window alone, after one step.
+    // A later cap counts the window only, after one step.
     let capped = PoolsProfile {
         velocity_cap: Some(100 * ONE),
         ..profile()
@@ -165,10 +164,9 @@ pub async fn a_partner_without_a_cap_forgets_nothing(store: impl Fixture) {
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
 
-/// A credit begins no recount while the stored figure leaves room. If it does not, the credit recounts in bounded slices before
-/// it refuses anything.
+/// A credit starts no recount while the stored figure leaves room. Otherwise it recounts in bounded slices before it refuses.
 // rule: money.recount, money.credit-limit
-pub async fn a_credit_reads_no_trade_while_there_is_room(store: impl Fixture) {
+pub async fn credit_reads_no_trade_below_limit(store: impl Fixture) {
     let world = World::new(store);
     let member = world.with_history("acme", None, world.now()).await;
     let (before, _) = world.stored_figure(&member).await;
@@ -188,7 +186,7 @@ pub async fn a_credit_reads_no_trade_while_there_is_room(store: impl Fixture) {
         mode: member.who.mode,
     };
     let mut slices = 1;
-    // Half of the slices are run here; the credit runs the others.
+    // The test runs half of the slices; the credit runs the others.
     while slices < (TRADES / SLICE) / 2 {
         assert!(recounting.advance(&member.who, eur()).await.unwrap());
         slices += 1;
@@ -201,11 +199,14 @@ pub async fn a_credit_reads_no_trade_while_there_is_room(store: impl Fixture) {
     assert_eq!(half.total, i64::from((slices - 1) * SLICE) * ONE);
     assert!(world.credit_once(&member, "two").await.unwrap().applied);
     let ended = recount().await;
-    assert_eq!(ended.begun_at, half.begun_at, "the credit went on with it");
+    assert_eq!(
+        ended.begun_at, half.begun_at,
+        "the credit continued the recount"
+    );
     let back = i64::from(TRADES) * ONE;
     let available = world.available(&member.who, eur()).await;
     assert_eq!(world.stored_figure(&member).await.0, Some(available + back));
-    // What left the return window is not counted by the next recount.
+    // The next recount does not count trades outside the return window.
     world.clock().advance(HOUR * 24 * 40);
     assert!(!recounting.advance(&member.who, eur()).await.unwrap());
     assert_eq!(world.stored_figure(&member).await.0, Some(available));

@@ -1,4 +1,4 @@
-//! Idempotency records: one effect per scope while they count, none of it afterwards.
+//! Idempotency records: one effect per scope until they expire.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: idempotency.same-transaction, idempotency.transact-stores-no-answer
-pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
+pub async fn snapshot_shows_result_of_transact(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -67,7 +67,7 @@ pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
 }
 
 // rule: idempotency.reused, pools.transact.repeat-leaves-key
-pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
+pub async fn reused_key_with_other_request_is_refused(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
@@ -90,14 +90,14 @@ pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
     assert_eq!(
         world.answered(&elsewhere).await,
         None,
-        "a repeat leaves its key free"
+        "a replay stores no record"
     );
     world.assert_clean().await;
 }
 
-/// One batch sees its own keys as well.
+/// A batch sees its own keys too.
 // rule: idempotency.reused
-pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
+pub async fn key_used_twice_in_batch_has_one_effect(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
@@ -115,7 +115,7 @@ pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
 }
 
 // rule: idempotency.scope
-pub async fn keys_never_meet_across_partners(store: impl Fixture) {
+pub async fn keys_are_separate_between_partners(store: impl Fixture) {
     let world = World::new(store);
     for name in ["acme", "other"] {
         let member = world.funded(name).await;
@@ -130,9 +130,9 @@ pub async fn keys_never_meet_across_partners(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// It counts to the last millisecond of its time and is overwritten from then on.
+/// A record counts up to the last millisecond of its lifetime and is overwritten afterwards.
 // rule: idempotency.kept
-pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
+pub async fn expired_record_is_overwritten(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let one = world.buy(&member, 1).await;
@@ -161,7 +161,7 @@ pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
 }
 
 // rule: idempotency.only-success
-pub async fn a_refusal_leaves_its_key_free(store: impl Fixture) {
+pub async fn refusal_stores_no_record(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -173,7 +173,7 @@ pub async fn a_refusal_leaves_its_key_free(store: impl Fixture) {
     assert_eq!(world.answered(&command).await, None);
 }
 
-/// Five records, a millisecond apart, the third of which expires an hour later than the others.
+/// Five records, one millisecond apart. The third expires one hour later than the others.
 async fn five_records<F: Fixture>(world: &World<F>) -> Vec<TransactCommand> {
     let member = world.funded("acme").await;
     let mut commands = Vec::new();
@@ -192,16 +192,16 @@ async fn five_records<F: Fixture>(world: &World<F>) -> Vec<TransactCommand> {
     commands
 }
 
-/// A sweep goes on where its last step stopped, and deletes what has expired by its own expiry, in its own mode and service.
+/// A sweep continues after its last step. It deletes records by their own expiry, in its own mode and service.
 // rule: idempotency.own-expiry
-pub async fn a_sweep_deletes_expired_records_of_its_own(store: impl Fixture) {
+pub async fn sweep_deletes_only_its_own_expired_records(store: impl Fixture) {
     let world = World::new(store);
     let commands = five_records(&world).await;
     let mut pools = expired_keys(Service::Pools);
     let first = world.answered(&commands[0]).await.unwrap().expires_at;
     world.clock().set(first.minus(MILLI));
     assert_eq!(world.sweep_keys(pools, 100).await.deleted, 0);
-    // Four have expired now.
+    // Four records have expired.
     world.clock().set(first.plus(MILLI * 10));
     for foreign in [
         expired_keys(Service::Gate),
@@ -241,15 +241,14 @@ pub async fn a_sweep_deletes_expired_records_of_its_own(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// A setting that was changed counts for new records only: each record counts as long as it says.
+/// A changed setting applies to new records only: each record keeps its own expiry.
 // rule: idempotency.own-expiry, idempotency.kept
-pub async fn a_record_counts_as_long_as_it_says(store: impl Fixture) {
+pub async fn record_expires_by_its_own_expiry(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let hour = Duration::from_secs(3600);
     let day = hour * 24;
-    // What a record holds, and how long it counts: it may have been made under another setting, before there was a column for
-    // it, or by a program that does not know the column.
+    // A record with its lifetime. It may have been made under another setting, or by a release without the expiry column.
     for (held, counts) in [
         ("created_at + 3600000", hour),
         ("created_at + 172800000", day * 2),

@@ -1,5 +1,4 @@
-//! The transact lane: a batch is its commands one by one, judged on what holds in its own
-//! transaction.
+//! Transacts: a batch equals its commands one by one, decided on the state inside its own transaction.
 
 use kernel::{Mode, StoreError};
 use partner_core::key::KeyId;
@@ -17,7 +16,7 @@ use crate::contract::world::{
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
 // rule: money.reserved-account
-pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
+pub async fn purchase_reserves_fiat_and_sale_crypto(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     for (side, asset, reason) in [
@@ -72,7 +71,7 @@ pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
 }
 
 // rule: pools.transact.idempotent, pools.transact.once
-pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture) {
+pub async fn consumed_quote_returns_its_trade_under_every_key(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -92,7 +91,7 @@ pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture)
 }
 
 // rule: pools.transact.once
-pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
+pub async fn concurrent_transacts_of_quote_open_one_trade(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     for _ in 0..5 {
@@ -117,9 +116,9 @@ pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// Two hundred commands for the funds of a hundred, in every size of batch.
+/// Two hundred commands for the funds of one hundred, in batches of every size.
 // rule: money.never-negative, pools.transact.balance
-pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
+pub async fn balance_never_goes_below_zero(store: impl Fixture) {
     let world = World::new(store);
     for (name, size) in [("one", 1), ("seven", 7), ("all", 64)] {
         let member = world.member(name).await;
@@ -147,10 +146,10 @@ pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// What the engine says is judged last, and a refusal leaves everything as it was.
+/// The engine's response is checked last, and a refusal changes nothing.
 // rule: pools.transact.reservation-failed, pools.transact.engine-silent
 // rule: pools.transact.refusal-leaves-nothing
-pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
+pub async fn transact_without_engine_hold_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -174,7 +173,7 @@ pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
 }
 
 // rule: pools.transact.not-found
-pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
+pub async fn quote_of_another_pool_is_unknown(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let elsewhere = PoolId::parse("GBP-USDC").unwrap();
@@ -193,7 +192,7 @@ pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
 }
 
 // rule: pools.transact.side
-pub async fn a_sale_must_be_enabled(store: impl Fixture) {
+pub async fn sale_requires_entitlement(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
@@ -210,9 +209,9 @@ pub async fn a_sale_must_be_enabled(store: impl Fixture) {
     assert_eq!(refused, Err(Refusal::SideNotEnabled));
 }
 
-/// Nothing commits after the revocation has, whatever was cached before.
+/// No transact commits after a revocation, whatever was cached before.
 // rule: auth.revocation-beats-money
-pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
+pub async fn revoked_key_is_refused_in_batch(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
@@ -234,10 +233,10 @@ pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
     }
 }
 
-/// Every entitlement is judged again inside, although the lane has seen the key before.
+/// Every entitlement is checked again in the batch, although the key is cached.
 // rule: access.suspended, access.kyc, access.not-enabled, access.pool-not-allowed
 // rule: access.organisation-suspended
-pub async fn an_entitlement_withdrawn_is_refused_inside_the_lane(store: impl Fixture) {
+pub async fn withdrawn_entitlement_is_refused_in_batch(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
@@ -302,7 +301,7 @@ pub async fn an_entitlement_withdrawn_is_refused_inside_the_lane(store: impl Fix
     }
 }
 
-pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
+pub async fn batch_of_two_modes_is_refused(store: impl Fixture) {
     let world = World::new(store);
     let test = world.funded("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -322,9 +321,9 @@ pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// What a decision wants written and cannot be leaves nothing of the whole batch.
+/// If one write of a batch fails, the whole batch is rolled back.
 // rule: pools.transact.atomic
-pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
+pub async fn transact_batch_is_atomic(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let taken = world.trade(&member, Side::OnRamp, ONE).await;
@@ -343,10 +342,9 @@ pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// Random commands of several partners, twice over: once in batches and once one by one. What
-/// they come to, and what is left of it, is the same.
+/// Random commands of several partners, once in batches and once one by one, have equal outcomes and leave equal rows.
 // rule: pools.transact.batch-equals-single
-pub async fn a_batch_equals_its_commands_one_by_one(store: impl Fixture) {
+pub async fn batch_equals_its_commands_one_by_one(store: impl Fixture) {
     let world = World::new(store);
     let mut twins = Vec::new();
     for at in 0..3 {
@@ -399,7 +397,7 @@ pub async fn a_batch_equals_its_commands_one_by_one(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// An outcome without the ids that differ between twins: which command made the trade.
+/// An outcome without the ids that differ between twins: the number of the command that opened the trade.
 fn plain(decided: &[Decided], commands: &[TransactCommand]) -> Vec<String> {
     let maker = |outcome: &TransactOutcome| {
         let (word, trade) = match outcome {
@@ -424,7 +422,7 @@ fn plain(decided: &[Decided], commands: &[TransactCommand]) -> Vec<String> {
 }
 
 impl<F: Fixture> World<F> {
-    /// A partner that soon runs out of funds and meets its cap.
+    /// A partner that soon reaches its balance and its cap.
     async fn poor(&self, name: &str) -> Member {
         let capped = PoolsProfile {
             velocity_cap: Some(250 * ONE),
@@ -490,9 +488,9 @@ impl<F: Fixture> World<F> {
     }
 }
 
-/// An expired quote in the middle of a batch refuses itself alone.
+/// An expired quote in the middle of a batch is refused alone.
 // rule: pools.transact.batch-equals-single
-pub async fn a_refusal_costs_its_own_command_alone(store: impl Fixture) {
+pub async fn refusal_affects_its_own_command_only(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let old = world.buy(&member, 1).await;

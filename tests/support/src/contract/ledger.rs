@@ -1,4 +1,4 @@
-//! The ledger: entries chain, deposits count once, and what is dropped was never there.
+//! The ledger: entries chain, deposits count once, and dropped transactions write nothing.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl<F: Fixture> World<F> {
         page.unwrap().expect("an account")
     }
 
-    /// Posts one entry in a transaction of its own.
+    /// Posts one entry in its own transaction.
     async fn post(
         &self,
         member: &Member,
@@ -68,7 +68,7 @@ fn transfer(debit: AccountKind, credit: AccountKind) -> Transfer {
 }
 
 // rule: pools.ledger.chain, pools.ledger.order
-pub async fn entries_chain_from_the_first(store: impl Fixture) {
+pub async fn entries_chain_from_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let reads = world.ports().store.clone();
@@ -115,7 +115,7 @@ pub async fn entries_chain_from_the_first(store: impl Fixture) {
 }
 
 // rule: money.accounts, tenancy.nothing-crosses, cli.credit.scope
-pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture) {
+pub async fn accounts_are_separate_by_partner_mode_and_currency(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.member("other").await;
@@ -143,9 +143,9 @@ pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture
     }
 }
 
-/// Numbers of the account alone; the entries of settlement are not the partner's to see.
+/// The account's numbers are contiguous; entries of the settlement account are not visible to the partner.
 // rule: pools.ledger.order
-pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
+pub async fn pages_follow_account_numbers(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     for _ in 0..6 {
@@ -178,9 +178,9 @@ pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
     assert!(world.ledger(&member, &none, 3).await.entries.is_empty());
 }
 
-/// Both bounds are inclusive, also where several entries share an instant.
+/// Both bounds are inclusive, even if several entries share an instant.
 // rule: pools.ledger.filters
-pub async fn bounds_of_the_ledger_let_in_their_own_instant(store: impl Fixture) {
+pub async fn ledger_bounds_are_inclusive(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     for round in 0..12 {
@@ -230,7 +230,7 @@ pub async fn bounds_of_the_ledger_let_in_their_own_instant(store: impl Fixture) 
     }
 }
 
-pub async fn an_account_that_moved_on_is_not_written_over(store: impl Fixture) {
+pub async fn changed_account_is_not_overwritten(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let empty = Account::empty(eur());
@@ -246,7 +246,7 @@ pub async fn an_account_that_moved_on_is_not_written_over(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// What the rules never build, the schema refuses.
+/// The schema refuses entries that the rules never make.
 pub async fn impossible_entries_are_refused(store: impl Fixture) {
     use AccountKind::{Operator, Outside, Partner, Reserved};
     let world = World::new(store);
@@ -309,7 +309,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
 }
 
 // rule: cli.credit.once, cli.credit.scope
-pub async fn a_deposit_counts_once_per_reference(store: impl Fixture) {
+pub async fn deposit_is_credited_once_per_reference(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await;
@@ -329,7 +329,7 @@ pub async fn a_deposit_counts_once_per_reference(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn a_crypto_receipt_keeps_its_network(store: impl Fixture) {
+pub async fn crypto_receipt_reads_back_network(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let mut tx = world.ports().store.begin("receipt").await.unwrap();
@@ -357,9 +357,9 @@ pub async fn a_crypto_receipt_keeps_its_network(store: impl Fixture) {
     tx.commit().await.unwrap();
 }
 
-/// A transaction that writes to every noun and is dropped.
+/// A transaction that writes to every entity and is dropped.
 // rule: pools.transact.atomic, pools.event.same-transaction
-pub async fn a_dropped_transaction_leaves_nothing(store: impl Fixture) {
+pub async fn dropped_transaction_writes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -424,7 +424,7 @@ pub async fn a_dropped_transaction_leaves_nothing(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn an_entry_needs_a_partner(store: impl Fixture) {
+pub async fn entry_insert_requires_partner(store: impl Fixture) {
     let world = World::new(store);
     let nobody = tenant("nobody", Mode::Test);
     let mut tx = world.ports().store.begin("nobody").await.unwrap();
@@ -437,7 +437,7 @@ pub async fn an_entry_needs_a_partner(store: impl Fixture) {
 // rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
 // rule: pools.refund.mirrors, pools.trade.settle, pools.trade.fail, pools.trade.release
 // rule: pools.trade.return
-pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
+pub async fn every_trade_end_moves_value_once(store: impl Fixture) {
     let world = World::new(store);
     let delivered = || EngineReport::Delivered("fill".into());
     let ends = [
@@ -452,9 +452,9 @@ pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
         for side in [Side::OnRamp, Side::OffRamp] {
             let member = world.rich(&format!("{}-{at}", side.as_str())).await;
             let trade = world.trade(&member, side, 5 * ONE).await;
-            // Whatever the gate says by then.
+            // The setting of the balance gate at that time does not matter.
             world.reprofile(&member, &ungated).await;
-            // Told everything twice.
+            // Every report arrives twice.
             for report in end.iter().chain(end) {
                 world.report(&member.who, trade.id, report.clone()).await;
             }
@@ -484,7 +484,7 @@ pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn the_largest_balance_is_kept_exactly(store: impl Fixture) {
+pub async fn largest_balance_reads_back_exactly(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let most = amount("10000000000", eur());
@@ -496,7 +496,7 @@ pub async fn the_largest_balance_is_kept_exactly(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn a_deposit_needs_its_entry(store: impl Fixture) {
+pub async fn deposit_requires_entry(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let deposit = Deposit {
@@ -511,9 +511,9 @@ pub async fn a_deposit_needs_its_entry(store: impl Fixture) {
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
 }
 
-/// What a refused statement had done before it was refused does not stay.
+/// A refused statement leaves none of its own writes.
 // rule: pools.transact.atomic
-pub async fn a_refused_entry_is_not_half_there(store: impl Fixture) {
+pub async fn refused_entry_writes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let before = world.standing(&member.who).await;

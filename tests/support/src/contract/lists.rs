@@ -1,4 +1,4 @@
-//! The list of trades: pages by instant and id that lose and repeat nothing.
+//! The list of trades: pages by instant and id that contain each trade once.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl<F: Fixture> World<F> {
             .unwrap()
     }
 
-    /// Every page of a list, by its cursor.
+    /// Reads every page of a list by its cursor.
     async fn walk(&self, member: &Member, filter: &TradeFilter, limit: u32) -> Vec<Trade> {
         let mut walked: Vec<Trade> = Vec::new();
         loop {
@@ -81,7 +81,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: list.order, list.no-loss
-pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
+pub async fn pages_contain_each_trade_once(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
     for limit in [1, 2, 3, 7, 20, 200] {
@@ -94,7 +94,7 @@ pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
 }
 
 // rule: pools.trades.filters
-pub async fn every_filter_finds_its_trades(store: impl Fixture) {
+pub async fn every_filter_returns_matching_trades(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
     let sides = [None, Some(Side::OnRamp), Some(Side::OffRamp)];
@@ -128,7 +128,7 @@ pub async fn every_filter_finds_its_trades(store: impl Fixture) {
 
 /// Both bounds are inclusive.
 // rule: pools.trades.bounds, pools.trades.filters
-pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
+pub async fn list_bounds_are_inclusive(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
     let instants: Vec<_> = trades.iter().map(|trade| trade.created_at).collect();
@@ -169,7 +169,7 @@ pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
 }
 
 // rule: list.foreign-cursor
-pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
+pub async fn unknown_cursor_returns_empty_page(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
     let newer = TradeId::new(Mode::Test, world.now().plus(MILLI), &world.entropy);
@@ -188,9 +188,9 @@ pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
     assert!(world.page(&member, &last, 10).await.is_empty());
 }
 
-/// A trade made while somebody pages shows up in front, not in what is still to come.
+/// A trade made while a client pages appears on the first page, not on later ones.
 // rule: list.no-loss
-pub async fn a_walk_sees_what_was_there_when_it_began(store: impl Fixture) {
+pub async fn paging_excludes_later_trades(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
     let first = world.page(&member, &TradeFilter::default(), 5).await;

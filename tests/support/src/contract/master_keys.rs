@@ -1,4 +1,4 @@
-//! Sealed values of every kind are paged, and replaced only as they were read.
+//! Sealed values of every kind are paged, and replaced only if unchanged.
 
 use kernel::{Cas, Mode};
 use partner_core::events::Service;
@@ -9,7 +9,7 @@ use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::person;
 use crate::contract::world::World;
 
-/// All rows of a kind, read one by one.
+/// Reads all rows of a kind one by one.
 async fn all(store: &dyn MasterKeyStore, kind: SealedKind) -> Vec<SealedValue> {
     let mut found: Vec<SealedValue> = Vec::new();
     loop {
@@ -22,9 +22,9 @@ async fn all(store: &dyn MasterKeyStore, kind: SealedKind) -> Vec<SealedValue> {
     }
 }
 
-/// A customer makes a person, a response and an event. Of two sessions one has a package.
+/// A customer creates a person, a response and an event. One of two sessions has a package.
 // rule: base.master-key-rotation
-pub async fn every_sealed_value_is_paged_and_replaced_as_it_was_read(store: impl GateFixture) {
+pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateFixture) {
     let world = World::new(store);
     for name in ["acme", "rival"] {
         let gate = world.open_gate(name, Mode::Test, None).await;
@@ -57,13 +57,13 @@ pub async fn every_sealed_value_is_paged_and_replaced_as_it_was_read(store: impl
             assert!(value.sealed.is_none_or(|new| new == expected), "{kind:?}");
         }
         let late = store.sealed_replace(kind, &again).await.unwrap();
-        assert_eq!(late, 0, "{kind:?}: it is no longer as it was read");
+        assert_eq!(late, 0, "{kind:?}: the value has changed since the read");
     }
 }
 
-/// Of two rotations at once, the one that was overtaken does not declare the other's older key unused.
+/// With two concurrent rotations, the overtaken one does not mark the other's older key as unused.
 // rule: base.master-key-rotation
-pub async fn older_keys_are_retired_only_by_who_made_the_current_one(store: impl GateFixture) {
+pub async fn older_keys_are_retired_only_by_creator_of_current_key(store: impl GateFixture) {
     let world = World::new(store);
     let ports = world.ports();
     let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));

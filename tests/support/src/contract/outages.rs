@@ -1,4 +1,4 @@
-//! Writes that a store's own tests make while the database is away.
+//! Writes for a store's own tests of an unavailable database.
 
 use kernel::StoreError;
 use pools_core::batch::TransactCommand;
@@ -7,7 +7,7 @@ use pools_core::quote::{Quote, Side};
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World, amount, eur, terms};
 
-/// A partner with money, and what it writes.
+/// A funded partner and its writes.
 #[expect(
     missing_debug_implementations,
     reason = "a fixture has no text of its own"
@@ -28,10 +28,10 @@ impl<F: Fixture> Writer<F> {
         Self { world, member }
     }
 
-    /// Opens a quote, which commits by itself.
+    /// Creates and commits a quote.
     ///
     /// # Errors
-    /// What the store reports.
+    /// The store's error.
     pub async fn quote(&self) -> Result<Quote, StoreError> {
         let new = self
             .world
@@ -40,7 +40,7 @@ impl<F: Fixture> Writer<F> {
         Ok(opened.remove(0))
     }
 
-    /// The transact of a quote.
+    /// Makes the transact of a quote.
     #[must_use]
     pub fn command(&self, quote: &Quote) -> TransactCommand {
         self.world.command(&self.member, quote.id)
@@ -49,7 +49,7 @@ impl<F: Fixture> Writer<F> {
     /// Runs a transact.
     ///
     /// # Errors
-    /// What the store reports.
+    /// The store's error.
     pub async fn transact(&self, command: &TransactCommand) -> Result<(), StoreError> {
         let batch = std::slice::from_ref(command);
         let lane = &self.world.ports().transact;
@@ -58,15 +58,15 @@ impl<F: Fixture> Writer<F> {
         Ok(())
     }
 
-    /// Does the store say that it is ready?
+    /// Whether the store reports that it is ready.
     ///
     /// # Errors
-    /// What the store reports.
+    /// The store's error.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.world.ports().readiness.ready().await
     }
 
-    /// What is left of the partner's euros, in whole ones.
+    /// The partner's balance in whole euros.
     pub async fn euros(&self) -> i64 {
         self.world.available(&self.member.who, eur()).await / ONE
     }

@@ -1,4 +1,4 @@
-//! Whose deposits and keys are: claims of one partner, and what is said of a key.
+//! Owners of deposits and keys: claims of one partner, and the data of a key.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,7 +88,7 @@ pub async fn deposits_can_be_exchanged(store: impl Fixture) {
 }
 
 // rule: cli.key-label, auth.expired
-pub async fn a_keys_label_and_expiry_read_back(store: impl Fixture) {
+pub async fn key_label_and_expiry_read_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let terms = KeyTerms {
@@ -143,7 +143,7 @@ pub async fn last_uses_only_move_forward(store: impl Fixture) {
     for uses in [
         vec![of(&rival, 3), of(&acme, 5)],
         vec![of(&acme, 4)],
-        // The clock of the process may be ahead: no later instant is stored than the store's own.
+        // The process's clock may be ahead, but no stored instant is later than the store's.
         vec![of(&rival, 3600)],
     ] {
         housekeeping.key_uses_record(&uses).await.unwrap();
@@ -155,6 +155,6 @@ pub async fn last_uses_only_move_forward(store: impl Fixture) {
         assert_eq!(used, BTreeMap::from([(member.key, at(last))]));
     }
     drop(tx);
-    assert_eq!(world.version().await, version, "no service looks again");
+    assert_eq!(world.version().await, version, "no service reloads");
     world.assert_clean().await;
 }

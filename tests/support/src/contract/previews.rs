@@ -1,4 +1,4 @@
-//! Locked previews: kept as they were given, used by one session and in time, swept when they are old.
+//! Locked previews: stored unchanged, used by one session before they expire, swept when they are old.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::contract::world::{World, expired_keys};
 const LIFE: Duration = Duration::from_secs(300);
 
 impl<F: GateFixture> World<F> {
-    /// Keeps a preview of 100.10 EUR for USDT.
+    /// Stores a preview of 100.10 EUR for USDT.
     pub(crate) async fn locked(&self, who: &Tenant) -> Preview {
         let at = self.now();
         let preview = Preview {
@@ -59,7 +59,7 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-/// A session that agrees with the preview.
+/// A session with the preview's terms.
 pub(crate) fn agreeing(id: PreviewId) -> Draft {
     Draft {
         flow: Some(Flow::OnRamp),
@@ -70,7 +70,7 @@ pub(crate) fn agreeing(id: PreviewId) -> Draft {
 }
 
 // rule: gate.preview.once, gate.preview.expiry, tenancy.foreign-is-absent, mode.on-every-row
-pub async fn a_preview_reads_back_and_is_used_once_and_in_time(store: impl GateFixture) {
+pub async fn preview_reads_back_and_is_used_once_before_expiry(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;
@@ -106,7 +106,7 @@ pub async fn a_preview_reads_back_and_is_used_once_and_in_time(store: impl GateF
 }
 
 // rule: gate.preview.once, gate.preview.match
-pub async fn of_raced_sessions_of_one_preview_one_counts(store: impl GateFixture) {
+pub async fn concurrent_sessions_with_one_preview_count_once(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;
@@ -134,7 +134,7 @@ pub async fn of_raced_sessions_of_one_preview_one_counts(store: impl GateFixture
 }
 
 // rule: gate.preview.swept
-pub async fn a_preview_that_may_still_be_used_is_not_swept(store: impl GateFixture) {
+pub async fn usable_preview_is_not_swept(store: impl GateFixture) {
     let world = World::new(store);
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;

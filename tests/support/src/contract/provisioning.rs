@@ -1,4 +1,4 @@
-//! What the operator sets: it reads back, it is seen at once, and a key is revoked once.
+//! Provisioning by the operator: rows read back, changes apply at once, and a key is revoked once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -140,7 +140,7 @@ pub async fn partners_read_back(store: impl Fixture) {
 }
 
 // rule: gate.cors.preflight
-pub async fn origins_are_those_of_active_partners(store: impl Fixture) {
+pub async fn origins_list_active_partners_only(store: impl Fixture) {
     let world = World::new(store);
     let provision = &world.ports().provision;
     let mut tx = provision.provision_begin("origins").await.unwrap();
@@ -225,7 +225,7 @@ pub(crate) fn full_profile() -> PoolsProfile {
 }
 
 // rule: apply.table-replaces
-pub async fn profiles_are_replaced_wholly(store: impl Fixture) {
+pub async fn profiles_are_replaced_completely(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("acme", Mode::Test);
     let mut tx = world
@@ -318,7 +318,7 @@ pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn keys_are_listed_the_oldest_first(store: impl Fixture) {
+pub async fn keys_are_listed_oldest_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await;
@@ -362,7 +362,7 @@ pub async fn keys_are_listed_the_oldest_first(store: impl Fixture) {
 }
 
 // rule: apply.key-conflict
-pub async fn a_keys_hash_is_unique_in_all_modes(store: impl Fixture) {
+pub async fn key_hash_is_unique_across_modes(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -384,7 +384,7 @@ pub async fn a_keys_hash_is_unique_in_all_modes(store: impl Fixture) {
     }
 }
 
-pub async fn a_key_is_revoked_once(store: impl Fixture) {
+pub async fn key_is_revoked_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
@@ -403,7 +403,7 @@ pub async fn a_key_is_revoked_once(store: impl Fixture) {
     assert_eq!(access.key.revoked_at, Some(at));
 }
 
-pub async fn a_key_is_found_with_its_partner(store: impl Fixture) {
+pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let directory = world.ports().directory.clone();
@@ -440,7 +440,7 @@ pub async fn a_key_is_found_with_its_partner(store: impl Fixture) {
     assert_eq!(access.pools, full_profile());
 }
 
-pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) {
+pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("bare", Mode::Test);
     let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
@@ -465,9 +465,9 @@ pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) 
     assert_eq!(access.pools, PoolsProfile::absent(&who.partner));
 }
 
-/// Whoever forgets to raise it has it raised all the same; whoever changes nothing has not.
+/// A change raises the version even if the caller does not; a transaction without a change does not raise it.
 // rule: base.config-spreads
-pub async fn every_change_raises_the_version(store: impl Fixture) {
+pub async fn every_change_raises_version(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let mut last = world.version().await;
@@ -529,7 +529,7 @@ pub async fn every_change_raises_the_version(store: impl Fixture) {
     assert_eq!(world.version().await, last);
 }
 
-pub async fn dropped_provisioning_leaves_nothing(store: impl Fixture) {
+pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let before = world.version().await;
@@ -560,7 +560,7 @@ pub async fn dropped_provisioning_leaves_nothing(store: impl Fixture) {
     assert_eq!(world.version().await, before);
 }
 
-pub async fn the_first_master_key_stays(store: impl Fixture) {
+pub async fn first_master_key_is_kept(store: impl Fixture) {
     let world = World::new(store);
     let provision = &world.ports().provision;
     assert_eq!(provision.master_key_fingerprint().await.unwrap(), None);
@@ -571,15 +571,15 @@ pub async fn the_first_master_key_stays(store: impl Fixture) {
     assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
 }
 
-pub async fn an_open_store_is_ready(store: impl Fixture) {
+pub async fn open_store_is_ready(store: impl Fixture) {
     let mut world = World::new(store);
     world.ports().readiness.ready().await.unwrap();
     world.fixture.reopen(crate::contract::fixture::WINDOW).await;
     world.ports().readiness.ready().await.unwrap();
 }
 
-/// What is stored is there again after the database was closed.
-pub async fn a_reopened_store_has_everything(store: impl Fixture) {
+/// Stored rows survive a restart of the store.
+pub async fn reopened_store_has_everything(store: impl Fixture) {
     let mut world = World::new(store);
     let member: Member = world.funded("acme").await;
     let trade = world

@@ -1,4 +1,4 @@
-//! Quotes: one fate each, decided before they expire, and nobody else's.
+//! Quotes: one outcome each, decided before they expire, and visible to their partner only.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::contract::world::{Member, ONE, QUOTE_TTL, World, amount, eur, profile
 const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
-    /// A partner with funds.
+    /// A funded partner.
     pub(crate) async fn funded(&self, name: &str) -> Member {
         let member = self.member(name).await;
         self.fund(&member.who, amount("1000000", eur()), "start")
@@ -44,7 +44,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.quote.firm, pools.quote-record.locked
-pub async fn an_opened_quote_reads_back(store: impl Fixture) {
+pub async fn opened_quote_reads_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let batch = [
@@ -72,7 +72,7 @@ pub async fn an_opened_quote_reads_back(store: impl Fixture) {
 }
 
 // rule: time.deadline-exclusive
-pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
+pub async fn reads_carry_store_instant(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -88,9 +88,9 @@ pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
     assert_eq!(seen.value.status(seen.at), QuoteStatus::Expired);
 }
 
-/// Another partner, the other mode, an id of the other mode, an id nobody has.
+/// Another partner, the other mode, an id of the other mode, and an unknown id.
 // rule: tenancy.nothing-crosses, id.other-mode, pools.transact.not-found, mode.on-every-row
-pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
+pub async fn foreign_quote_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
@@ -159,7 +159,7 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
 }
 
 // rule: pools.reject.consumed
-pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
+pub async fn consumed_quote_cannot_be_rejected(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -206,9 +206,9 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// The last millisecond counts; the instant it expires does not.
+/// A quote is executable up to its last millisecond, and not at the instant of expiry.
 // rule: pools.transact.expired, pools.reject.expired, time.deadline-exclusive
-pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
+pub async fn expired_quote_is_refused_at_exact_millisecond(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quotes = [world.buy(&member, 1).await, world.buy(&member, 1).await];
@@ -229,9 +229,9 @@ pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
     assert_eq!(world.reject(&member.who, third.id).await, Cas::Won);
 }
 
-/// A reader about to say "expired" waits for the write that may be consuming the quote.
+/// A reader that would return `expired` waits for the transaction that may consume the quote.
 // rule: pools.quote-record.monotone
-pub async fn behind_writes_waits_for_them(store: impl Fixture) {
+pub async fn read_behind_writes_waits_for_open_transaction(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -248,7 +248,7 @@ pub async fn behind_writes_waits_for_them(store: impl Fixture) {
     let mut waiting =
         tokio::spawn(async move { reads.quote_get_behind_writes(&who, quote.id).await });
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
-    assert!(early.is_err(), "answered while the quote was locked");
+    assert!(early.is_err(), "returned while the quote was locked");
     assert_eq!(
         world.seen(&member.who, quote.id).await.fate,
         QuoteOutcome::Open
@@ -258,7 +258,7 @@ pub async fn behind_writes_waits_for_them(store: impl Fixture) {
     assert_eq!(seen.value.fate, QuoteOutcome::Rejected(world.now()));
 }
 
-pub async fn a_quote_needs_a_partner(store: impl Fixture) {
+pub async fn quote_insert_requires_partner(store: impl Fixture) {
     let world = World::new(store);
     let nobody = crate::contract::world::tenant("nobody", Mode::Test);
     let refused = world
@@ -269,7 +269,7 @@ pub async fn a_quote_needs_a_partner(store: impl Fixture) {
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
 }
 
-pub async fn a_batch_of_quotes_is_all_or_none(store: impl Fixture) {
+pub async fn quote_batch_is_atomic(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let good = world.new_quote(&member.who, terms(Side::OnRamp, ONE));
@@ -296,7 +296,7 @@ pub async fn a_batch_of_quotes_is_all_or_none(store: impl Fixture) {
 }
 
 // rule: pools.quote-record.locked, pools.quote-record.pure
-pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
+pub async fn every_quote_field_reads_back(store: impl Fixture) {
     use partner_core::pools::{Network, PoolId};
     use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
     let world = World::new(store);
@@ -334,7 +334,7 @@ pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
     let opened = world.ports().quotes.quotes_open(&batch).await.unwrap();
     for (new, quote) in batch.iter().zip(&opened) {
         let read = world.seen(&member.who, quote.id).await;
-        // Where both lists name a network, its word is all that is kept.
+        // If both lists name a network, only its text is stored.
         let word = |terms: &pools_core::quote::Terms| {
             let destination = terms.destination.clone().unwrap();
             (destination.address, destination.network.as_str())
@@ -355,10 +355,10 @@ pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
     }
 }
 
-/// Quotes that were never executed are deleted some time after they expired and are unknown from then on; a trade keeps its quote.
-/// Each step looks at a bounded number of quotes, and none is looked at twice.
+/// Quotes that were never executed are deleted some time after expiry and are then unknown; a trade keeps its quote. Each step
+/// visits a bounded number of quotes, and each quote once.
 // rule: pools.quote.retention
-pub async fn old_quotes_that_were_never_executed_are_forgotten(store: impl Fixture) {
+pub async fn old_unexecuted_quotes_are_deleted(store: impl Fixture) {
     const KEPT: Duration = Duration::from_secs(3600);
     let world = World::new(store);
     let (member, other) = (world.funded("acme").await, world.funded("other").await);

@@ -1,4 +1,4 @@
-//! Races: whoever comes first, the limits hold to the last unit and one of several wins.
+//! Races: in any order, the limits hold to the last unit and one of several callers wins.
 
 use kernel::{Cas, StoreError};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
@@ -10,7 +10,7 @@ use crate::contract::fixture::Fixture;
 use crate::contract::world::{Decided, Member, ONE, World, amount, eur, terms};
 
 impl<F: Fixture> World<F> {
-    /// Commands for so many purchases of a euro, in batches of all sizes.
+    /// Commands for N purchases of one euro, in batches of all sizes.
     async fn purchases(&self, member: &Member, count: usize) -> Vec<Vec<TransactCommand>> {
         let new: Vec<_> = (0..count)
             .map(|_| self.new_quote(&member.who, terms(Side::OnRamp, ONE)))
@@ -42,7 +42,7 @@ fn counted(decided: &[Decided], refusal: Refusal) -> (usize, usize) {
 }
 
 // rule: money.never-negative, pools.transact.balance
-pub async fn raced_batches_spend_no_more_than_there_is(store: impl Fixture) {
+pub async fn concurrent_batches_never_overspend(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     world.fund(&member.who, amount("100", eur()), "start").await;
@@ -56,7 +56,7 @@ pub async fn raced_batches_spend_no_more_than_there_is(store: impl Fixture) {
 }
 
 // rule: pools.velocity.exact
-pub async fn raced_batches_never_pass_the_cap(store: impl Fixture) {
+pub async fn concurrent_batches_never_exceed_cap(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let mut capped = crate::contract::world::profile();
@@ -70,7 +70,7 @@ pub async fn raced_batches_never_pass_the_cap(store: impl Fixture) {
 }
 
 // rule: pools.reject.once
-pub async fn of_raced_rejections_one_wins(store: impl Fixture) {
+pub async fn concurrent_rejections_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     for _ in 0..10 {
@@ -84,7 +84,7 @@ pub async fn of_raced_rejections_one_wins(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn of_raced_claims_of_one_attempt_one_wins(store: impl Fixture) {
+pub async fn concurrent_claims_of_attempt_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -110,7 +110,7 @@ pub async fn of_raced_claims_of_one_attempt_one_wins(store: impl Fixture) {
     assert_eq!(lease.token, won[0]);
 }
 
-pub async fn raced_credits_all_count(store: impl Fixture) {
+pub async fn concurrent_credits_all_count(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let fund = |name: &'static str| world.fund(&member.who, amount("1", eur()), name);
@@ -120,7 +120,7 @@ pub async fn raced_credits_all_count(store: impl Fixture) {
 }
 
 // rule: cli.credit.once
-pub async fn of_raced_deposits_under_one_reference_one_counts(store: impl Fixture) {
+pub async fn concurrent_deposits_under_one_reference_count_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let deposit = async || -> Result<(), StoreError> {
@@ -148,10 +148,9 @@ pub async fn of_raced_deposits_under_one_reference_one_counts(store: impl Fixtur
     world.assert_clean().await;
 }
 
-/// Whoever reads beside writers sees whole states: an account with its entries, a consumed quote
-/// with its trade.
+/// Concurrent reads return committed states: an account with its entries, a consumed quote with its trade.
 // rule: pools.ledger.chain
-pub async fn readers_see_whole_states(store: impl Fixture) {
+pub async fn concurrent_readers_see_committed_states(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quotes: Vec<QuoteId> = {

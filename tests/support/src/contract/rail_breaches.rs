@@ -1,4 +1,4 @@
-//! Planted breaches of signed quotes and rail records, each found under exactly its name.
+//! Planted breaches of signed quotes and rail records. The audit reports each under exactly its name.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ pub(crate) struct Rows {
 }
 
 impl<F: GateFixture> World<F> {
-    /// A partner to whose quotes everything has happened.
+    /// A partner with all these quotes.
     async fn railed(&self, name: &str) -> Rows {
         let gate = self.open_gate(name, Mode::Test, None).await;
         let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
         self.set_endpoint(&gate.member, &endpoint).await;
-        // What happens in the endpoint's first millisecond may have happened before it.
+        // Events of the endpoint's first millisecond may be older than the endpoint.
         self.clock().advance(Duration::from_millis(1));
         let rails = Rails::of(gate);
         let open = rails.locked("open", "100.00").await;
@@ -166,14 +166,14 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         quote(rows, "service_fee = -1000000")
     })
     .with(&["rows-can-be-read"]),
-    // Every quote is from another installation then, so this breach comes last.
+    // This breach comes last, because it makes every quote one of another installation.
     breach("signed-quote-is-as-it-was-signed", |_| {
         "UPDATE installation_identity SET identity = '00000000000000000000000000000000'".to_owned()
     }),
 ];
 
 // rule: cli.verify
-pub async fn every_breach_of_rails_is_found_under_its_name(store: impl GateFixture) {
+pub async fn every_rail_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
     let mut victims = Vec::new();
     for number in 0..BREACHES.len() {

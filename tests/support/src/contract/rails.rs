@@ -1,5 +1,5 @@
-//! Signed quotes and rail records: a quote is redeemed once and in time, a record is asked about by one
-//! at a time and ends once, and says so once.
+//! Signed quotes and rail records: a quote is redeemed once before it expires. A record has one poller at a time, ends once, and
+//! emits one event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::contract::world::World;
 
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 
-/// One unit of crypto for one of fiat.
+/// A rate of one unit of crypto for one of fiat.
 struct Even;
 
 #[async_trait]
@@ -45,7 +45,7 @@ impl RateSource for Even {
     }
 }
 
-/// Fails what ends on a five, settles the rest.
+/// Fails amounts that end in five and settles the rest.
 struct Straight;
 
 #[async_trait]
@@ -67,7 +67,7 @@ impl Rail for Straight {
     }
 }
 
-/// The use cases of rails, over a gate's.
+/// The use cases of rails, with those of the gate.
 #[derive(Clone)]
 pub(crate) struct Rails {
     pub(crate) gate: Gate,
@@ -143,7 +143,7 @@ impl Rails {
         Ok(RailId::parse(RailKind::PayIn, &text(given)).unwrap())
     }
 
-    /// A quote of an amount that was redeemed for a session of its own.
+    /// A quote of an amount, redeemed for its own session.
     pub(crate) async fn redeemed(&self, name: &str, amount: &str) -> (SessionId, RailId) {
         let quote = self.locked(&format!("{name}-quote"), amount).await;
         let key = format!("{name}-session");
@@ -178,7 +178,7 @@ impl<F: GateFixture> World<F> {
     async fn consumed(&self, who: &Tenant, id: SignedQuoteId, now: Timestamp) -> Cas {
         let mut tx = self.gate_begin().await;
         let consumed = tx.signed_quote_consume(who, id, now).await.unwrap();
-        // Nothing is kept: there is no record of it.
+        // No record was stored.
         drop(tx);
         consumed
     }
@@ -192,7 +192,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.quote.answer, gate.quote.once
-pub async fn a_signed_quote_reads_back_and_is_consumed_once_and_in_time(store: impl GateFixture) {
+pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
@@ -231,7 +231,7 @@ pub async fn a_signed_quote_reads_back_and_is_consumed_once_and_in_time(store: i
 }
 
 // rule: gate.rail.record, gate.rail.states
-pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
+pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
@@ -245,7 +245,7 @@ pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     assert_eq!(record.state, RailState::Processing);
     let rival = world.open_rails("rival").await;
     assert!(world.record(rival.who(), id).await.is_none());
-    // One at a time asks about it.
+    // Only one poller at a time has the lease.
     let claimed = PollLease {
         attempts: 1,
         token: Some(u64::MAX),
@@ -272,7 +272,7 @@ pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
         [(who.clone(), id)]
     );
     assert!(gate.rails_due(Mode::Live, 9).await.unwrap().is_empty());
-    // Only whoever asks moves it.
+    // Only the current poller may apply a step.
     let step = RailStep(RailState::Settled { at: world.now() });
     let mut tx = world.gate_begin().await;
     let stale = tx
@@ -290,14 +290,14 @@ pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
 }
 
 // rule: gate.rail.one-winner, gate.rail.atomic
-pub async fn of_raced_redemptions_one_counts(store: impl GateFixture) {
+pub async fn concurrent_redemptions_count_once(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let quote = rails.locked("quote", "100.00").await;
     let session = rails.gate.opened("session", draft("100.00")).await;
     let mut racing = JoinSet::new();
     for number in 0..20 {
-        // Some under one key: they get one answer.
+        // Some requests share a key and must receive one response.
         let name = format!("key-{}", number % 15);
         racing.spawn(rails.clone().redeem(name, quote, session));
     }
@@ -326,7 +326,7 @@ pub async fn of_raced_redemptions_one_counts(store: impl GateFixture) {
 }
 
 // rule: gate.rail.settled, gate.rail.completes, gate.event.once
-pub async fn of_raced_settlements_one_happens(store: impl GateFixture) {
+pub async fn concurrent_settlements_have_one_winner(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
@@ -355,12 +355,12 @@ pub async fn of_raced_settlements_one_happens(store: impl GateFixture) {
 const PAYMENT_IN_PROGRESS: SessionRefusal = SessionRefusal::PaymentInProgress;
 
 // rule: gate.session.one-payment
-pub async fn concurrent_redemptions_of_one_session_have_one_winner(store: impl GateFixture) {
+pub async fn concurrent_redemptions_of_session_have_one_winner(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let session = rails.gate.opened("session", draft("100.05")).await;
-    // The first payment fails, so the session is paid again.
+    // The first payment fails, so a second one pays the session.
     for round in 0..2 {
         let mut racing = JoinSet::new();
         for number in 0..8 {
@@ -409,7 +409,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
     rails.gate.clone().act(paid, None, None).await.unwrap();
     let seen = gate.session_get(&who, paid).await.unwrap().unwrap();
     assert!(seen.value.payment_in_progress && !seen.value.is_overdue(seen.at));
-    // The store refuses every other end, too.
+    // The store refuses every other end too.
     let at = world.now();
     let event = SessionEvent::Expired;
     for state in [SessionState::Cancelled { at }, SessionState::Expired { at }] {
@@ -426,7 +426,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
     }
     let said = world.said(&who, paid).await;
     assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
-    // Nothing holds the other session open any longer.
+    // The other session can end, because none of its payments is in progress.
     let overdue = gate.sessions_overdue(&who, 9).await.unwrap();
     assert_eq!(overdue, [unpaid]);
     rails.gate.clone().act(unpaid, None, None).await.unwrap();
@@ -436,7 +436,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
 }
 
 // rule: gate.session.one-payment, gate.session.one-end
-pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store: impl GateFixture) {
+pub async fn concurrent_redemption_and_end_of_session_have_one_winner(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
@@ -465,9 +465,7 @@ pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store:
 }
 
 // rule: gate.rail.settles-late, gate.session.one-payment
-pub async fn payments_from_before_the_rule_settle_and_their_session_completes_once(
-    store: impl GateFixture,
-) {
+pub async fn payments_older_than_rule_settle_and_session_completes_once(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();

@@ -1,4 +1,4 @@
-//! Refusals of the lane: whatever it is refused for, a command leaves everything as it was.
+//! Refused transacts change nothing, whatever the reason.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::contract::world::{
 };
 
 impl<F: Fixture> World<F> {
-    /// Refuses a command and finds its partner, its quote and its key as they were.
+    /// Refuses a command and checks that its partner, quote and key are unchanged.
     async fn assert_refused(&self, member: &Member, command: &TransactCommand, expected: Refusal) {
         let (before, quote) = (
             self.standing(&member.who).await,
@@ -49,7 +49,7 @@ fn opened(decided: &Decided) -> bool {
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
 // rule: pools.transact.sale-needs-receipt, pools.transact.reservation-failed
 // rule: pools.transact.engine-silent, idempotency.only-success
-pub async fn short_funds_and_the_engine_leave_nothing_behind(store: impl Fixture) {
+pub async fn refusal_for_funds_or_engine_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     world.fund(&member.who, amount("5", eur()), "start").await;
@@ -79,7 +79,7 @@ pub async fn short_funds_and_the_engine_leave_nothing_behind(store: impl Fixture
 }
 
 // rule: pools.transact.not-found
-pub async fn another_pool_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_for_other_pool_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let elsewhere = PoolId::parse("USD-USDT").unwrap();
@@ -98,7 +98,7 @@ pub async fn another_pool_leaves_nothing_behind(store: impl Fixture) {
 }
 
 // rule: pools.transact.side
-pub async fn a_sale_that_is_not_enabled_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_of_disabled_sale_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
@@ -114,7 +114,7 @@ pub async fn a_sale_that_is_not_enabled_leaves_nothing_behind(store: impl Fixtur
 }
 
 // rule: auth.revocation-beats-money
-pub async fn a_revoked_key_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_of_revoked_key_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.another_key(&member).await;
@@ -130,7 +130,7 @@ pub async fn a_revoked_key_leaves_nothing_behind(store: impl Fixture) {
 }
 
 // rule: auth.revocation-beats-money
-pub async fn a_key_nobody_has_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_of_unknown_key_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
@@ -147,7 +147,7 @@ pub async fn a_key_nobody_has_leaves_nothing_behind(store: impl Fixture) {
 }
 
 // rule: access.organisation-suspended
-pub async fn a_suspended_organization_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_of_suspended_organization_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
@@ -165,7 +165,7 @@ pub async fn a_suspended_organization_leaves_nothing_behind(store: impl Fixture)
 }
 
 // rule: access.not-enabled, access.suspended, access.kyc, access.pool-not-allowed
-pub async fn a_lost_entitlement_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
@@ -220,8 +220,8 @@ pub async fn a_lost_entitlement_leaves_nothing_behind(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// A change that was never committed denies nobody.
-pub async fn a_change_that_was_dropped_denies_nobody(store: impl Fixture) {
+/// An uncommitted change has no effect on transacts.
+pub async fn uncommitted_change_refuses_no_transact(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let port = &world.ports().provision;
@@ -235,7 +235,7 @@ pub async fn a_change_that_was_dropped_denies_nobody(store: impl Fixture) {
 }
 
 // rule: pools.transact.expired, pools.transact.rejected
-pub async fn a_closed_quote_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_of_closed_quote_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let (expired, rejected) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
@@ -251,7 +251,7 @@ pub async fn a_closed_quote_leaves_nothing_behind(store: impl Fixture) {
 }
 
 // rule: pools.velocity.boundary
-pub async fn the_cap_leaves_nothing_behind(store: impl Fixture) {
+pub async fn refusal_by_cap_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let capped = PoolsProfile {
@@ -273,7 +273,7 @@ pub async fn the_cap_leaves_nothing_behind(store: impl Fixture) {
 }
 
 // rule: idempotency.reused, idempotency.scope
-pub async fn a_key_is_scoped_by_partner_and_route_and_not_by_credential(store: impl Fixture) {
+pub async fn key_scope_is_partner_and_route_without_credential(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let second = world.another_key(&member).await;

@@ -1,10 +1,10 @@
-//! Entropy that repeats itself in every run.
+//! Entropy that is the same in every run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kernel::Entropy;
 
-/// Random bytes that are the same in every run.
+/// A deterministic random generator.
 #[derive(Debug)]
 pub(crate) struct Seeded(AtomicU64);
 

@@ -102,7 +102,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.session.bound, gate.session.amount-as-sent, gate.session.metadata-exact, gate.session.kyc-package
-pub async fn a_session_reads_back_field_by_field(store: impl GateFixture) {
+pub async fn session_reads_back_field_by_field(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let plain = world.open_session(&who).await;
@@ -131,7 +131,7 @@ pub async fn a_session_reads_back_field_by_field(store: impl GateFixture) {
 }
 
 // rule: gate.session.one-end, gate.session.lazy-expiry
-pub async fn a_session_ends_once_and_in_time(store: impl GateFixture) {
+pub async fn session_ends_once_before_its_deadline(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let end = world.now().plus(DAY);
@@ -163,7 +163,7 @@ pub async fn a_session_ends_once_and_in_time(store: impl GateFixture) {
 }
 
 // rule: tenancy.foreign-is-absent, id.other-mode, mode.on-every-row
-pub async fn a_foreign_session_is_absent(store: impl GateFixture) {
+pub async fn foreign_session_is_absent(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -190,7 +190,7 @@ pub async fn a_foreign_session_is_absent(store: impl GateFixture) {
 }
 
 // rule: gate.session.list, list.order, list.no-loss, list.foreign-cursor
-pub async fn pages_of_sessions_follow_each_other(store: impl GateFixture) {
+pub async fn session_pages_are_contiguous(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -239,7 +239,7 @@ pub async fn pages_of_sessions_follow_each_other(store: impl GateFixture) {
 }
 
 // rule: gate.session.sweep, time.deadline-exclusive
-pub async fn what_is_overdue_is_found(store: impl GateFixture) {
+pub async fn overdue_sessions_are_listed(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
@@ -307,7 +307,7 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
     };
     insert(&failed).await.unwrap();
     insert(&full).await.unwrap();
-    // What a rail has begun may be completed beside what has paid.
+    // A payment that a rail has started may complete in addition to the one that paid.
     let paid = new(TransactionState::Completed { at });
     insert(&paid).await.unwrap();
     let twice = insert(&new(TransactionState::Completed { at })).await;
@@ -336,7 +336,7 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
     assert_eq!(page(rest).await, all[1..]);
 }
 
-pub async fn a_dropped_gate_transaction_leaves_nothing(store: impl GateFixture) {
+pub async fn dropped_gate_transaction_writes_nothing(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let session = world.session(&who);
@@ -358,7 +358,7 @@ pub async fn a_dropped_gate_transaction_leaves_nothing(store: impl GateFixture) 
 }
 
 // rule: gate.event.once
-pub async fn a_session_says_each_thing_once(store: impl GateFixture) {
+pub async fn session_emits_each_event_once(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     for kind in [

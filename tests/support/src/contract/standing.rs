@@ -1,4 +1,4 @@
-//! Everything a partner has, to be compared before and after.
+//! All rows of a partner, for comparison before and after.
 
 use kernel::Asset;
 use partner_core::Tenant;
@@ -37,14 +37,14 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Every entry of an account, the newest first.
+    /// Every entry of an account, newest first.
     pub(crate) async fn entries(&self, who: &Tenant, asset: Asset) -> Vec<Entry> {
         let (port, all) = (&self.ports().store, LedgerFilter::default());
         let page = port.ledger_page(who, asset, &all, 10_000).await.unwrap();
         page.map_or_else(Vec::new, |page| page.entries)
     }
 
-    /// A second secret key of a partner.
+    /// Creates a second secret key of a partner.
     pub(crate) async fn another_key(&self, member: &Member) -> Member {
         let mode = member.who.mode;
         let (key, _) = NewKey::generate(KeyKind::Secret, mode, self.now(), &self.entropy);
@@ -59,7 +59,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Runs batches at once; what their commands have come to, in no order.
+    /// Runs batches concurrently. Returns the outcomes of their commands, in any order.
     pub(crate) async fn race(&self, batches: Vec<Vec<TransactCommand>>) -> Vec<Decided> {
         let mut running = tokio::task::JoinSet::new();
         for batch in batches {

@@ -1,5 +1,4 @@
-//! How many transacts a second a store's lane takes, for one busy partner or for many. Measured,
-//! never asserted.
+//! Transacts per second of a store's batches, for one busy partner or for many. Measured, never asserted.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +14,11 @@ use crate::contract::world::{Member, ONE, World, amount, eur, terms};
 pub struct Measured {
     /// Commands in one transaction.
     pub batch: usize,
-    /// Partners they are spread over.
+    /// Number of partners.
     pub partners: usize,
-    /// Commands a second by the clock on the wall, with a commit for each batch.
+    /// Commands per second of elapsed time, with a commit for each batch.
     pub per_second: u128,
-    /// Processor time of a command in microseconds, where the system tells it: what is left of
-    /// the figure above on a machine that does nothing else, with a disk that costs nothing.
+    /// Processor time per command in microseconds, if the system reports it: the cost without a disk and other load.
     pub processor: Option<u128>,
 }
 
@@ -55,7 +53,7 @@ pub async fn lane(store: impl Fixture, batch: usize, partners: usize, commands: 
     }
 }
 
-/// Quotes for every command, made beforehand.
+/// Quotes for all commands, created in advance.
 async fn ask<F: Fixture>(
     world: &World<F>,
     members: &[Member],
@@ -83,7 +81,7 @@ async fn ask<F: Fixture>(
                 .zip(&quotes)
                 .map(|(member, quote)| world.command(member, quote.id)),
         );
-        // Ids order by their millisecond, as they do where time passes.
+        // Ids order by their millisecond, so time must pass between them.
         world.clock().advance(Duration::from_millis(1));
     }
     asked.truncate(commands);
@@ -92,13 +90,13 @@ async fn ask<F: Fixture>(
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a span that is measured, not an instant that is used"
+    reason = "a measured duration, not an instant that is used"
 )]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// Microseconds of processor time this process has used so far, as Linux counts them.
+/// Returns the processor time of this process in microseconds, as Linux counts it.
 fn processor_time() -> Option<u128> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

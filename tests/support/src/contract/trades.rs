@@ -56,7 +56,7 @@ fn settle(trade: &Trade, now: Timestamp) -> Step {
 
 // rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
 // rule: pools.trade.settled-at
-pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
+pub async fn trade_reads_back_in_every_state(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let paths = [
@@ -98,7 +98,7 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses, id.other-mode, list.foreign-cursor
-pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
+pub async fn foreign_trade_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let other = world.rich("other").await;
@@ -160,7 +160,7 @@ pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn a_claim_needs_the_attempt_before(store: impl Fixture) {
+pub async fn claim_requires_previous_attempt(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -193,7 +193,7 @@ pub async fn a_claim_needs_the_attempt_before(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
+pub async fn stale_token_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -240,7 +240,7 @@ pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge, pools.trade.terminal
-pub async fn a_step_happens_once(store: impl Fixture) {
+pub async fn step_is_applied_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -287,9 +287,9 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
     }
 }
 
-/// The schema knows the steps too, whatever the rules say.
+/// The schema refuses impossible steps too, without the rules.
 // rule: pools.trade.terminal
-pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
+pub async fn unknown_step_is_refused(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -318,7 +318,7 @@ pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
 }
 
 // rule: pools.trade.settled-at
-pub async fn a_settlement_never_changes(store: impl Fixture) {
+pub async fn settlement_never_changes(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -349,7 +349,7 @@ pub async fn a_settlement_never_changes(store: impl Fixture) {
 }
 
 // rule: pools.gate-off.reserves-nothing
-pub async fn a_purchase_without_the_gate_reserves_nothing(store: impl Fixture) {
+pub async fn purchase_without_balance_gate_reserves_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     world

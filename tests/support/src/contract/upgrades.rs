@@ -1,11 +1,10 @@
-//! Rows that an older schema allowed and a newer one forbids: a migration has to cope with them.
+//! Rows that an older schema permits and a newer one forbids, which a migration must handle.
 
-/// Sessions as they could be before a session had at most one payment, for a schema older than
-/// version 18. Foreign keys are off while they are written.
+/// Sessions from before the rule of one payment per session, for a schema older than version 18. Foreign keys are off during the
+/// write.
 ///
-/// Session 1 is open with two payments in progress, session 2 was paid twice, session 3 was
-/// cancelled under its payment, session 4 is open with one payment in progress beside a failed one,
-/// session 5 was paid once.
+/// Session 1 is open with two payments in progress, session 2 was paid twice, session 3 was cancelled with a payment in progress,
+/// session 4 is open with one payment in progress and a failed one, session 5 was paid once.
 #[must_use]
 pub fn sessions_paid_more_than_once() -> String {
     let sessions = [
@@ -39,8 +38,8 @@ pub fn sessions_paid_more_than_once() -> String {
     [sessions.concat(), records.concat()].concat()
 }
 
-/// Counts the records of [`sessions_paid_more_than_once`] that are marked wrongly: those of sessions 4
-/// and 5 obey the rule, all others predate it.
+/// Counts the records of [`sessions_paid_more_than_once`] with a wrong mark: those of sessions 4 and 5 obey the rule, all others
+/// are older than it.
 #[must_use]
 pub fn wrong_marks() -> String {
     let (four, five) = (session(4), session(5));
@@ -55,7 +54,7 @@ pub fn further_payment() -> String {
     record(9, 4, "'processing', NULL, NULL")
 }
 
-/// The payment of session 4 settles after the session's `expires_at`.
+/// Settles the payment of session 4 after the session's `expires_at`.
 #[must_use]
 pub fn late_settlement() -> String {
     format!(

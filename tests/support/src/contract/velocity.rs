@@ -1,4 +1,4 @@
-//! The running total: exact at every instant, whatever leaves the window or never settles.
+//! The running total is exact at every instant, also after trades leave the window or fail.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.velocity.boundary
-pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
+pub async fn cap_may_be_reached_but_not_exceeded(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
@@ -70,7 +70,7 @@ pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
 }
 
 // rule: pools.velocity.exact
-pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
+pub async fn batch_never_exceeds_cap(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
     let mut batch = Vec::new();
@@ -91,9 +91,9 @@ pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// A trade counts while it was made after now less the window, and not at that instant.
+/// A trade counts if it was made after now minus the window; a trade of exactly that instant does not count.
 // rule: pools.velocity.window
-pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
+pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     let first = world.admitted(&member, 60).await;
@@ -114,7 +114,7 @@ pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
 }
 
 // rule: pools.velocity.given-back
-pub async fn what_never_settled_stops_counting(store: impl Fixture) {
+pub async fn unsettled_trade_stops_counting_when_it_ends(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     for report in [EngineReport::LetGo, EngineReport::CannotComplete] {
@@ -138,9 +138,9 @@ pub async fn what_never_settled_stops_counting(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// Failing after it has left the window takes nothing off what is inside.
+/// A failure after the trade has left the window does not change the total.
 // rule: pools.velocity.given-back
-pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixture) {
+pub async fn failure_outside_window_is_not_subtracted_again(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     let old = world.admitted(&member, 70).await;
@@ -154,9 +154,9 @@ pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixtur
     world.assert_clean().await;
 }
 
-/// An operator who lengthens the window has the trades counted again that come back into it.
+/// A longer window counts earlier trades again.
 // rule: pools.velocity.window
-pub async fn a_longer_window_counts_again(store: impl Fixture) {
+pub async fn longer_window_counts_earlier_trades_again(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
@@ -175,9 +175,9 @@ pub async fn a_longer_window_counts_again(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// A partner without a cap is counted too, in case it is given one.
+/// Trades of a partner without a cap count too, in case it is given one.
 // rule: pools.velocity.off
-pub async fn a_cap_set_later_finds_what_was_traded(store: impl Fixture) {
+pub async fn later_cap_counts_earlier_trades(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     assert!(world.total(&member.who).await.is_none());
@@ -195,7 +195,7 @@ pub async fn a_cap_set_later_finds_what_was_traded(store: impl Fixture) {
     world.admitted(&member, 10).await;
 }
 
-pub async fn a_total_reads_back(store: impl Fixture) {
+pub async fn total_reads_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await;
@@ -214,7 +214,7 @@ pub async fn a_total_reads_back(store: impl Fixture) {
 }
 
 // rule: pools.velocity.window
-pub async fn a_shorter_window_lets_trades_go_at_the_millisecond(store: impl Fixture) {
+pub async fn shorter_window_drops_trades_at_exact_millisecond(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
     let ten = Duration::from_secs(10);
@@ -234,9 +234,9 @@ pub async fn a_shorter_window_lets_trades_go_at_the_millisecond(store: impl Fixt
     world.assert_clean().await;
 }
 
-/// A partner who only gets refused moves its total on all the same, and once.
+/// Refusals also move the window of the total, and only once.
 // rule: pools.velocity.window
-pub async fn refusals_move_the_window_too(store: impl Fixture) {
+pub async fn refusals_move_window(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
     world.admitted(&member, 3).await;
@@ -252,9 +252,9 @@ pub async fn refusals_move_the_window_too(store: impl Fixture) {
     world.admitted(&member, 3).await;
 }
 
-/// What fails after the window has passed it and before the total was moved on is taken off once.
+/// A trade that fails after it has left the window, before the total was moved, is subtracted once.
 // rule: pools.velocity.given-back
-pub async fn what_fails_before_the_total_moves_on_is_taken_off_once(store: impl Fixture) {
+pub async fn late_failure_is_subtracted_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
     let gone = world.admitted(&member, 4).await;
@@ -270,7 +270,7 @@ pub async fn what_fails_before_the_total_moves_on_is_taken_off_once(store: impl 
 }
 
 // rule: pools.velocity.boundary
-pub async fn the_cap_is_exact_to_the_last_unit(store: impl Fixture) {
+pub async fn cap_is_exact_to_last_unit(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
     for (notional, fits) in [
@@ -290,7 +290,7 @@ pub async fn the_cap_is_exact_to_the_last_unit(store: impl Fixture) {
 }
 
 // rule: mode.on-every-row
-pub async fn partners_and_modes_have_totals_of_their_own(store: impl Fixture) {
+pub async fn partners_and_modes_have_separate_totals(store: impl Fixture) {
     let world = World::new(store);
     let capped = PoolsProfile {
         velocity_cap: Some(5 * ONE),
@@ -308,16 +308,16 @@ pub async fn partners_and_modes_have_totals_of_their_own(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// The floor moves on in steps, each stored whatever becomes of the trade, and a total that lags refuses nothing.
+/// The floor moves in steps, each stored whatever the outcome of the trade, and a lagging total refuses no transact.
 // rule: pools.velocity.bounded
-pub async fn a_lagging_total_moves_on_and_refuses_nothing(store: impl Fixture) {
+pub async fn lagging_total_catches_up_and_refuses_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
     world.clock().advance(MILLI);
     world.admitted(&member, 40).await;
     let before = world.total(&member.who).await.unwrap();
-    // Three windows later the first trade finds nothing in the way, and none of the old ones is counted.
+    // Three windows later the first trade succeeds, and no old trade counts.
     world.clock().advance(WINDOW * 3);
     world.admitted(&member, 100).await;
     let after = world.total(&member.who).await.unwrap();
@@ -327,10 +327,9 @@ pub async fn a_lagging_total_moves_on_and_refuses_nothing(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-/// A partner without a cap adds to its total and never moves it: the cap that it is given later is judged by the trades of the
-/// window alone.
+/// A partner without a cap adds to its total and never moves it. A later cap counts the trades of the window only.
 // rule: pools.velocity.bounded, pools.velocity.off
-pub async fn a_cap_set_after_a_pause_counts_the_window_alone(store: impl Fixture) {
+pub async fn cap_set_after_pause_counts_window_only(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     for _ in 0..3 {
@@ -357,8 +356,8 @@ pub async fn a_cap_set_after_a_pause_counts_the_window_alone(store: impl Fixture
     world.assert_clean().await;
 }
 
-/// What a step reads ends with the trades of one instant, from either end.
-pub async fn a_step_reads_no_more_than_its_limit(store: impl Fixture) {
+/// A step continues to the end of the instant at which it reaches its limit, from either end.
+pub async fn step_reads_at_most_its_limit(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
     let mut made = Vec::new();

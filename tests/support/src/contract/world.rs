@@ -1,5 +1,4 @@
-//! A small world to test stores in: partners with funds, quotes, transacts and polls, each done
-//! over the ports the way the use cases do it.
+//! A small world for store tests: partners with funds, quotes, transacts and polls over the ports, as in the use cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -28,13 +27,13 @@ use pools_core::usecases::catch_up::CatchUpVelocity;
 use crate::contract::fixture::{Fixture, ManualClock, Ports, WINDOW};
 pub(crate) use crate::contract::seeded::Seeded;
 
-/// How long quotes are executable here.
+/// Lifetime of quotes.
 pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
 
-/// What one command of a batch has come to.
+/// Outcome of one command of a batch.
 pub(crate) type Decided = Result<TransactOutcome, Refusal>;
 
-/// A store with partners in it.
+/// A store with partners.
 pub(crate) struct World<F> {
     pub(crate) fixture: F,
     pub(crate) entropy: Seeded,
@@ -49,7 +48,7 @@ pub(crate) struct Member {
     pub(crate) hash: KeyHash,
 }
 
-/// A sweep, from the oldest record on, of everything of mode test that has expired.
+/// Sweeps everything of mode test that has expired, from the oldest record on.
 pub(crate) const fn expired_keys(service: Service) -> KeySweep {
     KeySweep {
         mode: Mode::Test,
@@ -60,12 +59,12 @@ pub(crate) const fn expired_keys(service: Service) -> KeySweep {
     }
 }
 
-/// What everything in a contract's database is sealed with.
+/// The key that seals everything in a contract's database.
 pub(crate) fn sealer() -> Sealer {
     Sealer::new(&MasterKey::new([7; 32]))
 }
 
-/// What every body says, of the pools' events and of the gate's.
+/// The data in every event body, of the pools and of the gate.
 pub(crate) fn body_text(object: &str, kind: &str, id: &str) -> String {
     format!(
         r#"{{"eventId":"{id}","type":"{kind}","transactId":"{object}","id":"{id}","data":{{"id":"{object}"}}}}"#
@@ -99,7 +98,7 @@ pub(crate) fn tenant(name: &str, mode: Mode) -> Tenant {
     }
 }
 
-/// May buy and sell in EUR-USDT, on a pre-funded balance, without a cap.
+/// A profile that may buy and sell in EUR-USDT on a pre-funded balance, without a cap.
 pub(crate) fn profile() -> PoolsProfile {
     let terms = PoolTerms {
         off_ramp: true,
@@ -119,7 +118,7 @@ pub(crate) fn profile() -> PoolsProfile {
     }
 }
 
-/// A profile with a funding reference of the partner's own; `acme` keeps the one that is written.
+/// A profile with the partner's own funding reference; `acme` keeps the default.
 pub(crate) fn own(who: &Tenant, profile: &PoolsProfile) -> PoolsProfile {
     let mut profile = profile.clone();
     if who.partner.as_str() != "acme" {
@@ -128,7 +127,7 @@ pub(crate) fn own(who: &Tenant, profile: &PoolsProfile) -> PoolsProfile {
     profile
 }
 
-/// Terms of an order; its value in USDT is the crypto leg.
+/// Terms of an order. Its value in USDT is the crypto leg.
 pub(crate) fn terms(side: Side, units: i64) -> Terms {
     let destination = Destination {
         address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
@@ -175,7 +174,7 @@ impl<F: Fixture> World<F> {
         self.clock().now()
     }
 
-    /// One step of a sweep.
+    /// Runs one step of a sweep.
     pub(crate) async fn sweep_keys(&self, sweep: KeySweep, limit: u32) -> KeysSwept {
         let housekeeping = &self.ports().housekeeping;
         let swept = housekeeping.idempotency_sweep(&sweep, limit).await;
@@ -190,7 +189,7 @@ impl<F: Fixture> World<F> {
 
     // ---- the operator ------------------------------------------------------------------------
 
-    /// A partner of mode test with a key.
+    /// Creates a partner of mode test with a key.
     pub(crate) async fn member(&self, name: &str) -> Member {
         self.member_with(name, Mode::Test, &profile()).await
     }
@@ -271,12 +270,12 @@ impl<F: Fixture> World<F> {
         tx.commit().await.unwrap();
     }
 
-    /// A deposit, as `penstock balance credit` makes it.
+    /// Credits a deposit, as `penstock balance credit` does.
     pub(crate) async fn fund(&self, who: &Tenant, amount: Amount, reference: &str) -> Account {
         self.fund_over(self.ports(), who, amount, reference).await
     }
 
-    /// The same, over another process's ports.
+    /// Credits a deposit over another process's ports.
     pub(crate) async fn fund_over(
         &self,
         ports: &Ports,
@@ -360,13 +359,13 @@ impl<F: Fixture> World<F> {
         opened[0].clone()
     }
 
-    /// A purchase of so many whole euros.
+    /// Quotes a purchase of N whole euros.
     pub(crate) async fn buy(&self, member: &Member, euros: i64) -> Quote {
         self.quote(&member.who, terms(Side::OnRamp, euros * ONE))
             .await
     }
 
-    /// A transact of a quote under a key of its own, with the engine's consent.
+    /// Makes a transact of a quote under a new key, with the engine's consent.
     pub(crate) fn command(&self, member: &Member, quote: QuoteId) -> TransactCommand {
         let key = format!("key-{}", self.entropy.next());
         self.command_under(member, quote, &key, quote.to_string().as_bytes())
@@ -400,13 +399,13 @@ impl<F: Fixture> World<F> {
         self.ports().transact.transact(batch).await.unwrap()
     }
 
-    /// Runs one command, again after its running total has caught up if that was behind.
+    /// Runs one command, and runs it again after a catch-up if its running total was behind.
     pub(crate) async fn transact_one(&self, command: TransactCommand) -> Decided {
         let queue = |command| async move { Ok(self.transact(&[command]).await.remove(0)) };
         self.catch_up().submit(command, queue).await.unwrap()
     }
 
-    /// Lets running totals catch up with the window.
+    /// Catches running totals up with the window.
     pub(crate) fn catch_up(&self) -> CatchUpVelocity {
         CatchUpVelocity {
             store: self.ports().store.clone(),
@@ -414,7 +413,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Quotes and executes a purchase; the balance must cover it.
+    /// Quotes and executes a purchase, which the balance must cover.
     pub(crate) async fn trade(&self, member: &Member, side: Side, units: i64) -> Trade {
         let quote = self.quote(&member.who, terms(side, units)).await;
         match self.transact_one(self.command(member, quote.id)).await {
@@ -425,7 +424,7 @@ impl<F: Fixture> World<F> {
 
     // ---- polls -------------------------------------------------------------------------------
 
-    /// Applies an engine's report the way a status poll does: claim, ask, apply.
+    /// Applies an engine's report as a status poll does: claim, ask, apply.
     pub(crate) async fn report(&self, who: &Tenant, id: TradeId, report: EngineReport) -> Trade {
         let token = self.claim(who, id).await.unwrap();
         let mut tx = self.ports().store.begin("poll").await.unwrap();
@@ -465,7 +464,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// Counts an attempt under a random token; the token.
+    /// Claims an attempt under a random token and returns the token.
     pub(crate) async fn claim(&self, who: &Tenant, id: TradeId) -> Result<u64, StoreError> {
         let token = self.entropy.next();
         let mut tx = self.ports().store.begin("claim").await?;
@@ -481,7 +480,7 @@ impl<F: Fixture> World<F> {
         Ok(token)
     }
 
-    /// The transfer and the event that go with a step.
+    /// Writes the transfer and the event of a step.
     pub(crate) async fn follow(
         &self,
         tx: &mut dyn PoolsTx,
@@ -538,13 +537,13 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    /// A body that says what every body says, sealed for its event.
+    /// Renders a body with the common data, sealed for its event.
     pub(crate) fn body(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> Sealed {
         let body = body_text(object, kind, id);
         seal_body(&sealer(), who, id, body.as_bytes(), &self.entropy).unwrap()
     }
 
-    // ---- what it has come to -----------------------------------------------------------------
+    // ---- outcomes ----------------------------------------------------------------------------
 
     pub(crate) async fn available(&self, who: &Tenant, asset: Asset) -> i64 {
         let account = self.ports().store.account_get(who, asset).await.unwrap();
@@ -566,7 +565,11 @@ impl<F: Fixture> World<F> {
         let each = (1..)
             .zip(names)
             .map(|(number, name)| (number, report.findings.len(), name));
-        assert_eq!(told, each.collect(), "progress was told of each invariant");
+        assert_eq!(
+            told,
+            each.collect(),
+            "the audit reported progress for each invariant"
+        );
         report
     }
 

@@ -1,4 +1,4 @@
-//! Installs what is missing, where that is ours to do: as root, on Debian.
+//! Installs missing programs, as root on Debian only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,15 +12,15 @@ use crate::servers::{Doing, Error, Result};
 
 /// A program that is installed if it is missing.
 struct Needed {
-    /// The file that is looked for on `PATH`.
+    /// The file that is searched on `PATH`.
     program: &'static str,
-    /// The package of Debian that holds it.
+    /// The Debian package with the program.
     package: &'static str,
-    /// What to install elsewhere, with the version.
+    /// What to install on other systems, with the version.
     wanted: &'static str,
 }
 
-/// Every program that a suite may ask for; the first [`SERVERS`] belong to the servers.
+/// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
 const KNOWN: [Needed; 6] = [
     Needed {
         program: "initdb",
@@ -53,27 +53,28 @@ const KNOWN: [Needed; 6] = [
         wanted: "Chromium 110 or newer",
     },
 ];
-/// How many of [`KNOWN`] the servers run.
+/// Number of the [`KNOWN`] programs that the servers run.
 const SERVERS: usize = 3;
 
-/// Denies every start of a service while packages are installed.
+/// Script that forbids service starts while packages are installed.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
-/// Where Debian's packages are told not to make a cluster.
+/// Setting that keeps Debian's packages from creating a cluster.
 const CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Installs what [`crate::servers::Postgres`] and [`crate::servers::Redis`] need and is missing. The packages neither make nor start a
-/// server.
+/// Installs the programs of [`crate::servers::Postgres`] and [`crate::servers::Redis`] that are missing.
+///
+/// The packages neither create nor start a server.
 ///
 /// # Errors
-/// If a program is missing and this is not root on Debian, saying what to install; if apt fails.
+/// Names what to install if a program is missing and the caller is not root on Debian. Fails if apt fails.
 pub fn servers() -> Result<()> {
     install(KNOWN.iter().take(SERVERS))
 }
 
-/// Installs those of the named programs that are missing.
+/// Installs the named programs that are missing.
 ///
 /// # Errors
-/// As [`servers`], and for a program that no suite asks for.
+/// Like [`servers`], and if no suite uses a program.
 pub fn by_name(programs: &[&str]) -> Result<()> {
     let unknown = |name: &&&str| KNOWN.iter().all(|known| known.program != **name);
     if let Some(name) = programs.iter().find(unknown) {
@@ -117,7 +118,7 @@ fn apt(packages: &[&str]) -> Result<()> {
         .args(packages))
 }
 
-/// The policy that was there is put back; the setting about clusters stays, it is where an administrator would look.
+/// Restores the previous policy. The setting about clusters stays, because an administrator would look there.
 fn without_services(install: impl FnOnce() -> Result<()>) -> Result<()> {
     if !Path::new(CLUSTER).exists() {
         write(CLUSTER, b"create_main_cluster = false\n", 0o644)?;

@@ -1,8 +1,8 @@
-//! A private pair of Postgres servers that Patroni keeps, with etcd and HAProxy.
+//! A private pair of Postgres servers under Patroni, with etcd and HAProxy.
 //!
-//! One of the two is the primary, the other its synchronous standby. Everything runs on the loopback, on free ports,
-//! as an unprivileged user. Every way to a node goes by a port that the caller gives, so that a caller can put something
-//! in between and cut the node off from the other one, from etcd and from clients.
+//! One node is the primary, the other its synchronous standby. Everything runs on free ports of the loopback, as an unprivileged
+//! user. The caller supplies the port of every route to a node, so a proxy can cut the node off from the other one, from etcd and
+//! from clients.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -25,16 +25,16 @@ const PACKAGES: [(&str, &str); 4] = [
     ("pg_controldata", "postgresql"),
 ];
 const NAMES: [&str; 2] = ["one", "two"];
-/// A leader that is not heard of for so long is replaced, in seconds.
+/// Seconds without contact after which a leader is replaced.
 const LEADER_TTL: u32 = 8;
-/// How long a state is waited for, and how often it is asked for.
+/// Time limit for a state of the pair, and the interval between queries.
 const STATE_TIMEOUT: Duration = Duration::from_secs(90);
-const PAUSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Lines of each log that an error shows.
 const LOG_LINES: usize = 60;
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is not installed here and would have to be.
+/// Returns a required program that is not installed, with its package.
 #[must_use]
 pub fn missing_for_patroni() -> Option<&'static str> {
     PACKAGES
@@ -43,10 +43,10 @@ pub fn missing_for_patroni() -> Option<&'static str> {
         .map(|(_, package)| package)
 }
 
-/// The pair, with what stands around it.
+/// The pair with etcd and HAProxy.
 #[derive(Debug)]
 pub struct Patroni {
-    // Ends before what it needs, and before its folder.
+    // Dropped before its dependencies and its folder.
     nodes: [Node; 2],
     _haproxy: Server,
     _etcd: Server,
@@ -61,13 +61,13 @@ struct Node {
     name: &'static str,
     server: Option<Server>,
     data: PathBuf,
-    /// Where clients, the other node and HAProxy reach it.
+    /// Port for clients, the other node and HAProxy.
     postgres: u16,
-    /// Where its state is asked for, past whatever stands in between.
+    /// Port of Patroni's API without a proxy.
     state: u16,
 }
 
-/// The ports of a node, and those by which it is reached.
+/// The ports of a node, and the ports of the routes to it.
 struct Ports {
     postgres: u16,
     postgres_route: u16,
@@ -76,14 +76,14 @@ struct Ports {
     etcd_route: u16,
 }
 
-/// Makes a way to a port for the node of this number, and answers with the port that leads there.
+/// Opens a route to a port of the node with this number. Returns the port of the route.
 pub type Route<'r> = &'r dyn Fn(usize, u16) -> std::io::Result<u16>;
 
 impl Patroni {
-    /// Starts everything, and waits until the standby is synchronous.
+    /// Starts everything and waits until the standby is synchronous.
     ///
     /// # Errors
-    /// Where a program is missing, or does not come up.
+    /// If a program is missing or does not start.
     pub fn start(route: Route<'_>) -> Result<Self> {
         let user = User::unprivileged()?;
         let folder = user.folder()?;
@@ -136,7 +136,7 @@ impl Patroni {
         Ok(pair)
     }
 
-    /// A URL by way of HAProxy, which leads to the primary.
+    /// A URL through HAProxy, which routes to the primary.
     #[must_use]
     pub fn by_haproxy(&self, database: &str) -> String {
         self.url(&format!("127.0.0.1:{}", self.haproxy_port), database)
@@ -155,10 +155,10 @@ impl Patroni {
         format!("postgres://postgres:{password}@{hosts}/{database}")
     }
 
-    /// A call of a client program, such as `psql`, on a database of the primary.
+    /// A command of a client program, such as `psql`, on a database of the primary.
     ///
     /// # Errors
-    /// Where the program is missing.
+    /// If the program is missing.
     pub fn client(&self, name: &'static str, database: &str) -> Result<Command> {
         let program = find(name).ok_or(Error::Missing {
             program: name,
@@ -175,13 +175,13 @@ impl Patroni {
         Ok(command)
     }
 
-    /// The number of the node that says it is the primary.
+    /// Returns the number of the node that reports itself as the primary.
     #[must_use]
     pub fn primary(&self) -> Option<usize> {
         (0..NAMES.len()).find(|node| self.is(*node, "/primary"))
     }
 
-    /// Does a node, asked directly, say that it is the primary?
+    /// Whether a node, asked directly, reports itself as the primary.
     #[must_use]
     pub fn is_primary(&self, node: usize) -> bool {
         self.is(node, "/primary")
@@ -190,7 +190,7 @@ impl Patroni {
     /// Waits until there is a primary with a synchronous standby.
     ///
     /// # Errors
-    /// Where that takes too long.
+    /// If that takes too long.
     pub fn wait_for_standby(&self) -> Result<()> {
         self.wait("synchronous standby", |pair| {
             pair.primary()
@@ -198,10 +198,10 @@ impl Patroni {
         })
     }
 
-    /// Ends a node as a power cut does: Patroni and every process of its Postgres.
+    /// Kills a node as a power cut would: Patroni and every process of its Postgres.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn kill(&mut self, node: usize) -> Result<()> {
         let pids = self.postgres_of(node);
         let node = self.node(node)?;
@@ -215,7 +215,7 @@ impl Patroni {
     /// Starts a node that was killed.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn start_node(&mut self, number: usize) -> Result<()> {
         let program = program("patroni", "patroni")?;
         let folder = self.folder.path().to_owned();
@@ -236,26 +236,26 @@ impl Patroni {
         Ok(())
     }
 
-    /// Stops every process of a node where it stands.
+    /// Stops every process of a node with SIGSTOP.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn freeze(&mut self, node: usize) -> Result<()> {
         self.signal(node, Signal::STOP)
     }
 
-    /// Lets the processes of a frozen node go on.
+    /// Continues the processes of a frozen node.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn thaw(&mut self, node: usize) -> Result<()> {
         self.signal(node, Signal::CONT)
     }
 
-    /// Has the standby take over in an orderly way. Patroni answers when that is done, which nobody waits for here.
+    /// Switches over to the standby. Patroni responds when the switchover is done; this call does not wait for it.
     ///
     /// # Errors
-    /// Where Patroni cannot be asked.
+    /// If Patroni does not accept the request.
     pub fn switch_over(&self, from: usize) -> Result<()> {
         let [one, two] = NAMES;
         let (leader, candidate) = if from == 0 { (one, two) } else { (two, one) };
@@ -280,7 +280,7 @@ impl Patroni {
         Ok(())
     }
 
-    /// The processes of a node's Postgres, its first one first.
+    /// The processes of a node's Postgres, the postmaster first.
     fn postgres_of(&self, node: usize) -> Vec<Pid> {
         let Some(node) = self.nodes.get(node) else {
             return Vec::new();
@@ -305,11 +305,11 @@ impl Patroni {
     }
 
     fn wait(&self, what: &str, is_there: impl Fn(&Self) -> bool) -> Result<()> {
-        for _ in 0..STATE_TIMEOUT.as_millis() / PAUSE.as_millis() {
+        for _ in 0..STATE_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             if is_there(self) {
                 return Ok(());
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
         Err(Error::Silent {
             program: format!("patroni: no {what}"),
@@ -317,7 +317,7 @@ impl Patroni {
         })
     }
 
-    /// The end of what both nodes have written.
+    /// The last lines of both nodes' logs.
     #[must_use]
     pub fn logs(&self) -> String {
         let logs = NAMES.map(|name| {
@@ -333,7 +333,7 @@ impl Patroni {
 
 impl Drop for Patroni {
     fn drop(&mut self) {
-        // What cannot be ended here is lost with its folder.
+        // A process that cannot be killed here is lost with its folder.
         for node in 0..NAMES.len() {
             let _ = self.kill(node);
         }
@@ -347,7 +347,7 @@ fn program(name: &'static str, package: &'static str) -> Result<PathBuf> {
     })
 }
 
-/// Ports that were free at the same time.
+/// Finds ports that are free at the same time.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut held = Vec::new();
     let mut ports = [0; N];
@@ -359,8 +359,8 @@ fn free_ports<const N: usize>() -> Result<[u16; N]> {
     Ok(ports)
 }
 
-/// Patroni is told to use the second version of the API: by the third, Patroni 3.0.2 lets a primary that was frozen take the
-/// lock back from its successor, and what the successor has acknowledged is lost.
+/// Writes Patroni's settings with version 2 of etcd's API. With version 3, Patroni 3.0.2 lets a primary that was frozen take the
+/// lock back from its successor, which loses what the successor has acknowledged.
 fn start_etcd(user: User, folder: &Path, client: u16, peer: u16) -> Result<Server> {
     let mut command = user.command(&program("etcd", "etcd-server")?, folder);
     let (client_url, peer_url) = (
@@ -384,7 +384,7 @@ fn start_etcd(user: User, folder: &Path, client: u16, peer: u16) -> Result<Serve
     )
 }
 
-/// As Patroni's own example has it: the primary alone is up, and sessions to a server that is down are ended.
+/// Follows Patroni's own example: only the primary is up, and sessions to a server that is down are ended.
 fn start_haproxy(user: User, folder: &Path, port: u16, nodes: &[Ports; 2]) -> Result<Server> {
     let mut text = format!(
         "global\n  maxconn 500\ndefaults\n  mode tcp\n  timeout connect 1s\n  timeout client 1h\n  timeout server 1h\n  \
@@ -411,9 +411,9 @@ fn start_haproxy(user: User, folder: &Path, port: u16, nodes: &[Ports; 2]) -> Re
     )
 }
 
-/// A leader is missed after eight seconds, so that a proof need not wait long; a real pair takes thirty.
+/// A missing leader is replaced after eight seconds, so that a test need not wait long; a production pair takes thirty.
 fn settings(name: &str, ports: &Ports, data: &Path, password: &str) -> Result<String> {
-    // Beside each other, unlike those that links in PATH lead to.
+    // Patroni needs the folder with all programs, which the links in PATH do not lead to.
     let bin = program("pg_controldata", "postgresql")?;
     let bin = bin.canonicalize().doing("looking for Postgres")?;
     let bin = bin.parent().unwrap_or(Path::new("/")).display();
@@ -459,7 +459,7 @@ watchdog: {{mode: "off"}}
     ))
 }
 
-/// Asks Patroni or etcd something; the status, if there is an answer.
+/// Sends a request to Patroni or etcd. Returns the status, if there is a response.
 fn ask(port: u16, method: &str, path: &str, body: &str) -> Option<u16> {
     let mut stream = send(port, method, path, body)?;
     let mut answer = String::new();
@@ -479,17 +479,17 @@ fn send(port: u16, method: &str, path: &str, body: &str) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// The first process of a running Postgres.
+/// Returns the first process of a running Postgres.
 fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid = Pid::from_raw(text.lines().next()?.trim().parse().ok()?)?;
-    // The file outlives a killed server, and its number may be another program's by now.
+    // The file outlives a killed server, and another program may have its process id now.
     let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
     let data = data.to_string_lossy();
     command.contains(&*data).then_some(pid)
 }
 
-/// Processes whose parent this one is.
+/// Returns the children of a process.
 fn children(of: Pid) -> Vec<Pid> {
     let parent = of.as_raw_nonzero().get();
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -505,7 +505,7 @@ fn children(of: Pid) -> Vec<Pid> {
 
 fn signal_all(pids: &[Pid], signal: Signal) {
     for pid in pids {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = kill_process(*pid, signal);
     }
 }

@@ -12,15 +12,15 @@ use crate::servers::process::{Server, User, find, on_free_port};
 use crate::servers::{Doing, Error, Postgres, Result};
 
 const NAME: &str = "pgbouncer";
-/// The first that keeps prepared statements while it hands connections out by transaction.
-const OLDEST: (u32, u32) = (1, 21);
+/// The first version that keeps prepared statements with transaction pooling.
+const MIN_VERSION: (u32, u32) = (1, 21);
 const PACKAGE: &str =
     "PgBouncer 1.21 or newer (Debian 13 and Ubuntu 24.04: `apt install pgbouncer`)";
 
-/// A private PgBouncer that hands out connections by transaction, fewer than its clients have.
+/// A private PgBouncer with transaction pooling and fewer connections than its clients.
 #[derive(Debug)]
 pub struct Pgbouncer {
-    // Ends before its folder goes.
+    // Dropped before its folder.
     _server: Server,
     port: u16,
     version: String,
@@ -28,10 +28,10 @@ pub struct Pgbouncer {
 }
 
 impl Pgbouncer {
-    /// Starts one that lets a user in, and hands each database's clients as many connections.
+    /// Starts a PgBouncer that accepts one user and opens at most this many connections per database.
     ///
     /// # Errors
-    /// Where the program is missing, too old, or refuses.
+    /// If the program is missing, too old, or does not start.
     pub fn before(
         postgres: &Postgres,
         user: &str,
@@ -78,7 +78,7 @@ impl Pgbouncer {
         self.port
     }
 
-    /// Which one it is, as it says itself.
+    /// The program's name and version.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -115,7 +115,7 @@ fn recent_enough(program: &PathBuf) -> Result<String> {
         .split('.')
         .map_while(|part| part.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
-        (Some(major), Some(minor)) if (major, minor) >= OLDEST => Ok(first),
+        (Some(major), Some(minor)) if (major, minor) >= MIN_VERSION => Ok(first),
         _ => Err(Error::Failed {
             program: NAME.to_owned(),
             what: format!("is too old: {PACKAGE} is needed"),

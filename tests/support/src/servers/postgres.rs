@@ -15,7 +15,7 @@ const PACKAGE: &str = "PostgreSQL 15 or newer (Debian and Ubuntu: `apt install p
 /// A private Postgres with a superuser of its own.
 #[derive(Debug)]
 pub struct Postgres {
-    // Ends before its folder goes.
+    // Dropped before its folder.
     server: Option<Server>,
     settings: Vec<(String, String)>,
     postgres: PathBuf,
@@ -26,20 +26,20 @@ pub struct Postgres {
     folder: TempDir,
 }
 
-/// How a server is stopped.
+/// How a server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Sessions are ended, everything is written: `pg_ctl stop -m fast`.
+    /// Ends sessions and writes everything: `pg_ctl stop -m fast`.
     Fast,
-    /// As after a power cut; the next start recovers from the log: `pg_ctl stop -m immediate`.
+    /// Stops as in a power cut, so that the next start recovers from the log: `pg_ctl stop -m immediate`.
     Immediate,
 }
 
 impl Postgres {
-    /// Makes a cluster and starts it. Settings are lines of `postgresql.conf`.
+    /// Creates a cluster and starts it. Settings are lines of `postgresql.conf`.
     ///
     /// # Errors
-    /// Where the programs are missing or refuse.
+    /// If a program is missing or does not start.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self> {
         let initdb = program("initdb")?;
         let user = User::unprivileged()?;
@@ -52,8 +52,7 @@ impl Postgres {
             .command(&initdb, folder.path())
             .args(["--pgdata=data", "--username=postgres", "--encoding=UTF8"])
             .args(["--locale=C.UTF-8", "--pwfile=password", "--no-instructions"])
-            // In the clear, for it stays on this machine: unoptimized programs compute longer for a salted proof than for
-            // what they came for.
+            // The password is sent in the clear, which is safe on the loopback: in debug builds a salted proof costs more than a test.
             .args(["--auth-host=password", "--auth-local=password"]))?;
         let mut postgres = Self {
             server: None,
@@ -74,7 +73,7 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Where a database of this server is, as its superuser.
+    /// The superuser's URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         let Self { port, password, .. } = self;
@@ -87,10 +86,10 @@ impl Postgres {
         self.port
     }
 
-    /// A call of one of its client programs, such as `pgbench`, as its superuser on one of its databases.
+    /// A command of a client program, such as `pgbench`, as the superuser on a database.
     ///
     /// # Errors
-    /// Where the program is missing.
+    /// If the program is missing.
     pub fn client(&self, name: &'static str, database: &str) -> Result<Command> {
         let mut command = Command::new(program(name)?);
         command
@@ -103,10 +102,10 @@ impl Postgres {
         Ok(command)
     }
 
-    /// Stops it; its data stay.
+    /// Stops the server and keeps its data.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn stop(&mut self, how: Stop) -> Result<()> {
         let signal = match how {
             Stop::Fast => Signal::INT,
@@ -118,10 +117,10 @@ impl Postgres {
         server.end(signal)
     }
 
-    /// Starts it again on the port it had.
+    /// Starts the server again on the same port.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn start_again(&mut self) -> Result<()> {
         self.server = None;
         self.server = Some(self.launch(self.port)?);
@@ -168,7 +167,7 @@ fn program(name: &'static str) -> Result<PathBuf> {
     })
 }
 
-/// Other users of this machine can reach the loopback too.
+/// Makes a random password, because other users of the machine can reach the loopback too.
 pub(crate) fn password() -> Result<String> {
     use std::fmt::Write;
     use std::io::Read;

@@ -1,4 +1,4 @@
-//! What both servers need: their programs, a user, a folder, a port, and an end.
+//! Parts that all servers share: programs, user, folder, port, and process.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,13 +15,16 @@ use tempfile::TempDir;
 
 use crate::servers::{Doing, Error, Result};
 
-/// How often a server is asked whether it answers, and the pause in between: half a minute in all.
-const ASKED: u32 = 600;
-const PAUSE: Duration = Duration::from_millis(50);
-/// How many ports are tried.
-const PORTS: u32 = 5;
+/// Number of checks whether a server responds, and the pause between them: half a minute in total.
+const MAX_CHECKS: u32 = 600;
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of ports that are tried.
+const MAX_PORTS: u32 = 5;
 
-/// Finds a program in PATH or where Debian keeps those of Postgres, the newest version first.
+/// The user of the servers if the caller is root.
+const UNPRIVILEGED: &str = "nobody";
+
+/// Finds a program in PATH or in Debian's Postgres folders, the newest version first.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut versions: Vec<_> = fs::read_dir("/usr/lib/postgresql")
@@ -40,7 +43,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whom the servers run as: the caller, or `nobody` where the caller is root, which Postgres refuses.
+/// The user of the servers: the caller, or `nobody` if the caller is root, which Postgres refuses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct User(Option<(u32, u32)>);
 
@@ -52,7 +55,7 @@ impl User {
         Ok(Self(Some((id("-u")?, id("-g")?))))
     }
 
-    /// A folder that is this user's alone and goes with the value.
+    /// Creates a folder that only this user can read and that is deleted on drop.
     pub(crate) fn folder(self) -> Result<TempDir> {
         let folder = tempfile::Builder::new()
             .prefix("penstock-throwaway-")
@@ -62,7 +65,7 @@ impl User {
         Ok(folder)
     }
 
-    /// Makes a file or folder this user's.
+    /// Gives a file or folder to this user.
     pub(crate) fn own(self, path: &Path) -> Result<()> {
         let Some((user, group)) = self.0 else {
             return Ok(());
@@ -70,7 +73,7 @@ impl User {
         chown(path, Some(user), Some(group)).doing(format!("giving {} away", path.display()))
     }
 
-    /// A call as this user, in a folder, that inherits no setting of the caller's.
+    /// A command that runs as this user in a folder and inherits no setting of the caller.
     pub(crate) fn command(self, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -89,19 +92,18 @@ impl User {
 
 fn id(which: &str) -> Result<u32> {
     let output = Command::new("id")
-        .args([which, "nobody"])
+        .args([which, UNPRIVILEGED])
         .output()
-        .doing("asking for the user `nobody`")?;
+        .doing("asking for the unprivileged user's id")?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     said.parse().map_err(|_| Error::Failed {
-        program: format!("id {which} nobody"),
-        what: "did not answer with a number".to_owned(),
+        program: format!("id {which} {UNPRIVILEGED}"),
+        what: "did not print a number".to_owned(),
         output: said,
     })
 }
 
-/// Starts something on a free port. A port is free when it is chosen, not when it is taken, so another is tried where
-/// somebody was faster.
+/// Starts a server on a free port. Another process may take a port after it was chosen, so several ports are tried.
 pub(crate) fn on_free_port<T>(start: impl Fn(u16) -> Result<T>) -> Result<(u16, T)> {
     let mut tries = 0;
     loop {
@@ -110,7 +112,7 @@ pub(crate) fn on_free_port<T>(start: impl Fn(u16) -> Result<T>) -> Result<(u16, 
         match start(port) {
             Ok(started) => return Ok((port, started)),
             Err(Error::Failed { output, .. })
-                if tries < PORTS && output.contains("Address already in use") => {}
+                if tries < MAX_PORTS && output.contains("Address already in use") => {}
             Err(error) => return Err(error),
         }
     }
@@ -124,7 +126,7 @@ fn free_port() -> Result<u16> {
         .port())
 }
 
-/// Runs to the end; anything but success is an error that carries what was said.
+/// Runs a command to its end. Any failure is an error with the command's output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
     let output = command.output().doing(format!("starting `{program}`"))?;
@@ -139,7 +141,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     })
 }
 
-/// A running server, with what it says in a file.
+/// A running server with its log file.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: &'static str,
@@ -149,8 +151,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it answers. The parting signal ends it at once when it is dropped: one that it handles,
-    /// or that nobody can ignore, for a caller in the background may have been told to ignore the others.
+    /// Starts a server and waits until it responds. On drop the server receives the `parting` signal: one that it handles, or SIGKILL,
+    /// because a caller in the background may ignore the others and pass that on.
     pub(crate) fn start(
         name: &'static str,
         mut command: Command,
@@ -172,7 +174,7 @@ impl Server {
             parting,
             log,
         };
-        for _ in 0..ASKED {
+        for _ in 0..MAX_CHECKS {
             if let Some(status) = server.ended()? {
                 return Err(Error::Failed {
                     program: name.to_owned(),
@@ -183,7 +185,7 @@ impl Server {
             if answers() {
                 return Ok(server);
             }
-            thread::sleep(PAUSE);
+            thread::sleep(CHECK_INTERVAL);
         }
         Err(Error::Silent {
             program: name.to_owned(),
@@ -200,7 +202,7 @@ impl Server {
             .doing(format!("waiting for `{}`", self.name))
     }
 
-    /// Sends a signal to what is still running.
+    /// Sends a signal if the server is still running.
     pub(crate) fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.ended()?.is_some() {
             return Ok(());
@@ -226,7 +228,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing can be answered here; what is in the folder is lost anyway.
+        // A failure cannot be reported here, and the folder is deleted anyway.
         let _ = self.end(self.parting);
     }
 }

@@ -16,7 +16,7 @@ const PACKAGE: &str = "Redis 7 or newer (Debian and Ubuntu: `apt install redis-s
 /// A private Redis that keeps nothing on disk.
 #[derive(Debug)]
 pub struct Redis {
-    // Ends before its folder goes.
+    // Dropped before its folder.
     server: Option<Server>,
     program: PathBuf,
     user: User,
@@ -25,10 +25,10 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one.
+    /// Starts a Redis.
     ///
     /// # Errors
-    /// Where the program is missing or refuses.
+    /// If the program is missing or does not start.
     pub fn start() -> Result<Self> {
         let program = find("redis-server").ok_or(Error::Missing {
             program: "redis-server",
@@ -48,7 +48,7 @@ impl Redis {
         Ok(redis)
     }
 
-    /// Where it is.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
@@ -60,10 +60,10 @@ impl Redis {
         self.port
     }
 
-    /// Kills it; what it held is gone.
+    /// Kills the server, which loses its data.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn kill(&mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else {
             return Ok(());
@@ -71,28 +71,28 @@ impl Redis {
         server.end(Signal::KILL)
     }
 
-    /// Starts it again, empty, on the port it had.
+    /// Starts the server again, empty, on the same port.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn start_again(&mut self) -> Result<()> {
         self.server = None;
         self.server = Some(self.launch(self.port)?);
         Ok(())
     }
 
-    /// Stops it answering without ending it.
+    /// Stops its responses without ending it.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn pause(&mut self) -> Result<()> {
         self.signal(Signal::STOP)
     }
 
-    /// Lets it answer again.
+    /// Lets it respond again.
     ///
     /// # Errors
-    /// Where the machine refuses.
+    /// If the system refuses.
     pub fn resume(&mut self) -> Result<()> {
         self.signal(Signal::CONT)
     }

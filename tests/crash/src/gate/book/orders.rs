@@ -1,4 +1,4 @@
-//! Previews, signed quotes, and the pay-ins and pay-outs that somebody was given.
+//! Previews, signed quotes, pay-ins and pay-outs in the responses to clients.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::history::Kind;
 use crate::http::Answer;
 use crate::orders::Side;
 
-/// What is ordered: by its hundredths the sandbox's rail decides how a payment ends.
+/// An order. The hundredths of its amount choose the outcome of the payment at the sandbox's rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) side: Side,
-    /// Of the leg that the user gives.
+    /// Amount of the leg that the user gives.
     pub(crate) amount: String,
 }
 
-/// Sales by what they are of: 40 USDT bring 36.52 EUR, and 72.5 bring 66.31.
+/// Amounts of sales: 40 USDT bring 36.52 EUR, and 72.5 bring 66.31.
 const SALES: [&str; 3] = ["40", "50.5", "72.5"];
 
 impl Order {
@@ -43,12 +43,12 @@ impl Order {
         }
     }
 
-    /// As it is asked for.
+    /// Renders the request.
     pub(crate) fn asked(&self) -> Value {
         json!({ "currency": "EUR", "asset": "USDT", "amount": self.amount, "side": self.side_word() })
     }
 
-    /// The same by one method.
+    /// Renders the request with a payment method.
     pub(crate) fn asked_with(&self, method: &str) -> Value {
         let mut asked = self.asked();
         if let Some(fields) = asked.as_object_mut() {
@@ -58,14 +58,14 @@ impl Order {
     }
 }
 
-/// A partner's.
+/// A partner's orders.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// What each locked preview is of.
+    /// The order of each locked preview.
     pub(crate) previews: BTreeMap<String, Order>,
     pub(crate) quotes: BTreeMap<String, Quote>,
     pub(crate) rails: BTreeMap<String, Rail>,
-    /// What clients meet on, newest last.
+    /// Previews and quotes that clients share, newest last.
     pub(crate) hot_previews: Vec<String>,
     pub(crate) hot_quotes: Vec<String>,
     /// The session that has used each preview.
@@ -76,35 +76,35 @@ pub(crate) struct Orders {
 #[derive(Debug)]
 pub(crate) struct Quote {
     pub(crate) order: Order,
-    /// As it was given: nothing but its status and the instant of its redemption are ever others.
+    /// The quote as created: only its status and the instant of its redemption may differ later.
     pub(crate) terms: Value,
-    /// Sessions that fit it.
+    /// Sessions that fit the quote.
     pub(crate) payers: Vec<String>,
-    /// What has redeemed it.
+    /// The pay-in or pay-out that has redeemed it.
     pub(crate) redeemed_by: Option<String>,
-    /// As it was read when it was consumed or expired.
+    /// The quote as first read after it was consumed or expired.
     pub(crate) end: Option<Value>,
 }
 
 /// A pay-in or a pay-out.
 #[derive(Debug)]
 pub(crate) struct Rail {
-    /// As it was made.
+    /// The record as created.
     pub(crate) first: Value,
     pub(crate) session: String,
     pub(crate) quote: String,
-    /// As it was read when it had ended.
+    /// The record as first read after its end.
     pub(crate) end: Option<Value>,
 }
 
 impl Orders {
-    /// A preview was given, perhaps with a lock.
+    /// Records the response to a preview, which may have a lock.
     pub(crate) fn previewed(&mut self, id: &str, order: Order) {
         self.previews.insert(id.to_owned(), order);
         self.hot_previews.push(id.to_owned());
     }
 
-    /// A session was created with a preview; what contradicts it.
+    /// Records the session that was created with a preview. Returns a contradiction.
     pub(super) fn used_up(&mut self, preview: &str, session: &str) -> Option<String> {
         let other = self.used.insert(preview.to_owned(), session.to_owned())?;
         Some(format!(
@@ -112,13 +112,13 @@ impl Orders {
         ))
     }
 
-    /// The first answer to a write; what contradicts it.
+    /// Records the first response to a write. Returns a contradiction.
     pub(super) fn learn(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
         let told = match writing.kind {
             Kind::Lock => self.quoted(answer),
             _ => self.redeemed(writing, answer),
         };
-        let said = || format!("{writing:?} was answered {answer:?}");
+        let said = || format!("{writing:?} received {answer:?}");
         told.map_err(|fault| fault.unwrap_or_else(said)).err()
     }
 
@@ -142,7 +142,7 @@ impl Orders {
         };
         self.hot_quotes.push(id.clone());
         match self.quotes.insert(id.clone(), quote) {
-            Some(_) => Err(Some(format!("{id} was given under two keys"))),
+            Some(_) => Err(Some(format!("{id} was created under two keys"))),
             None => Ok(()),
         }
     }
@@ -176,8 +176,8 @@ impl Orders {
 }
 
 impl Quote {
-    /// As somebody reads it; what is wrong with that. A consumed quote is one that somebody was told to have redeemed, once
-    /// everybody knows the end of what they have asked for.
+    /// Records a read and returns a contradiction. With `all_known`, when every outcome is resolved, a consumed quote must have a
+    /// response that reports its redemption.
     pub(crate) fn read(&mut self, read: &Value, all_known: bool) -> Option<String> {
         let Some((status, terms)) = parted(read) else {
             return Some(format!("{self:?} is {read}"));
@@ -200,7 +200,7 @@ impl Quote {
 }
 
 impl Rail {
-    /// What it ends as, by the hundredths of its fiat.
+    /// The final status that the hundredths of its fiat amount choose.
     pub(crate) fn due_end(&self) -> &'static str {
         let text = |field: &str| self.first.get(field).and_then(Value::as_str);
         let fiat = text("fiat_amount").unwrap_or_default();
@@ -211,7 +211,7 @@ impl Rail {
         }
     }
 
-    /// As somebody reads it; what is wrong with that.
+    /// Records a read and returns a contradiction.
     pub(crate) fn read(&mut self, read: &Value) -> Option<String> {
         let sound = match &self.end {
             Some(end) => end == read,
@@ -225,7 +225,7 @@ impl Rail {
         Some(format!("{self:?} is {read}"))
     }
 
-    /// Is this the end that is due, with everything else as it was?
+    /// Whether a read shows the expected end with everything else unchanged.
     fn ends_as(&self, read: &Value) -> bool {
         let mut wanted = self.first.clone();
         let Some(fields) = wanted.as_object_mut() else {
@@ -249,7 +249,7 @@ impl Rail {
     }
 }
 
-/// The status of a quote as it was read, and what never changes.
+/// Splits a quote into its status and the fields that never change.
 fn parted(read: &Value) -> Option<(String, Value)> {
     let mut terms = read.clone();
     let fields = terms.as_object_mut()?;

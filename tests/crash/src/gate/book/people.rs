@@ -1,4 +1,4 @@
-//! Customers that somebody was given.
+//! Customers in the responses to clients.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use crate::http::Answer;
 #[derive(Debug, Default)]
 pub(crate) struct People {
     pub(crate) customers: BTreeMap<String, Customer>,
-    /// Those that clients meet on, newest last.
+    /// Customers that clients share, newest last.
     pub(crate) hot: Vec<String>,
-    /// Who each person has become.
+    /// The customer of each person.
     made: BTreeMap<String, String>,
 }
 
 /// A customer.
 #[derive(Debug)]
 pub(crate) struct Customer {
-    /// As it was made: nothing but its first name and the instant of its last change are ever others.
+    /// The customer as created: only its first name and the instant of its last change may differ later.
     pub(crate) terms: Value,
-    /// The key it was made under, which was its first name.
+    /// The key of its creation, which was its first name.
     pub(crate) made_by: String,
-    /// When it was deleted, as somebody was told.
+    /// Instant of the deletion, from the response.
     pub(crate) deleted_at: Option<String>,
 }
 
 impl People {
-    /// The first answer to a write; what contradicts it.
+    /// Records the first response to a write. Returns a contradiction.
     pub(super) fn learn(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
         let told = match writing.kind {
             Kind::Enrol => self.made(writing, answer),
             Kind::Rename => self.renamed(writing, answer),
             _ => self.deleted(writing, answer),
         };
-        let said = || format!("{writing:?} was answered {answer:?}");
+        let said = || format!("{writing:?} received {answer:?}");
         told.map_err(|fault| fault.unwrap_or_else(said)).err()
     }
 
@@ -75,14 +75,14 @@ impl People {
         (*first == at).then_some(()).ok_or(None)
     }
 
-    /// Is it known to be deleted?
+    /// Whether the customer is known to be deleted.
     pub(crate) fn gone(&self, id: &str) -> bool {
         let known = self.customers.get(id);
         known.is_some_and(|customer| customer.deleted_at.is_some())
     }
 }
 
-/// The first name of a customer as it was read, and what never changes.
+/// Splits a customer into its first name and the fields that never change.
 pub(crate) fn parted(read: &Value) -> Option<(String, Value)> {
     let mut terms = read.clone();
     let fields = terms.as_object_mut()?;

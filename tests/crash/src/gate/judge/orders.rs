@@ -1,4 +1,4 @@
-//! Holding quotes, pay-ins and pay-outs against the book.
+//! Compares quotes, pay-ins and pay-outs with the observations.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::super::book::{Book, Session};
 use super::Payment;
 use crate::receiver::Event;
 
-/// What is read by its id, having no list: quotes, and pay-ins and pay-outs.
+/// Objects that are read by id because they have no list: quotes, pay-ins and pay-outs.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) quotes: BTreeMap<String, Value>,
     pub(super) rails: BTreeMap<String, Value>,
 }
 
-/// Quotes and what has redeemed them are as they were given, or as they end by their amounts.
+/// Checks that quotes and the records that redeemed them are as created, or ended as their amounts require.
 pub(super) fn check(book: &mut Book, seen: &Orders) -> Vec<String> {
     let known = &mut book.orders;
     let quotes = seen.quotes.iter();
@@ -26,8 +26,8 @@ pub(super) fn check(book: &mut Book, seen: &Orders) -> Vec<String> {
     breaches
 }
 
-/// Every pay-in and pay-out has one payment, of its session, which follows it; and there are no others. What is paid of a session in
-/// time completes it.
+/// Checks that every pay-in and pay-out has exactly one payment, with its status and of its session. A session that was paid in
+/// time must complete.
 pub(super) fn check_payments(
     book: &Book,
     payments: &BTreeMap<String, BTreeMap<String, Payment>>,
@@ -43,7 +43,7 @@ pub(super) fn check_payments(
             breaches.push(format!("{rail} has two payments"));
         }
         if !book.orders.rails.contains_key(rail) {
-            breaches.push(format!("a payment of {rail}, which nobody was given"));
+            breaches.push(format!("a payment of {rail}, which no client received"));
         }
         let late = book
             .sessions
@@ -71,23 +71,23 @@ pub(super) fn check_payments(
 }
 
 impl Session {
-    /// Was it paid in time, and has expired all the same?
+    /// Whether the session was paid in time but expired anyway.
     fn missed(&self, payment: &Payment) -> bool {
         let in_time = payment.completed_at.is_some_and(|at| at < self.expires_at);
         in_time && self.end.as_deref() == Some("expired")
     }
 }
 
-/// What is still under way.
-pub(super) fn under_way(book: &Book) -> Vec<String> {
+/// Returns the pay-ins and pay-outs in progress.
+pub(super) fn in_progress(book: &Book) -> Vec<String> {
     let rails = book.orders.rails.iter();
     rails
         .filter(|(_, rail)| rail.end.is_none())
-        .map(|(id, _)| format!("{id} is under way"))
+        .map(|(id, _)| format!("{id} is in progress"))
         .collect()
 }
 
-/// One event of a redemption, and none of a quote that nobody has redeemed.
+/// Checks for one event of a redemption, and none of a quote that was not redeemed.
 pub(super) fn check_events_of_quote(book: &Book, id: &str, events: &[&Event]) -> Option<String> {
     let known = book.orders.quotes.get(id)?;
     let told: Vec<_> = events
@@ -96,10 +96,10 @@ pub(super) fn check_events_of_quote(book: &Book, id: &str, events: &[&Event]) ->
         .collect();
     let end = known.end.clone().filter(|_| known.redeemed_by.is_some());
     let wanted: Vec<_> = end.map(|end| ("quote.consumed", end)).into_iter().collect();
-    (told != wanted).then(|| format!("{id} is {known:?} and told {told:?}"))
+    (told != wanted).then(|| format!("{id} is {known:?} and emitted {told:?}"))
 }
 
-/// One event of its making and one of its end, each with the record as it was then.
+/// Checks for one event of the creation and one of the end, each with the record of that time.
 pub(super) fn check_events_of_rail(book: &Book, id: &str, events: &[&Event]) -> Option<String> {
     let known = book.orders.rails.get(id)?;
     let end = known.end.as_ref()?;
@@ -115,5 +115,5 @@ pub(super) fn check_events_of_rail(book: &Book, id: &str, events: &[&Event]) -> 
         .collect();
     let once = events.len() == wanted.len();
     (told != wanted || !once)
-        .then(|| format!("{id} should have told {wanted:?}, and told {events:?}"))
+        .then(|| format!("{id} should have emitted {wanted:?}, and emitted {events:?}"))
 }

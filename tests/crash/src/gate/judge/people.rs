@@ -1,4 +1,4 @@
-//! Holding the customers listed against the book.
+//! Compares the listed customers with the observations.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::{field, lost_to};
 use crate::history::Kind;
 use crate::receiver::Event;
 
-/// The customers listed are exactly those acknowledged and not deleted, each as it was made but for its name, which is the last
-/// one that was set.
+/// Checks that the listed customers are exactly those acknowledged and not deleted, each as created except for the name, which
+/// is the last one that was set.
 pub(super) fn check(book: &Book, listed: &BTreeMap<String, Value>) -> Vec<String> {
     let mut breaches = Vec::new();
     for (id, read) in listed {
         let Some(known) = book.people.customers.get(id) else {
-            breaches.push(format!("{id} is there, which nobody was given"));
+            breaches.push(format!("{id} exists, but no client received it"));
             continue;
         };
         match parted(read) {
@@ -36,13 +36,13 @@ pub(super) fn check(book: &Book, listed: &BTreeMap<String, Value>) -> Vec<String
 }
 
 impl Customer {
-    /// Does a write under this key give it its name?
+    /// Whether a write under this key sets the customer's name.
     fn is_named_by(&self, id: &str, key: &str, call: &Call) -> bool {
         key == self.made_by || call.writing.kind == Kind::Rename && call.writing.object == id
     }
 }
 
-/// One event of its making, one for each change, and one of its deletion if it was deleted, each with the customer as it was then.
+/// Checks for one event of the creation, one per change, and one of a deletion, each with the customer of that time.
 pub(super) fn check_events(book: &Book, id: &str, events: &[&Event]) -> Option<String> {
     let known = book.people.customers.get(id)?;
     let renamed = book.calls.iter().filter(|(key, call)| {
@@ -66,10 +66,10 @@ pub(super) fn check_events(book: &Book, id: &str, events: &[&Event]) -> Option<S
     let order = |(kind, told): &(String, Value)| (kind.clone(), told.to_string());
     wanted.sort_by_key(order);
     told.sort_by_key(order);
-    (wanted != told).then(|| format!("{id} should have told {wanted:?}, and told {told:?}"))
+    (wanted != told).then(|| format!("{id} should have emitted {wanted:?}, and emitted {told:?}"))
 }
 
-/// The name that an event tells, or the instant of the deletion; nothing where the rest is not the customer.
+/// The name in an event, or the instant of the deletion; `None` if the other fields are not the customer's.
 fn tells(event: &Event, known: &Customer) -> Value {
     let data = event.data();
     let told = match parted(&data) {

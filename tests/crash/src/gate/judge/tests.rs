@@ -1,4 +1,4 @@
-//! Each check finds what it is there for.
+//! Each check detects its breach.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn payment(status: &str) -> Payment {
     }
 }
 
-/// Of the one pay-in, completed while its session could be paid.
+/// The payment of the one pay-in, completed while its session could be paid.
 fn paid_by_rail() -> Payment {
     Payment {
         rail: Some("pi_1".to_owned()),
@@ -50,7 +50,7 @@ fn paid_by_rail() -> Payment {
     }
 }
 
-/// A session that was completed after a payment had failed, one that was cancelled, and a branding: nothing is wrong.
+/// A session completed after a failed payment, a cancelled session, and a branding, without a breach.
 fn clean() -> (Book, Seen) {
     let (mut book, mut seen) = (Book::default(), Seen::default());
     for (id, status) in [("gs_1", "completed"), ("gs_2", "cancelled")] {
@@ -84,7 +84,7 @@ fn customer(id: &str, name: &str) -> Value {
     json!({ "id": id, "email": "p@shop.example", "first_name": name, "updated_at": "then" })
 }
 
-/// A customer who was renamed, and one who was deleted.
+/// A renamed customer and a deleted customer.
 fn enrolled(book: &mut Book, seen: &mut Seen) {
     for (key, id) in [("e1", "cus_1"), ("e2", "cus_2")] {
         let person = format!("person-{key}");
@@ -113,7 +113,7 @@ fn pay_in(status: &str) -> Value {
     })
 }
 
-/// A quote that was redeemed by a pay-in, which has settled.
+/// A quote that was redeemed by a settled pay-in.
 fn redeemed(book: &mut Book, seen: &mut Seen) {
     tell(book, "q", Kind::Lock, None, said(201, &quote("active")));
     let made = said(201, &pay_in("processing"));
@@ -146,12 +146,12 @@ fn found(spoil: impl FnOnce(&mut Book, &mut Seen)) -> usize {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_book_that_agrees() {
+fn matching_observations_have_no_breach() {
     assert_eq!(found(|_, _| {}), 0);
 }
 
 #[test]
-fn a_session_lost_made_twice_changed_or_ended_otherwise_is_found() {
+fn lost_doubled_or_changed_session_is_detected() {
     assert_eq!(found(|_, seen| drop(seen.sessions.remove("gs_2"))), 1);
     let second = |_: &mut Book, seen: &mut Seen| {
         let again = seen.sessions["gs_2"].clone();
@@ -169,7 +169,7 @@ fn a_session_lost_made_twice_changed_or_ended_otherwise_is_found() {
 }
 
 #[test]
-fn a_payment_too_few_or_too_many_is_found() {
+fn missing_or_extra_payment_is_detected() {
     let pay = |id: &'static str, refid: &'static str, status: &'static str| {
         move |_: &mut Book, seen: &mut Seen| {
             let of = seen.payments.entry(id.to_owned()).or_default();
@@ -180,12 +180,12 @@ fn a_payment_too_few_or_too_many_is_found() {
     assert_eq!(found(pay("gs_1", "tx_3", "failed")), 1);
     assert_eq!(found(pay("gs_2", "tx_3", "completed")), 1);
     assert_eq!(found(pay("gs_3", "tx_3", "failed")), 1);
-    // That of the pay-in too.
+    // The payment of the pay-in is missing too.
     assert_eq!(found(|_, seen| seen.payments.clear()), 2);
 }
 
 #[test]
-fn a_customer_lost_made_twice_changed_or_back_again_is_found() {
+fn lost_doubled_changed_or_restored_customer_is_detected() {
     assert_eq!(found(|_, seen| seen.people.clear()), 1);
     let listed = |id: &'static str, name: &'static str| {
         move |_: &mut Book, seen: &mut Seen| {
@@ -216,7 +216,7 @@ fn a_customer_lost_made_twice_changed_or_back_again_is_found() {
 }
 
 #[test]
-fn a_quote_redeemed_twice_or_not_at_all_is_found() {
+fn doubled_or_missing_redemption_is_detected() {
     let quoted = |read: Value| {
         move |_: &mut Book, seen: &mut Seen| {
             seen.orders.quotes.insert("qt_1".to_owned(), read);
@@ -240,7 +240,7 @@ fn a_quote_redeemed_twice_or_not_at_all_is_found() {
     assert_eq!(book.breaches.len(), 1);
     let (mut book, mut seen) = clean();
     book.orders.quotes.get_mut("qt_1").unwrap().redeemed_by = None;
-    assert_eq!(breaches(&mut book, &seen, None), 1, "nobody redeemed it");
+    assert_eq!(breaches(&mut book, &seen, None), 1, "no client redeemed it");
     seen.orders.quotes.clear();
     let (made, session) = (created("gs_8"), created("gs_9"));
     tell(&mut book, "p1", Kind::UsePreview, Some("0123"), made);
@@ -250,7 +250,7 @@ fn a_quote_redeemed_twice_or_not_at_all_is_found() {
 }
 
 #[test]
-fn a_pay_in_that_ends_otherwise_or_is_paid_twice_is_found() {
+fn changed_end_or_doubled_payment_of_pay_in_is_detected() {
     let read = |status: &'static str| {
         move |_: &mut Book, seen: &mut Seen| {
             seen.orders.rails.insert("pi_1".to_owned(), pay_in(status));
@@ -287,7 +287,7 @@ fn a_pay_in_that_ends_otherwise_or_is_paid_twice_is_found() {
 }
 
 #[test]
-fn an_event_of_a_customer_or_a_redemption_too_few_or_too_many_is_found() {
+fn missing_or_extra_customer_or_redemption_event_is_detected() {
     let event = |kind: &str, data: Value| Event {
         partner: "p".to_owned(),
         kind: kind.to_owned(),
@@ -325,7 +325,7 @@ fn an_event_of_a_customer_or_a_redemption_too_few_or_too_many_is_found() {
 }
 
 #[test]
-fn more_than_the_quota_or_a_refusal_before_it_is_found() {
+fn exceeded_quota_or_early_refusal_is_detected() {
     for (quota, told, wrong) in [
         (Some(3), false, 0),
         (Some(2), true, 0),
@@ -341,21 +341,21 @@ fn more_than_the_quota_or_a_refusal_before_it_is_found() {
 }
 
 #[test]
-fn a_brand_that_is_lost_unknown_or_back_again_is_found() {
+fn lost_unknown_or_restored_branding_is_detected() {
     assert_eq!(found(|_, seen| seen.brand = None), 1);
     assert_eq!(found(|_, seen| seen.brand = Some("x".to_owned())), 1);
     let later = |book: &mut Book, _: &mut Seen| {
         thread::sleep(std::time::Duration::from_millis(1));
         let brand = said(200, &json!({ "brand_name": "c" }));
         tell(book, "c2", Kind::Rebrand, None, brand.clone());
-        // Its name is not its key: that is told of too.
+        // The name is not the key, which is also reported.
         book.breaches.clear();
     };
     assert_eq!(found(later), 1);
 }
 
 #[test]
-fn an_event_too_few_too_many_or_untrue_is_found() {
+fn missing_extra_or_wrong_event_is_detected() {
     let event = |kind: &str, more: Value| {
         let mut data = created("gs_1").json();
         let fields = data.as_object_mut().unwrap();

@@ -1,10 +1,10 @@
-//! A customer that was made: its name is the last one that was set, until it is deleted.
+//! The history of a customer: its name is the last one that was set, until it is deleted.
 
 use super::{Done, repeats, with};
 use crate::history::{Kind, Op, Outcome};
 use crate::linear::Object;
 
-/// One of them, of whose name nothing is known at first.
+/// A customer, whose name is unknown at first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Customer {
     name: Option<String>,

@@ -1,15 +1,15 @@
-//! What can be had once: a person's place among the customers, a locked preview, a signed quote.
+//! Things that can be taken once: a person's place among the customers, a locked preview, a signed quote.
 
 use super::{Done, repeats, with};
 use crate::history::{Kind, Op, Outcome};
 use crate::linear::Object;
 
-/// One of them.
+/// A thing that can be taken once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Once {
-    /// Somebody has it.
+    /// Whether an operation has taken it.
     taken: bool,
-    /// Its time is over.
+    /// Whether it has expired.
     over: bool,
     done: Done,
 }
@@ -39,7 +39,7 @@ impl Once {
         })
     }
 
-    /// What was done under a key is never refused. A preview's time is judged before its use, a quote's after.
+    /// A write that succeeded under a key is never refused. A preview's expiry is checked before its use, a quote's after.
     fn refuse(&self, op: &Op) -> Option<Self> {
         if repeats(&self.done, op).is_some() {
             return None;

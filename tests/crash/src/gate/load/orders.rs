@@ -1,4 +1,4 @@
-//! Previews and the sessions that use them, signed quotes, and the pay-ins and pay-outs that redeem them.
+//! Operations on previews and their sessions, on signed quotes, and on the pay-ins and pay-outs that redeem them.
 
 use kernel::Mode;
 
@@ -11,11 +11,11 @@ use crate::history::Kind;
 use crate::http::request;
 use crate::orders::Side;
 
-/// Previews and quotes that clients of one service meet on.
-const FEW: usize = 2;
+/// Previews and quotes that clients of one service share.
+const SHARED_ORDERS: usize = 2;
 
 impl Visitor<'_, '_, '_> {
-    /// Live money has no rail here.
+    /// Runs an operation on orders. Live sessions have no rail in a campaign.
     pub(super) fn orders(&mut self) {
         match self.chance.u8(0..100) {
             0..=34 => self.previews(),
@@ -27,7 +27,7 @@ impl Visitor<'_, '_, '_> {
     fn previews(&mut self) {
         let picked = {
             let book = self.shop.book.lock();
-            let newest = book.orders.hot_previews.iter().rev().take(FEW);
+            let newest = book.orders.hot_previews.iter().rev().take(SHARED_ORDERS);
             let picked = self.chance.choice(newest).cloned();
             picked.and_then(|id| Some((id.clone(), book.orders.previews.get(&id)?.clone())))
         };
@@ -49,7 +49,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A session with a preview: by itself, for something else, twice under one key, or with others under keys of their own.
+    /// Creates sessions with a preview: one, one for another order, twins under one key, or several under keys of their own.
     fn use_up(&mut self, id: &str, order: Order) {
         let shop = self.shop;
         let one = Writing::use_up(shop, id, &order);
@@ -72,7 +72,7 @@ impl Visitor<'_, '_, '_> {
     fn quotes(&mut self) {
         let picked = {
             let book = self.shop.book.lock();
-            let newest = book.orders.hot_quotes.iter().rev().take(FEW);
+            let newest = book.orders.hot_quotes.iter().rev().take(SHARED_ORDERS);
             self.chance.choice(newest).cloned()
         };
         let Some(id) = picked.filter(|_| self.chance.u8(0..100) < 65) else {
@@ -85,8 +85,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A signed quote, two sessions that it can be redeemed for, and that done, which others may do first. Who has no rails is
-    /// refused it.
+    /// Creates a signed quote and two sessions that fit it, and redeems the quote. A partner without rails must be refused.
     fn lock(&mut self) {
         let order = Order::any(self.chance);
         let one = Writing::lock(self.shop, &order);
@@ -105,7 +104,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// The id that a write under a key was answered, if it was.
+    /// Returns the id in the first response to a write.
     fn first_answer(&self, writing: &Writing) -> Option<String> {
         let book = self.shop.book.lock();
         let (answer, _) = book.calls.get(writing.key.as_ref()?)?.first.as_ref()?;
@@ -124,7 +123,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A redemption: by itself, twice under one key, with others under keys of their own, or for a session that it does not fit.
+    /// Redeems a quote: once, as twins under one key, under several keys, or for a session that does not fit.
     fn redeem(&mut self, id: &str) {
         let (shop, payer) = (self.shop, self.payer_of(id));
         let Some((side, session)) = payer else {
@@ -145,12 +144,12 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A session for a quote: mostly one that fits it, else any.
+    /// Chooses a session for a quote: mostly one that fits, else any.
     fn payer_of(&mut self, quote: &str) -> Option<(Side, String)> {
         let (side, payers, others) = {
             let book = self.shop.book.lock();
             let known = book.orders.quotes.get(quote)?;
-            let others: Vec<String> = book.hot.iter().rev().take(FEW).cloned().collect();
+            let others: Vec<String> = book.hot.iter().rev().take(SHARED_ORDERS).cloned().collect();
             (known.order.side, known.payers.clone(), others)
         };
         let any = match self.chance.u8(0..100) {
@@ -173,7 +172,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// The pay-in or pay-out that has redeemed it, if one has.
+    /// Reads the pay-in or pay-out that has redeemed a quote, if there is one.
     fn read_rail(&mut self, quote: &str) {
         let rail = {
             let book = self.shop.book.lock();
@@ -187,7 +186,7 @@ impl Visitor<'_, '_, '_> {
         };
         let mut book = self.shop.book.lock();
         let known = book.orders.rails.get_mut(&id);
-        // An end that somebody else has read meanwhile was not asked for before this.
+        // If another client has recorded the end meanwhile, this read may have been sent before it.
         let breach = known
             .filter(|rail| rail.end.is_none())
             .and_then(|rail| rail.read(&answer.json()));
@@ -195,7 +194,7 @@ impl Visitor<'_, '_, '_> {
     }
 }
 
-/// Where a pay-in or a pay-out is read.
+/// The path of a pay-in or a pay-out.
 pub(in crate::gate) fn path_of_rail(side: Side, id: &str) -> String {
     match side {
         Side::Purchase => format!("/rails/pay_ins/{id}"),
@@ -203,7 +202,7 @@ pub(in crate::gate) fn path_of_rail(side: Side, id: &str) -> String {
     }
 }
 
-/// A redemption that nobody will wait for, if there is a quote for one.
+/// Renders a redemption for a client that hangs up, if there is a quote.
 pub(super) fn stray(shop: &Shop, orders: &Orders, chance: &mut fastrand::Rng) -> Option<Writing> {
     let id = chance.choice(orders.hot_quotes.iter())?;
     let known = orders.quotes.get(id)?;

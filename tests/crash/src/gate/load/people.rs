@@ -1,4 +1,4 @@
-//! Customers: made by two who come for the same person, renamed, deleted, read.
+//! Operations on customers: concurrent creates for one person, renames, deletions, reads.
 
 use super::Visitor;
 use crate::caller::number;
@@ -6,7 +6,7 @@ use crate::gate::writing::Writing;
 use crate::history::Kind;
 
 impl Visitor<'_, '_, '_> {
-    /// Something with a customer, on whom several clients meet.
+    /// Runs an operation on a shared customer.
     pub(super) fn people(&mut self) {
         let picked = {
             let book = self.shop.book.lock();
@@ -27,7 +27,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// By itself, or with others who come for the same person under keys of their own.
+    /// Creates a customer, alone or concurrently with others for the same person under other keys.
     fn enrol(&mut self) {
         let (shop, person) = (self.shop, number());
         let mut another = || Writing::enrol(shop, person, self.chance);
@@ -46,7 +46,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Two names at once, or a name for somebody who goes.
+    /// Renames a customer twice concurrently, or renames and deletes it.
     fn rename_and_more(&mut self, id: &str) {
         let one = Writing::rename(self.shop, id);
         let other = match self.chance.u8(0..3) {
@@ -62,7 +62,7 @@ impl Visitor<'_, '_, '_> {
         let path = format!("/customers/{id}");
         let answer = self.caller.ask(begun, &self.shop.key, &path);
         if answer.is_some_and(|answer| gone && answer.status == 200) {
-            self.complain(format!("{id} was deleted and is read"));
+            self.complain(format!("{id} was deleted and can be read"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The liquidity engine, as somebody else's system: it keeps its own book and goes its own way, whatever any poll has seen. Its
-//! responses get lost, come twice, and contradict each other.
+//! The liquidity engine as another operator's system. It keeps its own ledger and acts by itself, whatever a poll has seen. Its
+//! responses get lost, arrive twice, and contradict each other.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,35 @@ use pools_core::trade::{EngineReport, TradeId};
 
 use crate::digest::Digest;
 
-/// The engine's book.
+/// The engine's ledger.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Far {
+pub(crate) struct EngineState {
     pub(crate) holds: BTreeMap<TradeId, Stage>,
 }
 
-/// What the engine has made of a hold.
+/// Stage of a hold at the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Held,
-    /// Nobody confirmed it in time.
+    /// The hold was not confirmed in time.
     Lapsed,
-    /// Given back, by us or by the engine before it attempted anything.
+    /// Released, by Penstock or by the engine before it attempted the trade.
     LetGo,
-    /// Confirmed, and at work.
+    /// Confirmed and in progress.
     Working,
     CannotComplete,
     Delivered,
-    /// Delivered, and reversed since.
+    /// Delivered, and reversed later.
     Reversed,
 }
 
 impl Stage {
-    /// Has anything ever been delivered?
+    /// Whether anything was ever delivered.
     pub(crate) const fn delivered(self) -> bool {
         matches!(self, Self::Delivered | Self::Reversed)
     }
 
-    /// What the engine may do next by itself.
+    /// The next stages that the engine may choose by itself.
     pub(crate) const fn next(self) -> &'static [Self] {
         match self {
             Self::Held => &[Self::Lapsed],
@@ -46,7 +46,7 @@ impl Stage {
         }
     }
 
-    /// What a report says of it. A return names the fill in every second attempt.
+    /// The report about the stage. A return names the fill in every second attempt.
     fn report(self, attempt: u32) -> EngineReport {
         let fill = || "fill".to_owned();
         match self {
@@ -58,7 +58,7 @@ impl Stage {
         }
     }
 
-    /// What it was before.
+    /// The stage before.
     const fn before(self) -> Self {
         match self {
             Self::Reversed => Self::Delivered,
@@ -68,7 +68,7 @@ impl Stage {
     }
 }
 
-/// A report that contradicts a settlement: each kind in its turn.
+/// Returns a report that contradicts a settlement, of each kind in turn.
 pub(crate) fn contradiction(attempt: u32) -> EngineReport {
     match attempt % 3 {
         2 => EngineReport::CannotComplete,
@@ -77,8 +77,8 @@ pub(crate) fn contradiction(attempt: u32) -> EngineReport {
     }
 }
 
-impl Far {
-    /// A hold under a trade's id; asking twice changes nothing.
+impl EngineState {
+    /// Opens a hold under a trade's id; a repeat changes nothing.
     pub(crate) fn hold(&mut self, trade: TradeId) -> Hold {
         self.holds.entry(trade).or_insert(Stage::Held);
         Hold::Held
@@ -103,12 +103,12 @@ impl Far {
         }
     }
 
-    /// What has become of a trade, whatever we know of it.
+    /// Reports the outcome of a trade, whether or not Penstock knows it.
     pub(crate) fn report(&self, enquiry: &TradeReportRequest) -> EngineReport {
         self.stage(enquiry).report(enquiry.attempt)
     }
 
-    /// What an earlier report said.
+    /// Repeats an earlier report.
     pub(crate) fn earlier_report(&self, enquiry: &TradeReportRequest) -> EngineReport {
         self.stage(enquiry).before().report(enquiry.attempt)
     }
