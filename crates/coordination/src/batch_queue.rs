@@ -6,7 +6,7 @@
 //! run again, because it may have happened.
 //!
 //! Partners are isolated. A batch never waits for the lock of one partner: the runner leaves that partner's commands out,
-//! and [`held`] runs them again without holding up anybody else.
+//! and `held` runs them again without holding up anybody else.
 
 mod held;
 mod options;

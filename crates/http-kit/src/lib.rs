@@ -2,7 +2,7 @@
 //! readers of bodies, queries and ids, route classes with their throttles, and the published
 //! contract as YAML and as a page.
 //!
-//! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
+//! A service merges its routes, closes the router with [`finish`] and hands it to [`serve()`].
 
 mod admission;
 mod body;

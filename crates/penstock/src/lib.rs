@@ -1,7 +1,7 @@
 //! The operator's and developer's command line.
 //!
 //! A command is a thin file in `cmd/`: it reads its arguments, runs one use case of a core, and
-//! says what came of it. [`terminal`] is the one place that prints.
+//! says what came of it. `terminal` is the one place that prints.
 
 mod arguments;
 mod cmd;

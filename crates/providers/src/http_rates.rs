@@ -3,7 +3,7 @@
 //!
 //! The rate of a pair takes three steps. The median of the prices that are young enough is taken, and prices
 //! too far from it are dropped. The rate is the median of the rest, if the rest is large enough. If the file
-//! bounds how far a rate may move in a minute ([`moves`]), a rate beyond the bound is withheld. An answer
+//! bounds how far a rate may move in a minute (`moves`), a rate beyond the bound is withheld. An answer
 //! that is late or malformed changes nothing: the price before it stays in use until it is too old.
 
 mod file;

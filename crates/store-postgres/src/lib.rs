@@ -2,9 +2,9 @@
 //!
 //! Whoever writes a partner's money or sessions holds the partner's row of `books`, so a partner's writes come
 //! one after the other over all lanes and replicas; readers see snapshots. One file per noun of the
-//! cores, with the names of the embedded store's; [`open`] opens, `tx` is the transaction, `lane`
+//! cores, with the names of the embedded store's; `open` opens, `tx` is the transaction, `lane`
 //! the batched money path, `verify` the invariants of the whole database. Every statement is static
-//! text, but for the CHECKs and references of the schema, which an audit takes from the catalogue.
+//! text, but for the `CHECK` constraints and references of the schema, which an audit takes from the catalogue.
 
 mod access;
 mod batch;

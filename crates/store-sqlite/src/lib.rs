@@ -2,7 +2,7 @@
 //!
 //! There is one writer connection, so writes are serialized and a transaction's reads cannot be
 //! overtaken; readers beside it see snapshots. One file per noun of the cores, with the same
-//! names; [`open`] opens, `tx` is the transaction, `lane` the batched money path, `verify` the
+//! names; `open` opens, `tx` is the transaction, `lane` the batched money path, `verify` the
 //! invariants of the whole database. Every statement is static text.
 
 mod access;

@@ -116,7 +116,7 @@ impl GateContext {
     }
 
     /// Expires everything of a tenant that is overdue, so that a list shows nothing as open that is
-    /// not. Bounded: past [`BATCH`] × [`ROUNDS`] sessions the rest is the sweep's.
+    /// not. Bounded: past `BATCH` × `ROUNDS` sessions the rest is the sweep's.
     ///
     /// # Errors
     /// [`ExpiryError`].
@@ -148,7 +148,7 @@ impl GateContext {
         Ok(tx.commit().await?)
     }
 
-    /// Expires what is overdue in a mode and read by nobody, at most [`BATCH`] sessions; how many
+    /// Expires what is overdue in a mode and read by nobody, at most `BATCH` sessions; how many
     /// it found. One that cannot be expired holds up no other.
     ///
     /// # Errors
