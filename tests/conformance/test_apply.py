@@ -48,7 +48,7 @@ def test_a_dry_run_writes_nothing(installation, partner_file):
 @pytest.mark.parametrize(
     ("line", "wrong", "nearest"),
     [
-        ("[[partners]]\nid = \"acme\"\nnmae = \"x\"\n", "nmae", "name"),
+        ("[[partners]]\nid = \"acme\"\nnames = \"x\"\n", "names", "name"),
         ("[[pools]]\nid = \"EUR-USDT\"\nnetwork = [\"tron\"]\n", "network", "networks"),
         ("[[partners]]\nid = \"acme\"\nname = \"x\"\n[partners.pools]\nbalance_gates = true\n", "balance_gates", "balance_gate"),
         ("[[partnerz]]\nid = \"acme\"\n", "partnerz", "partners"),

@@ -346,7 +346,7 @@ mod tests {
             "X: Content-Length: 4",
             "\rContent-Length: 4",
             "Content-Length 4",
-            "Content-Lengt",
+            "Content-Len",
         ] {
             let head = format!("POST / HTTP/1.1\r\n{line}\r\nContent-Length: 0\r\n\r\n");
             assert_eq!(

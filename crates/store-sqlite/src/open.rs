@@ -172,7 +172,7 @@ impl Inner {
     }
 
     /// A connection for a long look at everything, beside the readers: it writes nothing, and yet
-    /// is opened as one that could, because SQLite leaves the CHECKs of the schema out where it
+    /// is opened as one that could, because SQLite leaves the `CHECK` constraints out where it
     /// could not.
     pub(crate) async fn auditor(&self) -> Result<SqliteConnection, StoreError> {
         let options = connect(&self.file)

@@ -219,7 +219,7 @@ async fn bodies_that_are_no_json_object() {
             "{\"a\":\"\\u12\"}",
             "// x\n{}",
             "\u{feff}{}",
-            "{\"a\":tru}",
+            "{\"a\":nul}",
             "<a/>",
             "quoteId=1",
         ] {

@@ -561,12 +561,12 @@ async fn quote_request_names_every_missing_field() {
             "`amount` is required.",
         ),
         (
-            json!({ "side": "on_ramp", "fiatcurrency": "EUR", "crypto_currency": "USDT", "ammount": "100", "other": 1 }),
+            json!({ "side": "on_ramp", "fiatcurrency": "EUR", "crypto_currency": "USDT", "amounts": "100", "other": 1 }),
             "invalid_request",
             "`fiatCurrency`, `cryptoCurrency`, `amount` and `destAddress` are required. \
              `fiatcurrency` is no field of this request: did you mean `fiatCurrency`? \
              `crypto_currency` is no field of this request: did you mean `cryptoCurrency`? \
-             `ammount` is no field of this request: did you mean `amount`?",
+             `amounts` is no field of this request: did you mean `amount`?",
         ),
     ] {
         let answer = acme.ask("EUR-USDT", &body).await.refused(400, code);

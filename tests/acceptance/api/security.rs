@@ -208,7 +208,7 @@ async fn tenant(world: &World, mode: &str, partner: &str) -> Tenant {
 
 // rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, list.foreign-cursor, mode.on-every-row
 #[tokio::test]
-async fn whatever_is_anothers_reads_as_if_it_were_nobodys() {
+async fn object_of_another_partner_reads_as_missing() {
     let world = World::new().await;
     let live = world.other_mode().await;
     let tenants = [

@@ -157,7 +157,7 @@ async fn no_answer_to_one_contains_anything_of_the_other() {
 
 // rule: idempotency.scope, tenancy.nothing-crosses
 #[tokio::test]
-async fn one_partners_key_never_meets_anothers() {
+async fn idempotency_keys_of_two_partners_never_meet() {
     let (world, foreign) = two_partners().await;
     let mine = world.rival().buy("EUR-USDT", "100").await;
     // Acme used these keys; to rival they are free.

@@ -172,7 +172,7 @@ const ZEROBLOB: &str =
     "CREATE OR REPLACE FUNCTION zeroblob(length integer) RETURNS bytea LANGUAGE sql
      AS $$ SELECT decode(repeat('00', length), 'hex') $$";
 
-/// The CHECKs of the tables that a text names, dropped and added again.
+/// The `CHECK` constraints of the tables that a text names, dropped and added again.
 const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conrelid::regclass, c.conname),
             format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%s) NOT VALID', c.conrelid::regclass, c.conname,
                    pg_get_expr(c.conbin, c.conrelid))
@@ -181,7 +181,7 @@ const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conre
        AND strpos($1, c.conrelid::regclass::text) > 0";
 
 impl Database {
-    /// Runs what no rule would, past the keys and CHECKs of the schema. They hold again for
+    /// Runs what no rule would, past the keys and `CHECK` constraints of the schema. They hold again for
     /// whatever is written afterwards.
     pub async fn damage(&self, sql: &str) {
         let mut conn = self.owner().await;

@@ -182,9 +182,9 @@ fn unknown_keys_name_the_nearest_known_one() {
         ["line 1: partner: unknown key; the nearest known one is `partners`"]
     );
     assert_eq!(
-        faults_in("[partners.pools]\nacces = \"active\"\nEnabled = true\nstatus = \"active\"\n"),
+        faults_in("[partners.pools]\naccesses = \"active\"\nEnabled = true\nstatus = \"active\"\n"),
         [
-            "partners.pools.acces: unknown key; the nearest known one is `access`",
+            "partners.pools.accesses: unknown key; the nearest known one is `access`",
             "partners.pools.Enabled: unknown key; the nearest known one is `enabled`",
             "partners.pools.status: unknown key here; `status` belongs in partners",
         ]

@@ -309,11 +309,11 @@ async fn a_webhook_secret_is_kept_until_another_is_written() {
 #[test]
 fn a_file_with_a_fault_is_refused_before_anything_is_made() {
     let installation = Installation::new();
-    let done = installation.apply(&format!("{POOL}{ACME}nmae = \"x\"\n"), &[]);
+    let done = installation.apply(&format!("{POOL}{ACME}names = \"x\"\n"), &[]);
     assert_eq!((done.code, done.out.as_str()), (2, ""));
     assert_eq!(
         done.err,
-        "file.toml: line 8: partners.nmae: unknown key; the nearest known one is `name`\n"
+        "file.toml: line 8: partners.names: unknown key; the nearest known one is `name`\n"
     );
     assert!(!installation.database_exists());
     let json = installation.apply("pools = 3", &["--output", "json"]);

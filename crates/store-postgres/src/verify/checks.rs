@@ -47,7 +47,7 @@ const MISSED: &str = "SELECT 'the schema has no ' || n.name FROM unnest($1::text
                        WHERE c.relname = n.name AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace)
      ORDER BY n.name COLLATE \"C\"";
 
-/// One statement for each table that has CHECKs: its rows that break one, with the CHECK's name.
+/// One statement for each table that has `CHECK` constraints: its rows that break one, with the constraint's name.
 pub(super) const CHECKS: &str = "SELECT format(
          $$SELECT concat_ws(' ', %L, concat_ws('/', to_jsonb(t) ->> 'mode', to_jsonb(t) ->> 'partner_id',
                             coalesce(to_jsonb(t) ->> 'id', to_jsonb(t) ->> 'asset')), 'breaks', b.broken)

@@ -57,7 +57,7 @@ pub(super) const INVARIANTS: Asked = &[
     ("rows-stay-in-their-mode", MODES),
 ];
 
-/// SQLite's own check: pages, indexes, types, unique keys, and the CHECKs of the schema.
+/// SQLite's own check: pages, indexes, types, unique keys, and the `CHECK` constraints of the schema.
 pub(super) const WHOLE: &str =
     "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
 

@@ -301,7 +301,7 @@ async fn capabilities_take_a_secret_key_and_write_nothing() {
 
 // rule: gate.catalogue.limits
 #[tokio::test]
-async fn assets_show_limits_in_currency_or_in_countrys() {
+async fn assets_show_limits_in_their_currency_or_of_their_country() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (query, currency, most) in [

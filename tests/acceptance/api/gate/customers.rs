@@ -10,7 +10,7 @@ const UNKNOWN: &str = "cus_test_01HF7YAT00408104G208104081";
 fn ann() -> Value {
     json!({
         "email": "Ann+1@Example.com", "external_id": "user-1", "phone": "+4915112345678",
-        "first_name": "Ann", "last_name": "O’Leary", "country_code": "de", "metadata": { "tier": 1.10 },
+        "first_name": "Ann", "last_name": "O’Brien", "country_code": "de", "metadata": { "tier": 1.10 },
     })
 }
 
@@ -65,7 +65,7 @@ async fn a_customer_is_created_and_read() {
     let expected = json!({
         "id": id, "object": "customer", "partner_id": "acme", "mode": "test", "external_id": "user-1",
         "email": "Ann+1@Example.com", "phone": "+4915112345678", "first_name": "Ann",
-        "last_name": "O’Leary", "country_code": "DE", "metadata": { "tier": 1.10 },
+        "last_name": "O’Brien", "country_code": "DE", "metadata": { "tier": 1.10 },
         "kyc_status": "unverified", "created_at": "2026-05-25T12:00:00.000Z",
         "updated_at": "2026-05-25T12:00:00.000Z",
     });

@@ -104,7 +104,7 @@ impl<R> Breach<R> {
     }
 }
 
-/// The schema's own CHECKs see it too.
+/// The schema's own `CHECK` constraints see it too.
 pub(crate) const CHECKED: &[&str] = &["database-is-whole"];
 /// No rule of ours would read such a row.
 const UNREADABLE: &[&str] = &["database-is-whole", "rows-can-be-read"];
