@@ -40,7 +40,7 @@ const STEPS: [(&str, Step); 11] = [
     ("clippy", |w| done(clippy(w))),
     ("deny", |w| done(deny(w))),
     ("unused dependencies", |w| done(unused_dependencies(w))),
-    ("tidy", |w| done(tidy::run(w))),
+    ("tidy", |w| done(tidy::run(w, &tidy::Task::Check))),
     ("architecture", |w| done(architecture(w))),
     ("migrations", |w| done(migrations::run(w, false))),
     ("openapi", |w| done(openapi::run(w, true))),
@@ -104,7 +104,7 @@ fn steps(workspace: &Workspace) -> Result<ExitCode> {
             break;
         }
     }
-    // Last, so that whoever reads only the end of the output sees what the tests said.
+    // The counts come last, for readers who look only at the end of the output.
     if counts != Counts::default() {
         println!("{counts}");
     }

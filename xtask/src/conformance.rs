@@ -182,7 +182,7 @@ mod tests {
     use crate::workspace::Workspace;
 
     #[test]
-    fn an_installation_is_kept_only_for_the_list_it_was_made_from() {
+    fn installation_is_kept_for_its_own_list_only() {
         let home = tempfile::tempdir().unwrap();
         assert!(!installed_already(home.path(), "a"));
         mark_installed(home.path(), "a").unwrap();

@@ -48,7 +48,8 @@ usage: cargo xtask <task>
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
-  tidy                   the house rules that a text search can enforce
+  tidy [--list [PATH] | --lower-ceilings]
+                         the house rules that a text search can enforce; --list prints all findings, whatever xtask/ceilings.toml allows
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 
 /// Runs one task and turns its result into the process's exit code.
@@ -83,10 +84,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,
-        "tidy" => {
-            no_arguments(rest)?;
-            tidy::run(&workspace)?;
-        }
+        "tidy" => tidy::run(&workspace, &tidy::Task::from_arguments(rest)?)?,
         "bench" => bench(&workspace, rest)?,
         "help" | "--help" | "-h" => println!("{USAGE}"),
         _ => {

@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// Pages of `docs` that the index beside them does not list: nobody would find them.
+/// Pages of `docs` that the index beside them does not list, so that no reader would find them.
 fn unlisted(pages: &BTreeMap<&str, Page>) -> Vec<String> {
     let mut faults = Vec::new();
     for file in pages.keys().filter(|file| file.starts_with("docs/")) {
@@ -145,7 +145,8 @@ fn absent(workspace: &Workspace, file: &str, link: &Link) -> Result<Option<Strin
     Ok((!defined).then(|| format!("{path} has no `{keyword} {name}`")))
 }
 
-/// A path beside a file, from the root; the file itself where there is none, nothing where it leaves the workspace.
+/// Resolves a path relative to a file; the result is relative to the root. An empty path is the file itself.
+/// Returns `None` if the path leaves the workspace.
 fn resolved(file: &str, path: &str) -> Option<String> {
     if path.is_empty() {
         return Some(file.to_owned());
@@ -193,7 +194,7 @@ fn without_targets(line: &str) -> String {
     seen
 }
 
-/// The links of a line, titles left out. Brackets in a code span are none.
+/// The links of a line, without their titles. Brackets in a code span are not links.
 fn links(line: &str) -> Vec<Link> {
     let mut links = Vec::new();
     let mut opened = None;
@@ -203,7 +204,7 @@ fn links(line: &str) -> Vec<Link> {
             '`' => in_code = !in_code,
             '[' if !in_code => opened = Some(place + 1),
             ']' if !in_code => {
-                // What was opened on the line before is a link all the same.
+                // The opening bracket may be on the line before.
                 let text = opened.take().and_then(|from| line.get(from..place));
                 let behind = line.get(place..).and_then(|rest| rest.strip_prefix("]("));
                 let target = behind.and_then(|rest| rest.split_once(')'));
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_lists_every_page_beside_it() {
+    fn index_lists_every_page_beside_it() {
         let index = ("docs/README.md", "[a](a.md) [more](more/README.md)\n");
         let deeper = ("docs/more/README.md", "nothing\n");
         let pages = [
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_named_is_there() {
+    fn named_test_exists() {
         let page = "[`it_holds`](t.rs) [`test_it`](t.py) [the file](t.rs) [`a/t.rs`](t.rs)\n\
                     [`it_hold`](t.rs) [`test_that`](t.py)\n";
         let (rust, python) = ("async fn it_holds() {}\n", "def test_it(world):\n");

@@ -333,13 +333,13 @@ mod tests {
 
     // rule: base.append-only-migrations
     #[test]
-    fn the_committed_migrations_are_the_recorded_ones() {
+    fn committed_migrations_match_the_record() {
         run(&Workspace::find().unwrap(), false).unwrap();
     }
 
     // rule: base.append-only-migrations
     #[test]
-    fn an_edited_or_removed_migration_is_a_fault_and_a_new_one_is_not() {
+    fn edited_or_removed_migration_is_a_fault_and_new_one_is_not() {
         let kept = sums(&[("s/0001_a.sql", "11"), ("s/0002_b.sql", "22")]);
         let same = sums(&[
             ("s/0001_a.sql", "11"),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_reads_back() {
+    fn record_reads_back() {
         let sums = sums(&[("s/0001_a.sql", "11"), ("s/0002_b.sql", "22")]);
         assert_eq!(parse_record(&render_record(&sums)).unwrap(), sums);
         assert!(parse_record("nonsense").is_err());
@@ -360,7 +360,7 @@ mod tests {
 
     // rule: base.append-only-migrations
     #[test]
-    fn a_migration_is_recorded_once_and_for_all() {
+    fn migration_is_recorded_once_and_for_all() {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(root.path());
         process::run(workspace.git().args(["init", "--quiet"])).unwrap();

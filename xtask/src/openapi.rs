@@ -135,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn an_insertion_removes_nothing() {
+    fn insertion_removes_nothing() {
         assert_eq!(short_diff("a\nb\n", "a\nx\nb\n"), "from line 2:\n+ x\n");
         assert_eq!(short_diff("a\na\n", "a\na\na\n"), "from line 3:\n+ a\n");
     }
 
     #[test]
-    fn a_long_region_is_cut() {
+    fn long_region_is_cut() {
         let long: String = (0..20).map(|n| format!("{n}\n")).collect();
         let diff = short_diff("", &long);
         assert_eq!(diff.lines().count(), 14);

@@ -1,5 +1,5 @@
-//! Building programs, always as part of the whole workspace: cargo then unites what every crate and every test asks of a
-//! dependency, and builds it once for all tasks. A package by itself asks for less, and has all of it built anew.
+//! Building programs, always as part of the whole workspace: cargo then unites the features that all crates and tests need
+//! of a dependency, and builds it once for all tasks. A package by itself needs fewer features, which means another build.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ mod tests {
     use super::put;
 
     #[test]
-    fn who_runs_the_old_program_keeps_it() {
+    fn running_program_survives_its_replacement() {
         let folder = tempfile::tempdir().unwrap();
         let (made, copy) = (folder.path().join("made"), folder.path().join("copy"));
         fs::write(&made, "old").unwrap();

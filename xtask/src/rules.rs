@@ -97,7 +97,7 @@ mod tests {
     use super::{Tests, note};
 
     #[test]
-    fn an_unknown_rule_is_a_fault_and_a_known_one_is_noted() {
+    fn unknown_rule_is_a_fault_and_known_rule_is_noted() {
         let rules = [Rule {
             id: "a.b".into(),
             area: "a".into(),

@@ -1,32 +1,55 @@
-//! Rust source as code only, for checks that search for words.
+//! Rust source as the compiler's lexer reads it, for checks that must tell code from comments and strings.
 
-/// The source with comments and the contents of strings blanked out; lines keep their numbers.
-pub fn code_only(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let chars: Vec<char> = source.chars().collect();
-    let mut at = 0;
-    while let Some(&here) = chars.get(at) {
-        let rest = chars.get(at..).unwrap_or_default();
-        let skipped = comment(rest)
-            .or_else(|| raw_string(rest, out.chars().next_back()))
-            .or_else(|| quoted(rest))
-            .or_else(|| char_literal(rest));
-        match skipped {
-            Some(length) => {
-                out.extend(rest.iter().take(length).filter(|c| **c == '\n'));
-                out.push(' ');
-                at += length;
-            }
-            None => {
-                out.push(here);
-                at += 1;
-            }
-        }
-    }
-    out
+use std::ops::Range;
+
+use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
+
+/// A token of a source file.
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    /// The token's bytes in the source.
+    pub(crate) range: Range<usize>,
 }
 
-/// The code before the file's unit tests, which stand last: tests may use what the product may not.
+/// Every token of a source, white space and comments included.
+pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> {
+    let mut end = 0;
+    tokenize(source, FrontmatterAllowed::No).map(move |token| {
+        let start = end;
+        end += usize::try_from(token.len).unwrap_or(usize::MAX);
+        Token {
+            kind: token.kind,
+            range: start..end,
+        }
+    })
+}
+
+/// The source with comments and the contents of literals blanked out. Lines keep their numbers.
+pub fn code_only(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    for token in tokens(source) {
+        let text = source.get(token.range).unwrap_or_default();
+        if is_code(token.kind) {
+            code.push_str(text);
+        } else {
+            code.extend(text.chars().filter(|letter| *letter == '\n'));
+            code.push(' ');
+        }
+    }
+    code
+}
+
+fn is_code(kind: TokenKind) -> bool {
+    match kind {
+        TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => false,
+        TokenKind::Literal { kind, .. } => {
+            matches!(kind, LiteralKind::Int { .. } | LiteralKind::Float { .. })
+        }
+        _ => true,
+    }
+}
+
+/// The code before the unit tests of a file, which come last: tests may use what the product may not.
 pub fn product_code(source: &str) -> String {
     let code = code_only(source);
     let mut kept = String::with_capacity(code.len());
@@ -46,7 +69,7 @@ pub fn product_code(source: &str) -> String {
     kept
 }
 
-/// Whether `word` stands in the code, not as a part of a longer name.
+/// Whether `word` occurs in the code as a whole name.
 pub fn has_word(code: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(start, _)| {
@@ -59,120 +82,38 @@ pub fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
-fn starts(rest: &[char], text: &str) -> bool {
-    text.chars()
-        .enumerate()
-        .all(|(n, c)| rest.get(n) == Some(&c))
-}
-
-fn comment(rest: &[char]) -> Option<usize> {
-    if starts(rest, "//") {
-        return Some(rest.iter().take_while(|c| **c != '\n').count());
-    }
-    if !starts(rest, "/*") {
-        return None;
-    }
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while at < rest.len() {
-        let tail = rest.get(at..).unwrap_or_default();
-        if starts(tail, "/*") {
-            depth += 1;
-            at += 2;
-        } else if starts(tail, "*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                break;
-            }
-        } else {
-            at += 1;
-        }
-    }
-    Some(at)
-}
-
-fn raw_string(rest: &[char], before: Option<char>) -> Option<usize> {
-    if rest.first() != Some(&'r')
-        || before.is_some_and(|c| c.is_alphanumeric() && c != 'b' || c == '_')
-    {
-        return None;
-    }
-    let hashes = rest.iter().skip(1).take_while(|c| **c == '#').count();
-    if rest.get(1 + hashes) != Some(&'"') {
-        return None;
-    }
-    let closing: String = std::iter::once('"')
-        .chain(std::iter::repeat_n('#', hashes))
-        .collect();
-    let mut at = hashes + 2;
-    while at < rest.len() {
-        if starts(rest.get(at..).unwrap_or_default(), &closing) {
-            return Some(at + closing.len());
-        }
-        at += 1;
-    }
-    Some(at)
-}
-
-fn quoted(rest: &[char]) -> Option<usize> {
-    if rest.first() != Some(&'"') {
-        return None;
-    }
-    let mut at = 1;
-    while let Some(&c) = rest.get(at) {
-        match c {
-            '\\' => at += 2,
-            '"' => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-    Some(rest.len())
-}
-
-/// `'"'` would otherwise open a string; a lifetime has no closing quote and stays.
-fn char_literal(rest: &[char]) -> Option<usize> {
-    if rest.first() != Some(&'\'') {
-        return None;
-    }
-    if rest.get(1) == Some(&'\\') {
-        let length = rest.iter().skip(3).take_while(|c| **c != '\'').count();
-        return Some((length + 4).min(rest.len()));
-    }
-    (rest.get(2) == Some(&'\'')).then_some(3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{code_only, has_word, product_code};
 
     #[test]
-    fn comments_and_strings_are_blanked() {
+    fn code_only_blanks_comments_and_strings() {
         let source = "let a = \"tokio // \\\" x\"; // tokio\nb /* rand:: /* nested */ */ c\n";
         assert_eq!(code_only(source), "let a =  ;  \nb   c\n");
     }
 
     #[test]
-    fn raw_strings_are_blanked_and_names_ending_in_r_are_not() {
+    fn code_only_blanks_raw_strings_and_keeps_names_that_end_in_r() {
         assert_eq!(code_only("x(r#\"a\" tokio\"#, y)"), "x( , y)");
-        assert_eq!(code_only("var\"s\""), "var ");
-        assert_eq!(code_only("br\"tokio\" z"), "b  z");
+        assert_eq!(code_only("var + \"s\""), "var +  ");
+        assert_eq!(code_only("br\"tokio\" z"), "  z");
     }
 
     #[test]
-    fn char_literals_open_no_string_and_lifetimes_stay() {
+    fn code_only_blanks_char_literals_and_keeps_lifetimes_and_numbers() {
         assert_eq!(code_only("('\"', '\\'', '\\\\') tokio"), "( ,  ,  ) tokio");
         assert_eq!(code_only("fn f<'a>(x: &'a str)"), "fn f<'a>(x: &'a str)");
+        assert_eq!(code_only("1_000 + 0.5"), "1_000 + 0.5");
     }
 
     #[test]
-    fn lines_keep_their_numbers() {
+    fn code_only_keeps_line_numbers() {
         let code = code_only("/* 1\n2 */\n\"3\n4\"\nfive");
         assert_eq!(code.lines().nth(4), Some("five"));
     }
 
     #[test]
-    fn words_match_whole_names_only() {
+    fn has_word_matches_whole_names_only() {
         assert!(has_word("use tokio::time;", "tokio"));
         assert!(!has_word("tokio_util::x", "tokio"));
         assert!(has_word("rand::rng()", "rand::"));
@@ -181,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_tests_are_left_out() {
+    fn product_code_ends_before_unit_tests() {
         let source = "a\n#[cfg(test)]\nuse b;\n#[cfg(test)]\nmod tests {\n tokio }\n";
         assert_eq!(product_code(source), "a\n#[cfg(test)]\nuse b;\n");
     }

@@ -38,16 +38,16 @@ impl AddAssign for Outcome {
     }
 }
 
-/// Says which store the suites stand on that can stand on either.
+/// Chooses the store for the suites that can run on either.
 const STORE: &str = "PENSTOCK_TEST_STORE";
-/// The suites that can: packages, and their tests.
+/// The suites that can run on either store: packages, and their tests.
 const ON_EITHER: [(&str, &str); 3] = [
     ("acceptance", "api"),
     ("acceptance", "hostile"),
     ("penstock", "cli"),
 ];
 
-/// All suites; those that can stand on either store, on the embedded one and again on the one on a server.
+/// All suites. Those that can run on either store run on the embedded one and then on the one on a server.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     if std::env::var_os(STORE).is_some() {
         let (counts, status) = tests(workspace, Pooler::Without, None, extra)?;
@@ -108,8 +108,8 @@ pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     process::run(command.args(["--package", "model-check", "--"]).args(rest))
 }
 
-/// The flags for a second run: of what is to run, the tests that can stand on either store. None, where the caller has
-/// chosen tests by such flags.
+/// The flags for a second run, with the chosen tests that can run on either store. There are no such flags if the caller
+/// has chosen tests by them.
 fn on_either(extra: &[String]) -> Vec<String> {
     let targets = [
         "--test",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_stand_on_either_store_runs_again() {
+    fn suites_for_either_store_run_twice() {
         let again = |text| on_either(&words(text)).join(" ");
         assert_eq!(again("money"), "--test api --test hostile --test cli");
         assert_eq!(again("-p acceptance"), "--test api --test hostile");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tests_or_failed_tests_are_never_a_success() {
+    fn run_without_tests_or_with_failures_is_not_a_success() {
         let exited = |code: i32| ExitStatus::from_raw(code << 8);
         let passed = Counts {
             passed: 1,

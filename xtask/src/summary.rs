@@ -48,7 +48,7 @@ impl Counts {
         any.then_some(counts)
     }
 
-    /// A program of ours that counts by itself, as is written here: `3 passed, 1 failed` or `3 passed, 1 failed, 2 skipped`.
+    /// The line of a program of this project that counts its tests: `3 passed, 1 failed` or `3 passed, 1 failed, 2 skipped`.
     pub(crate) fn of_plain(line: &str) -> Option<Self> {
         let (passed, rest) = line.split_once(" passed, ")?;
         let (failed, skipped) = rest.split_once(" failed")?;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_skipped_tests_only_when_there_are_some() {
+    fn summary_names_skipped_tests_only_if_there_are_some() {
         let mut sum = counts(1, 0, 0);
         sum += counts(2, 1, 0);
         assert_eq!(sum.to_string(), "3 passed, 1 failed");

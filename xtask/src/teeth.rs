@@ -1,6 +1,6 @@
 //! `cargo xtask teeth`: plants bugs, one at a time, and demands that the tests find each of them.
 //!
-//! The bugs stand in `crates/kernel/src/planted.rs`; a build with its feature has all of them, and the environment chooses one.
+//! The bugs are in `crates/kernel/src/planted.rs`; a build with its feature has all of them, and the environment chooses one.
 
 use std::process::Command;
 use std::time::Instant;
@@ -169,7 +169,7 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> Result<()> {
     if missed.is_empty() {
         return Ok(());
     }
-    Err(format!("nobody found {}", missed.join(", ")).into())
+    Err(format!("no test found {}", missed.join(", ")).into())
 }
 
 fn named(name: &str) -> Result<Bug> {
@@ -278,7 +278,7 @@ fn ran(workspace: &Workspace, bug: &str, lane: Lane) -> Result<(Option<String>, 
     let start = now();
     let output = command
         .env("PENSTOCK_PLANTED_BUG", bug)
-        // A case that shows a bug of ours is no case to keep.
+        // A case that shows a planted bug is not worth keeping.
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
         .output()?;
     let seconds = start.elapsed().as_secs_f32();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lane_found_is_said() {
+    fn finding_names_its_lane() {
         let tests = "test one ... ok\ntest two::three ... FAILED\ntest four ... FAILED\n";
         assert_eq!(fault(tests), "two::three");
         let scene = "polls 7 states, 3 steps deep: M6 settled\n    Arrives(0) (0.1 s)";
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bugs_are_those_of_the_kernel() {
+    fn bugs_match_the_list_of_the_kernel() {
         let source = Workspace::find()
             .unwrap()
             .text("crates/kernel/src/planted.rs");

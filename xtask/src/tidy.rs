@@ -1,6 +1,15 @@
 //! `cargo xtask tidy`: the house rules that a text search can enforce.
 
+mod ceilings;
+mod phrases;
+mod plain;
+mod prose;
+mod test_names;
+
+use std::fmt;
 use std::path::Path;
+
+use ceilings::Ceilings;
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
@@ -22,11 +31,108 @@ const MACHINE_PATHS: [&str; 3] = [
 ];
 const MARKER: &str = concat!("FIX", "ME");
 
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let mut faults = Vec::new();
+/// How many lines may be exempt from the rule of plain language.
+const MAX_ALLOWED: usize = 20;
+
+/// What `cargo xtask tidy` does.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Check,
+    /// Prints every finding in the paths with this beginning, whatever the ceilings allow.
+    List {
+        beginning: String,
+    },
+    LowerCeilings,
+}
+
+impl Task {
+    pub(crate) fn from_arguments(arguments: &[String]) -> Result<Self> {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        match arguments.as_slice() {
+            [] => Ok(Self::Check),
+            ["--lower-ceilings"] => Ok(Self::LowerCeilings),
+            ["--list"] => Ok(Self::List {
+                beginning: String::new(),
+            }),
+            ["--list", beginning] => Ok(Self::List {
+                beginning: (*beginning).to_owned(),
+            }),
+            _ => Err(format!(
+                "expected nothing, --list [PATH] or --lower-ceilings, got {arguments:?}"
+            )
+            .into()),
+        }
+    }
+}
+
+/// A match of a rule that has ceilings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    file: String,
+    line: usize,
+    text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
+    }
+}
+
+pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     let files = workspace.files()?;
-    for file in &files {
+    let (found, mut faults) = read(workspace, &files)?;
+    let rules = [
+        ("phrases", &found.phrases),
+        ("test-names", &found.test_names),
+    ];
+    let mut ceilings = Ceilings::read(workspace)?;
+    match task {
+        Task::List { beginning } => {
+            for (rule, findings) in rules {
+                let listed = findings
+                    .iter()
+                    .filter(|found| found.file.starts_with(beginning));
+                listed.for_each(|found| println!("{rule}: {found}"));
+            }
+            return Ok(());
+        }
+        Task::LowerCeilings => {
+            for (rule, findings) in rules {
+                ceilings.lower(rule, findings);
+            }
+            ceilings.write(workspace)?;
+        }
+        Task::Check => {}
+    }
+    for (rule, findings) in rules {
+        faults.extend(ceilings.faults(rule, findings));
+    }
+    faults.extend(links::faults(workspace, &files)?);
+    faults.extend(migrations::check_names(workspace));
+    if !faults.is_empty() {
+        return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());
+    }
+    println!("{} files are tidy", files.len());
+    Ok(())
+}
+
+/// Findings of the rules that have ceilings.
+#[derive(Debug, Default)]
+struct Found {
+    phrases: Vec<Finding>,
+    test_names: Vec<Finding>,
+}
+
+fn read(workspace: &Workspace, files: &[String]) -> Result<(Found, Vec<String>)> {
+    let plain = plain::Reader::new()?;
+    let test_names = test_names::Reader::new()?;
+    let mut found = Found::default();
+    let mut faults = Vec::new();
+    let mut allowed = 0;
+    for file in files {
         faults.extend(empty_name(file));
+        faults.extend(old_module_name(file));
         let Some(text) = workspace.text(file)? else {
             continue;
         };
@@ -37,14 +143,18 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         if file == "Cargo.toml" || file.ends_with("/Cargo.toml") {
             faults.extend(in_manifest(file, &text)?);
         }
+        let report = plain.read(file, &text);
+        found.phrases.extend(report.findings);
+        allowed += report.allowed;
+        faults.extend(report.faults);
+        found.test_names.extend(test_names.read(file, &text));
     }
-    faults.extend(links::faults(workspace, &files)?);
-    faults.extend(migrations::check_names(workspace));
-    if !faults.is_empty() {
-        return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());
+    if allowed > MAX_ALLOWED {
+        faults.push(format!(
+            "{allowed} lines are marked `plain: allow`, at most {MAX_ALLOWED} may be"
+        ));
     }
-    println!("{} files are tidy", files.len());
-    Ok(())
+    Ok((found, faults))
 }
 
 fn empty_name(file: &str) -> Option<String> {
@@ -58,6 +168,19 @@ fn empty_name(file: &str) -> Option<String> {
     Some(format!(
         "{file}: `{found}` says nothing about what is inside; name it after its noun"
     ))
+}
+
+/// A module is `name.rs`. Only the integration tests of a package share a module as `tests/name/mod.rs`.
+fn old_module_name(file: &str) -> Option<String> {
+    let mut parts = file.rsplit('/');
+    if parts.next() != Some("mod.rs") {
+        return None;
+    }
+    let name = parts.next().unwrap_or("name");
+    if parts.next() == Some("tests") {
+        return None;
+    }
+    Some(format!("{file}: call it `{name}.rs`, beside its folder"))
 }
 
 fn in_text(file: &str, text: &str) -> Vec<String> {
@@ -114,7 +237,79 @@ fn in_manifest(file: &str, text: &str) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MACHINE_PATHS, MARKER, empty_name, in_manifest, in_rust, in_text};
+    use super::phrases::EXAMPLES;
+    use super::{
+        MACHINE_PATHS, MARKER, MAX_ALLOWED, Task, empty_name, in_manifest, in_rust, in_text,
+        old_module_name, read,
+    };
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn task_is_chosen_by_its_flag() {
+        let task = |text: &str| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            Task::from_arguments(&words).ok()
+        };
+        let list = |beginning: &str| {
+            let beginning = beginning.to_owned();
+            Some(Task::List { beginning })
+        };
+        assert_eq!(task(""), Some(Task::Check));
+        assert_eq!(task("--lower-ceilings"), Some(Task::LowerCeilings));
+        assert_eq!(task("--list"), list(""));
+        assert_eq!(task("--list crates/a"), list("crates/a"));
+        assert_eq!(task("--list a b"), None);
+        assert_eq!(task("--raise"), None);
+    }
+
+    #[test]
+    fn read_collects_phrases_and_test_names_of_all_files() {
+        let [phrase, ..] = EXAMPLES;
+        let root = tempfile::tempdir().unwrap();
+        let source = format!("//! {phrase}\n#[test]\nfn the_test() {{}}\n");
+        std::fs::write(root.path().join("a.rs"), source).unwrap();
+        std::fs::write(root.path().join("b.md"), phrase).unwrap();
+        let files = ["a.rs", "b.md"].map(str::to_owned);
+        let (found, faults) = read(&Workspace::at(root.path()), &files).unwrap();
+        let phrases: Vec<&str> = found
+            .phrases
+            .iter()
+            .map(|found| found.file.as_str())
+            .collect();
+        assert_eq!(phrases, ["a.rs", "b.md"]);
+        let names: Vec<usize> = found.test_names.iter().map(|found| found.line).collect();
+        assert_eq!(names, [3]);
+        assert_eq!(faults, [] as [String; 0]);
+    }
+
+    #[test]
+    fn read_refuses_more_exemptions_than_the_limit() {
+        let [phrase, ..] = EXAMPLES;
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace::at(root.path());
+        let faults = |exemptions: usize| {
+            let text = format!("{phrase} <!-- plain: allow -->\n").repeat(exemptions);
+            std::fs::write(root.path().join("a.md"), text).unwrap();
+            read(&workspace, &["a.md".to_owned()]).unwrap().1
+        };
+        assert_eq!(faults(MAX_ALLOWED), [] as [String; 0]);
+        assert_eq!(faults(MAX_ALLOWED + 1).len(), 1);
+    }
+
+    #[test]
+    fn modules_are_named_beside_their_folder() {
+        for file in ["crates/a/src/b/mod.rs", "a/tests/b/c/mod.rs"] {
+            assert!(old_module_name(file).is_some(), "{file}");
+        }
+        for file in [
+            "crates/a/src/b.rs",
+            "a/tests/b/mod.rs",
+            "tests/b/mod.rs",
+            "a/src/amod.rs",
+        ] {
+            assert!(old_module_name(file).is_none(), "{file}");
+        }
+    }
 
     #[test]
     fn names_that_say_nothing_are_refused_as_file_and_as_folder() {

@@ -104,7 +104,7 @@ impl Workspace {
         command
     }
 
-    /// The text of a file, or nothing where it is not text.
+    /// The text of a file. Returns `None` if the file is not text.
     pub fn text(&self, relative: &str) -> Result<Option<String>> {
         Ok(String::from_utf8(std::fs::read(self.root.join(relative))?).ok())
     }

@@ -45,7 +45,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "hyper-rustls",
         &["providers"],
-        "calls to the operator's far ends belong to the providers",
+        "calls to the operator's upstreams belong to the providers",
     ),
     (
         "axum",
@@ -75,12 +75,12 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "hyper",
         &["http-kit", "penstock", "providers", "webhooks"],
-        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of far ends",
+        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of upstreams",
     ),
     (
         "hyper-util",
         &["http-kit", "penstock", "providers", "webhooks"],
-        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of far ends",
+        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of upstreams",
     ),
     (
         "fail",
@@ -336,7 +336,7 @@ fn every_import_is_in_the_table() {
 }
 
 #[test]
-fn the_table_names_no_crate_that_is_gone() {
+fn table_names_existing_crates_only() {
     let names: BTreeSet<String> = packages()
         .unwrap()
         .into_iter()
@@ -351,7 +351,7 @@ fn the_table_names_no_crate_that_is_gone() {
 }
 
 #[test]
-fn no_row_of_a_product_crate_allows_a_test_crate() {
+fn product_crates_import_no_test_crate() {
     let mut faults = Vec::new();
     for row in TABLE {
         if let Only(allowed) = row.imports {

@@ -68,7 +68,7 @@ fn commits() -> Result<Vec<(String, String)>> {
     Ok(named.collect())
 }
 
-/// What stands in the code where a step is run.
+/// The code that runs a step.
 fn words_of(step: &str) -> Vec<String> {
     match step {
         "OtherCommit" => vec!["Step::commit_of(".to_owned()],
@@ -88,7 +88,7 @@ fn places<'a>(adapters: &'a [Adapter], words: &[String]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Both stores may run the same step; nobody runs one twice.
+/// Both stores may run the same step, each of them once.
 #[test]
 fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
     let (steps, commits, adapters) = (steps().unwrap(), commits().unwrap(), adapters().unwrap());
@@ -129,7 +129,7 @@ fn begun_in(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_a_request_changes_is_committed_at_a_point_of_its_own() {
+fn commit_of_each_request_has_its_own_crash_point() {
     let workspace = Workspace::find().unwrap();
     let of_cores = |file: &String| {
         let cores = ["gate-core", "pools-core"].map(|core| format!("crates/{core}/src/usecases/"));
@@ -205,7 +205,7 @@ fn without_debug_assertions_crash_points_do_not_compile() {
 }
 
 #[test]
-fn no_profile_that_ships_has_debug_assertions() {
+fn shipped_profiles_have_no_debug_assertions() {
     let workspace = Workspace::find().unwrap();
     let manifest = workspace.text("Cargo.toml").unwrap().unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
@@ -239,7 +239,7 @@ const ARMABLE: [&str; 3] = [
 ];
 
 #[test]
-fn no_default_arms_crash_points() {
+fn default_features_arm_no_crash_points() {
     let workspace = Workspace::find().unwrap();
     for file in workspace.files().unwrap() {
         if !file.ends_with("Cargo.toml") {

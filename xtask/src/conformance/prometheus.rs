@@ -1,5 +1,5 @@
-//! A Prometheus that reads what the programs say of themselves: the machine's own, or Debian's package, unpacked under
-//! the target folder. Unpacked, it starts no service and needs no root.
+//! A Prometheus that scrapes the programs: the machine's own, or Debian's package unpacked under the target folder. The
+//! unpacked one starts no service and needs no root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Prometheus {
     pub(super) tool: PathBuf,
 }
 
-/// Where a Prometheus is; it is unpacked in `area` where the machine has none.
+/// Finds a Prometheus. If the machine has no such program, one is unpacked in `area`.
 pub(super) fn find_or_unpack(area: &Path) -> Result<Prometheus> {
     if process::installed("prometheus") && process::installed("promtool") {
         return Ok(Prometheus {
@@ -76,7 +76,7 @@ mod tests {
     use crate::process;
 
     #[test]
-    fn what_was_unpacked_once_is_used_again() {
+    fn unpacked_package_is_used_again() {
         let area = tempfile::tempdir().unwrap();
         let home = area.path().join("prometheus");
         std::fs::create_dir(&home).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_package_is_an_error() {
+    fn folder_without_a_package_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         let error = the_package(home.path()).unwrap_err();
         assert!(error.to_string().contains("no package"));

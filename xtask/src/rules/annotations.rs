@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotated_rust_test_is_found_with_all_its_rules() {
+    fn annotated_rust_test_is_found_with_all_its_rules() {
         let text = lines(&[
             "// rule: a.b, a.c",
             "// rule: a.d",
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_may_stand_below_the_attribute() {
+    fn annotation_may_follow_the_attribute() {
         let text = lines(&["    #[test]", "    // rule: a.b", "    fn holds() {}"]);
         assert_eq!(read(&text, Language::Rust).tests, one(&["a.b"], "holds", 2));
     }
 
     #[test]
-    fn an_attribute_may_run_over_lines() {
+    fn attribute_may_span_lines() {
         let text = lines(&[
             "// rule: a.b",
             "#[tokio::test(",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_no_test_is_a_fault() {
+    fn annotated_function_that_is_not_a_test_is_a_fault() {
         assert_eq!(
             faults(&read("// rule: a.b\nfn plain() {}", Language::Rust)),
             [1]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_away_from_its_test_is_a_fault() {
+    fn annotation_away_from_its_test_is_a_fault() {
         assert_eq!(
             faults(&read("// rule: a.b\n\n#[test]\nfn x() {}", Language::Rust)),
             [1]
@@ -261,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_test_attribute_does_not_reach_the_next_function() {
+    fn test_attribute_applies_to_one_function() {
         let text = lines(&["#[test]", "fn a() {}", "// rule: a.b", "fn b() {}"]);
         assert_eq!(faults(&read(&text, Language::Rust)), [3]);
     }
 
     #[test]
-    fn an_annotation_without_rules_is_a_fault() {
+    fn annotation_without_rules_is_a_fault() {
         assert_eq!(
             faults(&read("// rule: ,\n#[test]\nfn x() {}", Language::Rust)),
             [1]

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_list_is_refused() {
+    fn broken_list_is_refused() {
         assert!(refused("").contains("no [[rule]]"));
         assert!(refused("[[rule]]\nid = \"a.b\"\narea = \"A\"\n").contains("no `text`"));
         assert!(refused(&[row("a.x", "A"), row("a.x", "A")].concat()).contains("stands twice"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lists_what_is_missing_first() {
+    fn page_starts_with_rules_that_have_no_test() {
         let rules = parse(&[row("a.x", "A"), row("a.y", "A"), row("b.x", "B")].concat()).unwrap();
         let mut tests = Tests::new();
         tests

@@ -15,7 +15,7 @@ fn package(name: &str, dependency: &str, ours: bool, for_tests: bool) -> Package
 }
 
 #[test]
-fn a_crate_outside_the_table_fails() {
+fn crate_outside_the_table_fails() {
     assert_eq!(
         faults_of(&package("newcomer", "serde", false, false)).len(),
         1
@@ -23,7 +23,7 @@ fn a_crate_outside_the_table_fails() {
 }
 
 #[test]
-fn an_import_against_the_direction_fails() {
+fn import_against_the_direction_fails() {
     assert_eq!(
         faults_of(&package("kernel", "pools-core", true, false)).len(),
         1
@@ -36,7 +36,7 @@ fn an_import_against_the_direction_fails() {
 }
 
 #[test]
-fn a_test_crate_is_for_tests_only() {
+fn test_crate_is_for_tests_only() {
     assert_eq!(
         faults_of(&package("store-sqlite", "test-support", true, false)).len(),
         1
@@ -46,7 +46,7 @@ fn a_test_crate_is_for_tests_only() {
 }
 
 #[test]
-fn an_owned_crate_stays_with_its_owner() {
+fn owned_crate_stays_with_its_owner() {
     assert_eq!(
         faults_of(&package("runtime", "sqlx", false, false)).len(),
         1
@@ -57,7 +57,7 @@ fn an_owned_crate_stays_with_its_owner() {
 }
 
 #[test]
-fn a_core_uses_its_pure_crates_only() {
+fn core_uses_its_pure_crates_only() {
     assert_eq!(
         faults_of(&package("pools-core", "tokio", false, false)).len(),
         1
@@ -71,7 +71,7 @@ fn a_core_uses_its_pure_crates_only() {
 }
 
 #[test]
-fn a_derived_and_a_written_shape_are_both_seen() {
+fn derived_and_written_shapes_are_both_found() {
     assert!(serializes("#[derive(Debug,\n    Serialize)]\nstruct A;"));
     assert!(serializes("impl serde::Serialize for A {"));
     assert!(serializes("#[derive(serde::Serialize)]"));

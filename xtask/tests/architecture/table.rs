@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel"),
         pure: None,
         tests: "",
-        because: "adapters of every kind call it and have failpoints, so it knows none of them and no product; cores have none",
+        because: "adapters of every kind call it and have failpoints, so it knows no adapter and no product; cores have no failpoints",
     },
     Row {
         name: "store-sql",
@@ -55,14 +55,14 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core gate-core store-sql instruments"),
         pure: None,
         tests: "test-support",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "store-sqlite",
         imports: Only("kernel partner-core pools-core gate-core store-sql instruments"),
         pure: None,
         tests: "test-support",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "coordination",
