@@ -12,7 +12,7 @@ use crate::at_once::{self, Row};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
-use crate::{Result, migrations, openapi, process, rules, suites, tidy, tools};
+use crate::{Result, commit_message, migrations, openapi, process, rules, suites, tidy, tools};
 
 /// A step that tests answers how many; the others answer nothing.
 type Step = fn(&Workspace) -> Result<Option<Outcome>>;
@@ -28,15 +28,17 @@ const AT_ONCE: [Row; 3] = [
         gives_way: false,
     },
     Row {
-        tasks: &["model", "teeth"],
+        tasks: &["model", "teeth", "doc"],
         gives_way: true,
     },
 ];
 
-const STEPS: [(&str, Step); 11] = [
+const STEPS: [(&str, Step); 13] = [
     ("fmt", |w| {
         done(process::run(w.cargo().args(["fmt", "--all", "--check"])))
     }),
+    ("commit message", |w| done(commit_message::check_head(w))),
+    ("spelling", |w| done(spelling(w))),
     ("clippy", |w| done(clippy(w))),
     ("deny", |w| done(deny(w))),
     ("unused dependencies", |w| done(unused_dependencies(w))),
@@ -46,7 +48,7 @@ const STEPS: [(&str, Step); 11] = [
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
-    ("conformance, crash, failover, model, teeth", |w| {
+    ("conformance, crash, failover, model, teeth, doc", |w| {
         at_once::run(&AT_ONCE, &folder(w)?).map(Some)
     }),
 ];
@@ -137,6 +139,12 @@ fn architecture(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--workspace", "--test", "architecture"]);
     process::run(&mut command)
+}
+
+/// The rest is configured in `typos.toml`.
+fn spelling(workspace: &Workspace) -> Result<()> {
+    let mut command = Command::new(tools::find_or_install(workspace, &tools::TYPOS)?);
+    process::run(command.current_dir(workspace.root()))
 }
 
 /// Checks licences, sources and bans without a network. Advisories need a fetched database, which the weekly audit has.

@@ -14,7 +14,7 @@ use crate::programs::{self, ARMED, PLAIN, RECEIVER, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::{Workspace, sha256};
-use crate::{Result, process, servers};
+use crate::{Result, process, python, servers};
 
 const BROWSER: &str = "chromium";
 /// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
@@ -75,37 +75,20 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     Ok(Outcome::of(counts, status))
 }
 
-/// A virtual environment with the pinned packages; answers its interpreter.
+/// A virtual environment with the pinned packages; returns its interpreter.
 fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
-    if !process::installed("python3") {
-        return Err(
-            "python3 is not installed: install Python 3.11 or newer with its venv module \
-                    (Debian and Ubuntu: `apt install python3 python3-venv`)"
-                .into(),
-        );
-    }
     let home = area.join("venv");
-    let python = home.join("bin/python");
-    let version = process::capture(Command::new("python3").arg("--version"))?;
-    let wanted = sha256(&[fs::read(requirements)?, version.into_bytes()].concat());
+    let wanted = sha256(&[fs::read(requirements)?, python::version()?.into_bytes()].concat());
     if installed_already(&home, &wanted) {
-        return Ok(python);
+        return Ok(home.join("bin/python"));
     }
     remove_folder(&home)?;
-    process::run(Command::new("python3").args(["-m", "venv"]).arg(&home)).map_err(|error| {
-        format!("{error}; the venv module may be missing (Debian and Ubuntu: `apt install python3-venv`)")
-    })?;
-    let mut pip = Command::new(&python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--requirement",
-    ])
-    .arg(requirements);
-    process::run(&mut pip)?;
+    let python = python::make_environment(&home)?;
+    process::run(
+        python::install(&python)
+            .arg("--requirement")
+            .arg(requirements),
+    )?;
     mark_installed(&home, &wanted)?;
     Ok(python)
 }

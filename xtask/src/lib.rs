@@ -7,6 +7,7 @@
 
 mod at_once;
 mod ci;
+mod commit_message;
 mod conformance;
 mod crash;
 mod failover;
@@ -15,6 +16,7 @@ mod migrations;
 mod openapi;
 mod process;
 mod programs;
+mod python;
 mod rules;
 mod servers;
 pub mod source;
@@ -50,6 +52,8 @@ usage: cargo xtask <task>
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
   tidy [--list [PATH] | --lower-ceilings]
                          the house rules that a text search can enforce; --list prints all findings, whatever xtask/ceilings.toml allows
+  doc                    rustdoc of our own crates, every warning an error
+  commit-msg FILE        the form of a commit's subject, for the hook in .githooks
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 
 /// Runs one task and turns its result into the process's exit code.
@@ -85,6 +89,14 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,
         "tidy" => tidy::run(&workspace, &tidy::Task::from_arguments(rest)?)?,
+        "commit-msg" => match rest {
+            [file] => commit_message::check_file(file)?,
+            _ => return Err(format!("expected the message's file, got {rest:?}").into()),
+        },
+        "doc" => {
+            no_arguments(rest)?;
+            doc(&workspace)?;
+        }
         "bench" => bench(&workspace, rest)?,
         "help" | "--help" | "-h" => println!("{USAGE}"),
         _ => {
@@ -114,6 +126,25 @@ fn no_arguments(rest: &[String]) -> Result<()> {
         return Ok(());
     }
     Err(format!("takes no arguments, got {rest:?}").into())
+}
+
+/// Follows the links of all doc comments, private ones included. It checks every dependency once more, because rustdoc reads
+/// nothing that a build has made.
+fn doc(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args([
+        "doc",
+        "--locked",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    // The build is linted already.
+    for (name, _) in ci::LINTING {
+        command.env_remove(name);
+    }
+    process::run(&mut command)
 }
 
 fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {

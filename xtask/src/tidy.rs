@@ -170,17 +170,14 @@ fn empty_name(file: &str) -> Option<String> {
     ))
 }
 
-/// A module is `name.rs`. Only the integration tests of a package share a module as `tests/name/mod.rs`.
+/// A module is `name.rs`. Only the integration tests of a crate may share a module as `tests/name/mod.rs`.
 fn old_module_name(file: &str) -> Option<String> {
-    let mut parts = file.rsplit('/');
-    if parts.next() != Some("mod.rs") {
-        return None;
+    let parts: Vec<&str> = file.split('/').collect();
+    match parts.as_slice() {
+        ["crates", _, "tests", _, "mod.rs"] => None,
+        [.., name, "mod.rs"] => Some(format!("{file}: call it `{name}.rs`, beside its folder")),
+        _ => None,
     }
-    let name = parts.next().unwrap_or("name");
-    if parts.next() == Some("tests") {
-        return None;
-    }
-    Some(format!("{file}: call it `{name}.rs`, beside its folder"))
 }
 
 fn in_text(file: &str, text: &str) -> Vec<String> {
@@ -298,14 +295,17 @@ mod tests {
 
     #[test]
     fn modules_are_named_beside_their_folder() {
-        for file in ["crates/a/src/b/mod.rs", "a/tests/b/c/mod.rs"] {
+        for file in [
+            "crates/a/src/b/mod.rs",
+            "crates/a/tests/b/c/mod.rs",
+            "tests/a/mod.rs",
+        ] {
             assert!(old_module_name(file).is_some(), "{file}");
         }
         for file in [
             "crates/a/src/b.rs",
-            "a/tests/b/mod.rs",
-            "tests/b/mod.rs",
-            "a/src/amod.rs",
+            "crates/a/src/amod.rs",
+            "crates/a/tests/b/mod.rs",
         ] {
             assert!(old_module_name(file).is_none(), "{file}");
         }

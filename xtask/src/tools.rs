@@ -1,51 +1,95 @@
-//! Tools of CI that cargo installs: the machine's own if it has the pinned version, else one under the target folder.
+//! Tools of CI: the machine's own if it has the pinned version, else one that is installed under the target folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::ci::LINTING;
 use crate::workspace::Workspace;
-use crate::{Result, process};
+use crate::{Result, process, python};
 
 /// A tool, and the version that CI runs.
 pub(crate) struct Tool {
     name: &'static str,
     version: &'static str,
+    registry: Registry,
+}
+
+/// Where a tool is installed from.
+#[derive(Clone, Copy)]
+enum Registry {
+    /// Built from source, which takes minutes.
+    Crates,
+    /// A built program in a Python package, which takes seconds.
+    PythonPackages,
 }
 
 /// Checks licences, sources, bans and advisories.
 pub(crate) const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
+    registry: Registry::Crates,
 };
 /// Finds unused dependencies.
 pub(crate) const MACHETE: Tool = Tool {
     name: "cargo-machete",
     version: "0.9.2",
+    registry: Registry::Crates,
+};
+/// Checks the spelling.
+pub(crate) const TYPOS: Tool = Tool {
+    name: "typos",
+    version: "1.52.0",
+    registry: Registry::PythonPackages,
 };
 
-/// The tool's path. Installing it for the first time takes minutes and needs the registry of crates.
+/// The tool's path. The first installation needs the tool's registry.
 pub(crate) fn find_or_install(workspace: &Workspace, tool: &Tool) -> Result<PathBuf> {
     let folder = workspace.target()?.join("tools");
+    let folder = match tool.registry {
+        Registry::Crates => folder,
+        Registry::PythonPackages => folder.join(tool.name),
+    };
     let installed = folder.join("bin").join(tool.name);
     for path in [PathBuf::from(tool.name), installed.clone()] {
         if is_version(&path, tool) {
             return Ok(path);
         }
     }
+    match tool.registry {
+        Registry::Crates => build(workspace, tool, &folder)?,
+        Registry::PythonPackages => unpack(tool, &folder)?,
+    }
+    Ok(installed)
+}
+
+fn build(workspace: &Workspace, tool: &Tool, folder: &Path) -> Result<()> {
     let mut install = workspace.cargo();
     install.args(["install", "--locked", "--debug", "--root"]);
-    install.arg(&folder);
+    install.arg(folder);
     install.arg(format!("{}@{}", tool.name, tool.version));
     // The tools are not linted as ours.
     for (name, _) in LINTING {
         install.env_remove(name);
     }
-    process::run(&mut install)?;
-    Ok(installed)
+    process::run(&mut install)
 }
 
-fn is_version(program: &PathBuf, tool: &Tool) -> bool {
+fn unpack(tool: &Tool, folder: &Path) -> Result<()> {
+    let Tool { name, version, .. } = tool;
+    let python = python::make_environment(folder)?;
+    let mut install = python::install(&python);
+    install
+        .arg("--only-binary=:all:")
+        .arg(format!("{name}=={version}"));
+    process::run(&mut install).map_err(|error| {
+        format!(
+            "{error}; where no package is built for this machine, put {name} {version} on the PATH"
+        )
+        .into()
+    })
+}
+
+fn is_version(program: &Path, tool: &Tool) -> bool {
     let run = Command::new(program).arg("--version").output();
     run.is_ok_and(|run| {
         run.status.success() && String::from_utf8_lossy(&run.stdout).contains(tool.version)
