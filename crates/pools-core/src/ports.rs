@@ -242,7 +242,7 @@ pub struct Forgotten {
 /// still meanwhile, and a quote would live too long.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// Decides a batch on the books loaded for it: [`crate::books::decide_batch`].
+/// Decides a batch on the books loaded for it: [`crate::batch::decide_batch`].
 pub type DecideBatch =
     fn(&mut BatchState, &[TransactCommand], Timestamp) -> Vec<Result<TransactOutcome, Refusal>>;
 
