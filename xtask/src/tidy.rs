@@ -9,7 +9,7 @@ mod test_names;
 use std::fmt;
 use std::path::Path;
 
-use ceilings::{Ceilings, Groups};
+use ceilings::Ceilings;
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
@@ -86,7 +86,6 @@ pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         ("phrases", &found.phrases),
         ("test-names", &found.test_names),
     ];
-    let groups = Groups::of_files(&files);
     let mut ceilings = Ceilings::read(workspace)?;
     match task {
         Task::List { beginning } => {
@@ -100,14 +99,14 @@ pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         }
         Task::LowerCeilings => {
             for (rule, findings) in rules {
-                ceilings.lower(rule, findings, &groups);
+                ceilings.lower(rule, findings);
             }
             ceilings.write(workspace)?;
         }
         Task::Check => {}
     }
     for (rule, findings) in rules {
-        faults.extend(ceilings.faults(rule, findings, &groups));
+        faults.extend(ceilings.faults(rule, findings));
     }
     faults.extend(links::faults(workspace, &files)?);
     faults.extend(migrations::check_names(workspace));
@@ -172,17 +171,14 @@ fn empty_name(file: &str) -> Option<String> {
     ))
 }
 
-/// A module is `name.rs`. Only the integration tests of a package share a module as `tests/name/mod.rs`.
+/// A module is `name.rs`. Only the integration tests of a crate may share a module as `tests/name/mod.rs`.
 fn old_module_name(file: &str) -> Option<String> {
-    let mut parts = file.rsplit('/');
-    if parts.next() != Some("mod.rs") {
-        return None;
+    let parts: Vec<&str> = file.split('/').collect();
+    match parts.as_slice() {
+        ["crates", _, "tests", _, "mod.rs"] => None,
+        [.., name, "mod.rs"] => Some(format!("{file}: call it `{name}.rs`, beside its folder")),
+        _ => None,
     }
-    let name = parts.next().unwrap_or("name");
-    if parts.next() == Some("tests") {
-        return None;
-    }
-    Some(format!("{file}: call it `{name}.rs`, beside its folder"))
 }
 
 fn in_text(file: &str, text: &str) -> Vec<String> {
@@ -300,14 +296,17 @@ mod tests {
 
     #[test]
     fn modules_are_named_beside_their_folder() {
-        for file in ["crates/a/src/b/mod.rs", "a/tests/b/c/mod.rs"] {
+        for file in [
+            "crates/a/src/b/mod.rs",
+            "crates/a/tests/b/c/mod.rs",
+            "tests/a/mod.rs",
+        ] {
             assert!(old_module_name(file).is_some(), "{file}");
         }
         for file in [
             "crates/a/src/b.rs",
-            "a/tests/b/mod.rs",
-            "tests/b/mod.rs",
-            "a/src/amod.rs",
+            "crates/a/src/amod.rs",
+            "crates/a/tests/b/mod.rs",
         ] {
             assert!(old_module_name(file).is_none(), "{file}");
         }

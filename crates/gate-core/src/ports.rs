@@ -351,7 +351,7 @@ pub struct RailOrder {
     pub terms: QuoteTerms,
 }
 
-/// Moves fiat. It answers within [`RAIL_TIMEOUT`](crate::usecases::settling::RAIL_TIMEOUT).
+/// Moves fiat. It answers within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
 #[async_trait]
 pub trait Rail: Send + Sync {
     /// What the payer of a pay-in needs; `None`: no answer. Asked before the record is there, and

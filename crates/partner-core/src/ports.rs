@@ -278,7 +278,7 @@ pub struct QueueStats {
 /// dead-lettered is ever claimed.
 #[async_trait]
 pub trait Deliveries: Send + Sync {
-    /// Claims what is due, divided between the endpoints as [`crate::webhooks::fairness::allot`]
+    /// Claims what is due, divided between the endpoints as [`crate::webhooks::fairness::allocate`]
     /// says. Leases that are over lapse first.
     async fn deliveries_claim(
         &self,
@@ -361,7 +361,7 @@ pub trait DeliveryAdmin: Send + Sync {
         id: DeliveryId,
     ) -> Result<Option<DeliveryView>, StoreError>;
 
-    /// Takes [`crate::webhooks::delivery::Act::Replay`] on a delivery, in one transaction; it is
+    /// Takes [`crate::webhooks::delivery::DeliveryInput::Replay`] on a delivery, in one transaction; it is
     /// [`Cas::Lost`] where that changes nothing. `None`: there is no such delivery.
     async fn delivery_replay(
         &self,

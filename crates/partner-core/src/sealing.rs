@@ -1,5 +1,5 @@
 //! Encryption at rest: webhook secrets, event bodies, stored answers and personal data reach a
-//! store only as [`Sealed`] bytes, and are found there by a [`Posting`].
+//! store only as [`Sealed`] bytes, and are found there by a [`BlindIndex`].
 
 use std::fmt;
 use std::sync::Arc;

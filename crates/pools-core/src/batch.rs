@@ -109,7 +109,7 @@ pub struct BatchState {
     pub accounts: BTreeMap<(PartnerId, Asset), Account>,
     /// Of the fiat accounts that sales of the batch may be returned to: what the account holds
     /// with all that trades may still credit to it, or more. Credits and sales add to it. A recount
-    /// lowers it now and then, in slices ([`crate::commitment`]), so that no transact pays for that.
+    /// lowers it now and then, in slices ([`crate::contingent_credit`]), so that no transact pays for that.
     pub commitments: BTreeMap<(PartnerId, Asset), i64>,
     /// The partners' running totals. Those of partners with a cap have moved towards the start of
     /// [`BatchState::window`] before `now`, by a bounded number of trades.

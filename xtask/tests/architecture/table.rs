@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel"),
         pure: None,
         tests: "",
-        because: "adapters of every kind call it and have failpoints, so it knows none of them and no product; cores have none",
+        because: "adapters of every kind call it and have failpoints, so it knows no adapter and no product; cores have no failpoints",
     },
     Row {
         name: "store-sql",
