@@ -149,7 +149,7 @@ fn synced_answers(calls: &[&str]) -> Result<u32> {
             (dirty, flushed) = (false, true);
         } else if line.contains("\"HTTP/1.1 200 ") {
             if dirty || !flushed {
-                return Err(format!("answered before the log was on the disk: {line}").into());
+                return Err(format!("response before the log was on the disk: {line}").into());
             }
             answers += 1;
             flushed = false;

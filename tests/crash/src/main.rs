@@ -275,12 +275,12 @@ fn run_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
         }
         &Lane::Failover { trades, short } => {
             let failover = failover::run(programs, if short { 0 } else { trades }, seed)?;
-            told("failover", &failover.tally, failover.faults)
+            verdict_of("failover", &failover.tally, failover.faults)
         }
         Lane::Skew { rounds } => {
             let skew = skew::run(programs, *rounds, seed)?;
             print!("{skew}");
-            told("skew", &skew.tally, skew.tally.rounds)
+            verdict_of("skew", &skew.tally, skew.tally.rounds)
         }
         Lane::Points(chosen) => points_verdict(&points::pools(programs, chosen, seed)?),
         Lane::Panics => {
@@ -290,7 +290,7 @@ fn run_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
         Lane::Storm { disconnects } => {
             let storm = storm::run(programs, *disconnects, seed)?;
             println!("{} disconnects in {} s", storm.cuts, storm.took.as_secs());
-            told("storm", &storm.tally, 1)
+            verdict_of("storm", &storm.tally, 1)
         }
         Lane::Fsync => seen(fsync::run(programs)?),
     })
@@ -320,7 +320,7 @@ fn run_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             panics_verdict(&panics::run(seed, make)?)
         }
         Lane::Failover { .. } | Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
-            return Err("this lane knows the pools alone".into());
+            return Err("this run supports the pools only".into());
         }
     })
 }
@@ -333,7 +333,7 @@ fn alternate_mode(done: u64, campaign: u64) -> Mode {
 }
 
 fn kills_verdict(tally: &Tally) -> Verdict {
-    let verdict = told("kills", tally, tally.kills);
+    let verdict = verdict_of("kills", tally, tally.kills);
     print_unmet(&tally.unmet);
     verdict
 }
@@ -341,7 +341,7 @@ fn kills_verdict(tally: &Tally) -> Verdict {
 fn replicas_verdict(replicas: &Replicas) -> Verdict {
     print!("{replicas}");
     let tally = &replicas.tally;
-    let verdict = told("replicas", tally, tally.rounds);
+    let verdict = verdict_of("replicas", tally, tally.rounds);
     print_unmet(&tally.unmet);
     print_unmet(&tally.gates.too_slow());
     verdict
@@ -358,7 +358,7 @@ fn panics_verdict(panics: &Panics) -> Verdict {
         "{} panics in {} handlers, as they began and when they were done",
         panics.panics, panics.handlers
     );
-    told("panics", &panics.tally, panics.handlers)
+    verdict_of("panics", &panics.tally, panics.handlers)
 }
 
 fn points_verdict(points: &Points) -> Verdict {
@@ -370,7 +370,7 @@ fn points_verdict(points: &Points) -> Verdict {
         println!("  {back}");
     }
     let cases = points.ended + points.failed + points.held_up;
-    told("points", &points.tally, cases)
+    verdict_of("points", &points.tally, cases)
 }
 
 /// Prints a line after each campaign, to show the progress of a long run.
@@ -379,7 +379,7 @@ fn show(tally: &Tally) {
     println!("{rounds} rounds, {made:?}, {breaches} breaches");
 }
 
-fn told(name: &str, tally: &Tally, held: u64) -> Verdict {
+fn verdict_of(name: &str, tally: &Tally, held: u64) -> Verdict {
     println!("-- {name}\n{tally}");
     Verdict {
         held,
