@@ -67,19 +67,18 @@ impl Statement {
 
 /// The highest `$n` of a text.
 const fn count(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let (mut at, mut highest) = (0, 0);
-    while at < bytes.len() {
-        assert!(bytes[at] != b'?', "a parameter is written `$1`");
-        let is_parameter = bytes[at] == b'$';
-        let is_bare =
-            is_parameter && (follows(bytes, at, b"LIMIT ") || follows(bytes, at, b"OFFSET "));
+    let (mut rest, mut highest) = (text.as_bytes(), 0);
+    while let [byte, tail @ ..] = rest {
+        assert!(*byte != b'?', "a parameter is written `$1`");
+        let is_bare = starts_with(rest, b"LIMIT $") || starts_with(rest, b"OFFSET $");
         assert!(!is_bare, "write `LIMIT CAST($1 AS bigint)`");
-        at += 1;
+        rest = tail;
         let mut number = 0;
-        while is_parameter && at < bytes.len() && bytes[at].is_ascii_digit() {
-            number = number * 10 + (bytes[at] - b'0') as usize;
-            at += 1;
+        while *byte == b'$'
+            && let [digit @ b'0'..=b'9', tail @ ..] = rest
+        {
+            number = number * 10 + (*digit - b'0') as usize;
+            rest = tail;
         }
         if number > highest {
             highest = number;
@@ -88,16 +87,14 @@ const fn count(text: &str) -> usize {
     highest
 }
 
-/// Does this word end right before the byte at `at`?
-const fn follows(bytes: &[u8], at: usize, word: &[u8]) -> bool {
-    let mut back = 0;
-    while back < word.len() {
-        back += 1;
-        if back > at || bytes[at - back] != word[word.len() - back] {
+const fn starts_with(mut text: &[u8], mut word: &[u8]) -> bool {
+    while let ([byte, after @ ..], [expected, others @ ..]) = (text, word) {
+        if *byte != *expected {
             return false;
         }
+        (text, word) = (after, others);
     }
-    true
+    word.is_empty()
 }
 
 #[cfg(test)]
