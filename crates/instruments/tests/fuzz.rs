@@ -52,6 +52,6 @@ fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     };
     let chosen = bytes.iter().take(usize::from(*count) % 20);
     chosen
-        .map(|byte| pieces[usize::from(*byte) % pieces.len()])
+        .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
         .collect()
 }

@@ -1,4 +1,5 @@
 //! Spans, medians and percentiles.
+#![expect(clippy::float_arithmetic, reason = "figures of a benchmark, not money")]
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
 //! The printed table.
+#![expect(clippy::float_arithmetic, reason = "figures of a benchmark, not money")]
 
 use std::fmt;
 use std::time::Duration;

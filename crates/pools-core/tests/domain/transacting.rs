@@ -40,6 +40,8 @@ impl Journal {
     }
 }
 
+type QueueResult = fn(&TransactCommand) -> Result<Decision, StoreError>;
+
 /// The upstreams and the batch queue, with their responses.
 struct Scene {
     journal: Journal,
@@ -51,7 +53,7 @@ struct Scene {
     busy: bool,
     hold: Option<Hold>,
     confirmation: Option<Confirmation>,
-    queue: fn(&TransactCommand) -> Result<Decision, StoreError>,
+    queue: QueueResult,
     asked: Arc<Mutex<Vec<(TradeId, Order)>>>,
     commands: Arc<Mutex<Vec<TransactCommand>>>,
 }
@@ -270,7 +272,7 @@ fn engine_holds_under_trade_id_before_batch_and_confirms_after_it() {
 // rule: pools.transact.refusal-leaves-nothing
 #[test]
 fn hold_is_released_when_no_trade_was_opened() {
-    let queues: [fn(&TransactCommand) -> Result<Decision, StoreError>; 7] = [
+    let queues: [QueueResult; 7] = [
         |_| Ok(Err(Refusal::VelocityCapExceeded)),
         |_| Ok(Err(Refusal::InsufficientBalance)),
         |_| Err(StoreError::Retry),
