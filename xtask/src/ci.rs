@@ -174,7 +174,7 @@ fn unused_dependencies(workspace: &Workspace) -> Result<()> {
     let machete = tools::find_or_install(workspace, &tools::MACHETE)?;
     let mut command = Command::new(machete);
     command.current_dir(workspace.root());
-    process::run(command.args(["crates", "tests", "xtask"]))
+    process::run(command.args(workspace.members()?))
 }
 
 fn has_advisory_database() -> bool {

@@ -82,6 +82,20 @@ impl Workspace {
         Ok(serde_json::from_str(&process::capture(&mut command)?)?)
     }
 
+    /// The folders of the members. Generated clients have manifests too, but are not members.
+    pub(crate) fn members(&self) -> Result<Vec<PathBuf>> {
+        let metadata = self.metadata()?;
+        let packages = metadata.get("packages").and_then(|value| value.as_array());
+        let manifests = packages.into_iter().flatten().map(|package| {
+            let manifest = package.get("manifest_path").and_then(|path| path.as_str());
+            let folder = manifest.and_then(|path| Path::new(path).parent());
+            Ok(folder
+                .ok_or("cargo metadata names no manifest")?
+                .to_path_buf())
+        });
+        manifests.collect()
+    }
+
     /// Cargo's target folder, wherever the environment or the configuration puts it.
     pub fn target(&self) -> Result<PathBuf> {
         self.folder("target_directory")
@@ -140,4 +154,20 @@ pub fn sha256(bytes: &[u8]) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Workspace;
+
+    #[test]
+    fn members_include_packages_and_leave_out_generated_clients() {
+        let workspace = Workspace::find().unwrap();
+        let members = workspace.members().unwrap();
+        assert!(members.contains(&workspace.path("xtask")));
+        assert!(members.contains(&workspace.path("crates/kernel")));
+        let client = workspace.path("tests/conformance/clients/rust");
+        assert!(client.join("Cargo.toml").is_file());
+        assert!(!members.iter().any(|member| member.starts_with(&client)));
+    }
 }
