@@ -90,7 +90,7 @@ fn model_check(tree: &Workspace, task: &str) -> Command {
     command
 }
 
-/// Chooses the whole workspace, so that dependencies have the features of every other build and are not compiled again.
+/// Chooses the whole workspace, so that dependencies have the same features for every suite and are compiled once.
 fn tests(tree: &Workspace, target: &str) -> Command {
     let mut command = tree.cargo();
     command.args(["test", "--quiet", "--locked", "--workspace"]);

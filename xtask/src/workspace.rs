@@ -98,20 +98,13 @@ impl Workspace {
 
     /// Cargo's target folder, wherever the environment or the configuration puts it.
     pub fn target(&self) -> Result<PathBuf> {
-        self.folder("target_directory")
-    }
-
-    /// The folder of cargo's intermediate files, which is the target folder unless the configuration says otherwise.
-    pub(crate) fn build(&self) -> Result<PathBuf> {
-        self.folder("build_directory")
-    }
-
-    fn folder(&self, key: &str) -> Result<PathBuf> {
         let metadata = self.metadata()?;
-        let folder = metadata.get(key).and_then(|value| value.as_str());
-        Ok(folder
+        let target = metadata
+            .get("target_directory")
+            .and_then(|value| value.as_str());
+        Ok(target
             .map(PathBuf::from)
-            .ok_or_else(|| format!("cargo metadata has no `{key}`"))?)
+            .ok_or("cargo metadata names no target directory")?)
     }
 
     /// Every file that is tracked or would be, relative to the root with forward slashes, in order.

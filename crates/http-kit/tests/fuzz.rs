@@ -9,6 +9,7 @@ use http_kit::TrustedProxies;
 /// Finds an address that the client chose itself: one in front of an address that no trusted proxy wrote.
 #[test]
 fn forwarded_address_is_not_the_clients_choice() {
+    const SOUND: [&str; 3] = ["203.0.113.9", ", ", "10.0.0.1"];
     const PARTS: [&str; 18] = [
         "10.0.0.1",
         "10.0.0.2:80",
@@ -41,7 +42,7 @@ fn forwarded_address_is_not_the_clients_choice() {
         proxies.client_of(peer, &headers)
     };
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let line = spelled(bytes, &PARTS);
+        let line = bent(bytes, &SOUND, &PARTS);
         let found = client(&[&line]);
         let is_proxy = |address: IpAddr| address.to_string().starts_with("10.");
         let in_line = |entry: &str| {
@@ -66,6 +67,7 @@ fn forwarded_address_is_not_the_clients_choice() {
     });
 }
 
+<<<<<<< HEAD
 /// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
 fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     let Some((count, bytes)) = bytes.split_first() else {
@@ -75,4 +77,20 @@ fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     chosen
         .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
         .collect()
+=======
+/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
+    let mut text = sound.to_vec();
+    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
+    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
+        let &[action, place, piece] = change else {
+            break;
+        };
+        let start = usize::from(place) % (text.len() + 1);
+        let end = (start + usize::from(action % 3 != 0)).min(text.len());
+        let added = pieces.get(usize::from(piece) % pieces.len());
+        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
+    }
+    text.concat()
+>>>>>>> mutations
 }

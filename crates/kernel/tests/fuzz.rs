@@ -4,7 +4,7 @@ use bolero::check;
 use kernel::{Amount, Asset, Bound, Id, IdKind, Mid, Rate, Timestamp};
 use rust_decimal::Decimal;
 
-/// Pieces of numbers. Single bytes alone would almost never form one.
+/// Pieces of numbers.
 const DIGITS: [&str; 16] = [
     "0", "1", "5", "9", "00", "10", "99999999", "0000000", ".", "..", "-", "+", "e", "_", " ", "٣",
 ];
@@ -12,9 +12,10 @@ const DIGITS: [&str; 16] = [
 /// Finds a text that is read as another value than its digits say, an amount that is printed as another amount, and overflow.
 #[test]
 fn amount_is_read_exactly_and_printed_as_read() {
+    const SOUND: [&str; 5] = ["1", "5", ".", "9", "9"];
     let assets = ["EUR", "JPY", "BTC", "USDT"].map(|code| Asset::parse(code).unwrap());
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &DIGITS);
+        let text = bent(bytes, &SOUND, &DIGITS);
         for asset in assets {
             let Ok(amount) = Amount::parse(&text, asset) else {
                 continue;
@@ -31,8 +32,9 @@ fn amount_is_read_exactly_and_printed_as_read() {
 /// Finds a rate that is rounded while it is read, one that is not positive, and one that is printed as another rate.
 #[test]
 fn rate_is_read_exactly_and_printed_as_read() {
+    const SOUND: [&str; 5] = ["1", "5", ".", "9", "9"];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &DIGITS);
+        let text = bent(bytes, &SOUND, &DIGITS);
         if let Some(rate) = Rate::parse(&text) {
             assert_eq!(Rate::parse(&rate.to_string()), Some(rate));
         }
@@ -48,6 +50,7 @@ fn rate_is_read_exactly_and_printed_as_read() {
 /// Finds an instant that is printed as another one, and bounds of one text that differ by more than a millisecond.
 #[test]
 fn instant_is_printed_as_read() {
+    const SOUND: [&str; 6] = ["2026-02-28", "T", "00:00:00", ".", "0001", "Z"];
     const PARTS: [&str; 24] = [
         "2026-02-28",
         "0000-01-01",
@@ -75,7 +78,7 @@ fn instant_is_printed_as_read() {
         "é",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &PARTS);
+        let text = bent(bytes, &SOUND, &PARTS);
         let bounds = [Bound::Lower, Bound::Upper].map(|bound| Timestamp::parse(&text, bound));
         for instant in bounds.iter().flatten() {
             let again = Timestamp::parse(&instant.to_string(), Bound::Upper);
@@ -91,6 +94,7 @@ fn instant_is_printed_as_read() {
 /// Finds a second spelling of an id: a store and a log would then know one object by two names.
 #[test]
 fn id_has_one_spelling() {
+    const SOUND: [&str; 5] = ["pq", "_", "test", "_", "01HF7YAT00408104G208104081"];
     #[derive(Debug)]
     enum Quote {}
     impl IdKind for Quote {
@@ -113,13 +117,14 @@ fn id_has_one_spelling() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &PARTS);
+        let text = bent(bytes, &SOUND, &PARTS);
         if let Some(id) = Id::<Quote>::parse(&text) {
             assert_eq!(id.to_string(), text);
         }
     });
 }
 
+<<<<<<< HEAD
 /// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
 fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     let Some((count, bytes)) = bytes.split_first() else {
@@ -129,4 +134,20 @@ fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     chosen
         .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
         .collect()
+=======
+/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
+    let mut text = sound.to_vec();
+    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
+    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
+        let &[action, place, piece] = change else {
+            break;
+        };
+        let start = usize::from(place) % (text.len() + 1);
+        let end = (start + usize::from(action % 3 != 0)).min(text.len());
+        let added = pieces.get(usize::from(piece) % pieces.len());
+        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
+    }
+    text.concat()
+>>>>>>> mutations
 }

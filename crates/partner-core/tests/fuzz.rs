@@ -18,12 +18,13 @@ static SHAPES: [&Shape; 2] = [&ROOT, &PARTNER];
 /// Finds a key that the database could not keep or a log line could not show, and two keys for one header.
 #[test]
 fn idempotency_key_is_visible_ascii_and_equals_its_quoted_form() {
+    const SOUND: [&str; 4] = ["\"", "a", "!", "\""];
     const LONG: &str = "0123456789abcdefghijklmnopqrstuvwxyz-0123456789abcdefghijklmnopqrstuvwxyz";
     const PARTS: [&str; 12] = [
         "a", "~", "!", "\"", "\"\"", "\\", " ", "\t", "\u{7f}", "é", "\0", LONG,
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let sent = spelled(bytes, &PARTS);
+        let sent = bent(bytes, &SOUND, &PARTS);
         for sent in [sent.as_bytes(), bytes] {
             let Ok(key) = IdempotencyKey::parse(sent) else {
                 continue;
@@ -42,6 +43,7 @@ fn idempotency_key_is_visible_ascii_and_equals_its_quoted_form() {
 /// Finds two spellings of one API key: their hashes would differ from the stored hash, or one would be accepted in the wrong mode.
 #[test]
 fn api_key_has_the_documented_form() {
+    const SOUND: [&str; 5] = ["sk", "_", "test", "_", "0123456789ABCDEFGHIJKLMNOPQRSTUV"];
     const PARTS: [&str; 12] = [
         "sk",
         "pk",
@@ -57,7 +59,7 @@ fn api_key_has_the_documented_form() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &PARTS);
+        let text = bent(bytes, &SOUND, &PARTS);
         let Some(key) = PresentedKey::parse(&text) else {
             return;
         };
@@ -74,6 +76,33 @@ fn api_key_has_the_documented_form() {
 /// panics on a text it quotes in a message.
 #[test]
 fn operator_tables_are_read_or_refused_with_a_line() {
+    const SOUND: [&str; 25] = [
+        "mode",
+        " = ",
+        "\"a\"",
+        "\n",
+        "[[partners]]",
+        "\n",
+        "name",
+        " = ",
+        "\"a\"",
+        "\n",
+        "is_active",
+        " = ",
+        "true",
+        "\n",
+        "tags",
+        " = ",
+        "[",
+        "\"a\"",
+        ", ",
+        "\"é\"",
+        "]",
+        "\n",
+        "limit",
+        " = ",
+        "1",
+    ];
     const PARTS: [&str; 32] = [
         "mode",
         "name",
@@ -109,7 +138,7 @@ fn operator_tables_are_read_or_refused_with_a_line() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &PARTS);
+        let text = bent(bytes, &SOUND, &PARTS);
         let read = tables::read(&text, &ROOT, &SHAPES, |sink, root| {
             if let Some(mode) = root.field("mode") {
                 mode.read(sink, "a mode", Some);
@@ -148,6 +177,7 @@ fn operator_tables_are_read_or_refused_with_a_line() {
     });
 }
 
+<<<<<<< HEAD
 /// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
 fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     let Some((count, bytes)) = bytes.split_first() else {
@@ -157,4 +187,20 @@ fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
     chosen
         .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
         .collect()
+=======
+/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
+    let mut text = sound.to_vec();
+    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
+    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
+        let &[action, place, piece] = change else {
+            break;
+        };
+        let start = usize::from(place) % (text.len() + 1);
+        let end = (start + usize::from(action % 3 != 0)).min(text.len());
+        let added = pieces.get(usize::from(piece) % pieces.len());
+        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
+    }
+    text.concat()
+>>>>>>> mutations
 }

@@ -18,8 +18,8 @@ pub(super) struct Tree {
 impl Tree {
     /// Brings the copy up to date. Files that are equal keep their modification times, so cargo compiles only what has changed.
     ///
-    /// The copy's intermediate files are in the workspace's own build folder, so dependencies are compiled once for both. Finished
-    /// programs go to a folder of the copy, so no mutated program is left where a person would start it.
+    /// The copy has a target folder of its own. Cargo gives a package of two copies of a workspace one name there, and compares
+    /// modification times only, so with a shared folder the workspace could get a mutated crate.
     pub(super) fn copy(workspace: &Workspace) -> Result<Self> {
         let folder = workspace.target()?.join("mutations");
         let root = folder.join("tree");
@@ -31,7 +31,7 @@ impl Tree {
         }
         let mut environment: Vec<(&str, Option<OsString>)> = vec![
             ("CARGO_TARGET_DIR", Some(folder.join("target").into())),
-            ("CARGO_BUILD_BUILD_DIR", Some(workspace.build()?.into())),
+            ("CARGO_BUILD_BUILD_DIR", Some(folder.join("target").into())),
         ];
         // A mutation may leave something unused, which is not an error of its tests.
         environment.extend(LINTING.map(|(name, _)| (name, None)));

@@ -52,9 +52,13 @@ const PARTS: [&[u8]; 40] = [
 /// Finds a body that we accept and another reader refuses, and a well-formed body that we refuse for a reason not documented.
 #[test]
 fn reader_accepts_what_serde_json_accepts_but_for_the_documented_refusals() {
+    const SOUND: [&[u8]; 14] = [
+        b"{", b"\"a\":", b"[", b"1", b",", b"\"a\"", b"]", b",", b"\"b\":", b"-", b"0", b".", b"1",
+        b"}",
+    ];
     check!()
         .with_iterations(50_000)
-        .for_each(|bytes: &[u8]| compare(&spelled(bytes, &PARTS)));
+        .for_each(|bytes: &[u8]| compare(&bent(bytes, &SOUND, &PARTS)));
 }
 
 /// Finds a panic on bytes that no dictionary has, such as a cut inside a character.
@@ -85,14 +89,18 @@ fn compare(bytes: &[u8]) {
     }
 }
 
-/// The body that some bytes choose: the first byte says how many pieces it has, each other byte names one.
-fn spelled(bytes: &[u8], pieces: &[&[u8]]) -> Vec<u8> {
-    let Some((count, bytes)) = bytes.split_first() else {
-        return Vec::new();
-    };
-    let chosen = bytes.iter().take(usize::from(*count) % 20);
-    chosen
-        .flat_map(|byte| pieces[usize::from(*byte) % pieces.len()])
-        .copied()
-        .collect()
+/// A sound body with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+fn bent(bytes: &[u8], sound: &[&[u8]], pieces: &[&[u8]]) -> Vec<u8> {
+    let mut text = sound.to_vec();
+    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
+    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
+        let &[action, place, piece] = change else {
+            break;
+        };
+        let start = usize::from(place) % (text.len() + 1);
+        let end = (start + usize::from(action % 3 != 0)).min(text.len());
+        let added = pieces.get(usize::from(piece) % pieces.len());
+        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
+    }
+    text.concat()
 }

@@ -234,7 +234,6 @@ fn through(hold: Option<Hold>, after: Option<&str>) -> Vec<String> {
     journal(&["read", "hold"], hold, &[after, Some(NEXT)])
 }
 
-/// The same of one that has a trade: the quote is free before the engine is told.
 fn opened(after: Option<&str>) -> Vec<String> {
     journal(&["read", "hold"], Some(Hold::Held), &[Some(NEXT), after])
 }

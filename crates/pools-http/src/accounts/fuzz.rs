@@ -7,6 +7,7 @@ use super::{cursor, place};
 /// Finds a second spelling of a cursor, and a sequence below one.
 #[test]
 fn cursor_has_one_spelling() {
+    const SOUND: [&str; 5] = ["lc_", "1", "_", "le_test_", "01HF7YAT00408104G208104081"];
     const PARTS: [&str; 14] = [
         "lc_",
         "_",
@@ -24,7 +25,7 @@ fn cursor_has_one_spelling() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = spelled(bytes, &PARTS);
+        let text = bent(bytes, &SOUND, &PARTS);
         if let Some(place) = place(&text) {
             assert_eq!(cursor(place), text);
             assert!(place.sequence > 0);
@@ -32,13 +33,18 @@ fn cursor_has_one_spelling() {
     });
 }
 
-/// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
-fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
-    let Some((count, bytes)) = bytes.split_first() else {
-        return String::new();
-    };
-    let chosen = bytes.iter().take(usize::from(*count) % 20);
-    chosen
-        .map(|byte| pieces[usize::from(*byte) % pieces.len()])
-        .collect()
+/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
+    let mut text = sound.to_vec();
+    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
+    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
+        let &[action, place, piece] = change else {
+            break;
+        };
+        let start = usize::from(place) % (text.len() + 1);
+        let end = (start + usize::from(action % 3 != 0)).min(text.len());
+        let added = pieces.get(usize::from(piece) % pieces.len());
+        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
+    }
+    text.concat()
 }
