@@ -73,17 +73,6 @@ fn client_secret_names_the_session_in_its_text() {
     });
 }
 
-<<<<<<< HEAD
-/// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
-fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
-    let Some((count, bytes)) = bytes.split_first() else {
-        return String::new();
-    };
-    let chosen = bytes.iter().take(usize::from(*count) % 20);
-    chosen
-        .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
-        .collect()
-=======
 /// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
     let mut text = sound.to_vec();
@@ -98,5 +87,4 @@ fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
         text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
     }
     text.concat()
->>>>>>> mutations
 }

@@ -110,7 +110,7 @@ fn operator_tables_are_read_or_refused_with_a_line() {
         "limit",
         "is_active",
         "partners",
-        "names",
+        "nmae",
         "\"",
         "'",
         " = ",
@@ -177,17 +177,6 @@ fn operator_tables_are_read_or_refused_with_a_line() {
     });
 }
 
-<<<<<<< HEAD
-/// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
-fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
-    let Some((count, bytes)) = bytes.split_first() else {
-        return String::new();
-    };
-    let chosen = bytes.iter().take(usize::from(*count) % 20);
-    chosen
-        .filter_map(|byte| pieces.get(usize::from(*byte) % pieces.len()).copied())
-        .collect()
-=======
 /// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
     let mut text = sound.to_vec();
@@ -202,5 +191,4 @@ fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
         text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
     }
     text.concat()
->>>>>>> mutations
 }
