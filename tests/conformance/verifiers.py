@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "verifying-webhooks.md"
-RUST = HERE.parent / "crates" / "webhooks" / "examples" / "verify_delivery.rs"
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "verifying-webhooks.md"
+RUST = ROOT / "crates" / "webhooks" / "examples" / "verify_delivery.rs"
 
 
 class Refused(Exception):

@@ -110,7 +110,7 @@ fn operator_tables_are_read_or_refused_with_a_line() {
         "limit",
         "is_active",
         "partners",
-        "nmae",
+        "names",
         "\"",
         "'",
         " = ",
