@@ -461,7 +461,7 @@ def test_terms_reach_a_running_service(world):
 @EMBEDDED
 def test_command_line_creates_an_embedded_database_at_the_given_path(installation):
     nothing = installation.penstock("verify")
-    assert (nothing.code, nothing.out) == (2, "") and "there is none" in nothing.err
+    assert (nothing.code, nothing.out) == (2, "") and "there is no file at" in nothing.err
     assert not installation.database.exists()
     installation.apply(pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"])))
     key = installation.operator("key", "create", "--partner", "acme", "--kind", "publishable")["key"]
