@@ -1,26 +1,26 @@
-//! Turns scanned JSON into a request's fields, with faults that name the field.
+//! Reads a JSON tree into a request's fields. An error names the field and what was expected of it.
 //!
-//! A reader of our own because the stock one reports a fault as a sentence about its own
-//! types; here a fault is a path and an expectation, and becomes one sentence for the client.
+//! `serde_json` reports an error as a sentence about Rust types. Here an error is a path, which `serde_path_to_error` tracks, and an
+//! expectation, and becomes one sentence for the client.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::iter::{self, Empty};
 
-use serde::de::value::StrDeserializer;
-use serde::de::{
-    self, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, Visitor,
-};
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{self, Deserializer, Error as _, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde_path_to_error::{Path, Segment};
 
 use super::scan::{Node, Value};
 
 /// The name under which [`super::RawJson`] asks for the text of a value.
 pub(super) const RAW: &str = "$http_kit::RawJson";
 
-/// Where a field is at fault, and how.
+/// Which field could not be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldError {
-    path: String,
+    /// Empty for the body itself.
+    field: String,
     what: What,
 }
 
@@ -34,47 +34,48 @@ enum What {
 impl FieldError {
     fn expected(what: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            path: String::new(),
+            field: String::new(),
             what: What::Expected(what.into()),
         }
     }
 
-    fn at_key(mut self, key: &str) -> Self {
-        // A key of a free map is the client's own text; it is cut before it is echoed.
-        let mut path: String = key.chars().take(64).collect();
-        if !self.path.is_empty() && !self.path.starts_with('[') {
-            path.push('.');
+    /// Puts the path of the value that could not be read before the field.
+    pub(super) fn within(self, path: &Path) -> Self {
+        let mut field = String::new();
+        for segment in path {
+            match segment {
+                Segment::Seq { index } => field.push_str(&format!("[{index}]")),
+                Segment::Map { key } => push_key(&mut field, key),
+                Segment::Enum { .. } | Segment::Unknown => {}
+            }
         }
-        path.push_str(&self.path);
-        self.path = path;
-        self
+        if !self.field.is_empty() {
+            push_key(&mut field, &self.field);
+        }
+        Self { field, ..self }
     }
 
-    fn at_index(mut self, index: usize) -> Self {
-        let dot = if self.path.is_empty() || self.path.starts_with('[') {
-            ""
-        } else {
-            "."
-        };
-        self.path = format!("[{index}]{dot}{}", self.path);
-        self
+    /// The body's own field that is missing, if that is the error.
+    pub(super) fn missing_field(&self) -> Option<&str> {
+        let own = !self.field.is_empty() && !self.field.contains(['.', '[']);
+        (self.what == What::Missing && own).then_some(self.field.as_str())
     }
 }
 
-impl FieldError {
-    /// The body's own field that is missing, if that is the fault.
-    pub(super) fn missing_field(&self) -> Option<&str> {
-        let own = !self.path.is_empty() && !self.path.contains(['.', '[']);
-        (self.what == What::Missing && own).then_some(self.path.as_str())
+/// Appends a key to a path. A key of a free map is the client's own text, so it is cut before it is echoed.
+fn push_key(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
     }
+    path.extend(key.chars().take(64));
 }
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() {
+        let path = if self.field.is_empty() {
             Cow::Borrowed("The body")
         } else {
-            Cow::Owned(format!("`{}`", self.path))
+            Cow::Owned(format!("`{}`", self.field))
         };
         match &self.what {
             What::Missing => write!(f, "{path} is required."),
@@ -89,7 +90,7 @@ impl std::error::Error for FieldError {}
 impl de::Error for FieldError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self {
-            path: String::new(),
+            field: String::new(),
             what: What::Other(message.to_string().trim_end_matches('.').to_owned()),
         }
     }
@@ -106,24 +107,27 @@ impl de::Error for FieldError {
         Self::expected(expected.to_string())
     }
 
-    fn unknown_variant(_: &str, words: &'static [&'static str]) -> Self {
-        let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    fn unknown_variant(_: &str, values: &'static [&'static str]) -> Self {
+        let list: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
         Self::expected(format!("one of {}", list.join(", ")))
     }
 
-    fn unknown_field(field: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("this field is not accepted here").at_key(field)
+    /// The path has the field already, because it ends with the key that was read.
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        Self::custom("this field is not accepted here")
     }
 
     fn missing_field(field: &'static str) -> Self {
         Self {
-            path: field.to_owned(),
+            field: field.to_owned(),
             what: What::Missing,
         }
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::custom("this field stands twice").at_key(field)
+        let field = field.to_owned();
+        let twice = Self::custom("this field stands twice");
+        Self { field, ..twice }
     }
 }
 
@@ -132,7 +136,7 @@ impl Node<'_> {
     fn mismatch(&self, expected: &'static str) -> FieldError {
         match self.value {
             Value::Null => FieldError {
-                path: String::new(),
+                field: String::new(),
                 what: What::Missing,
             },
             _ => FieldError::expected(expected),
@@ -152,6 +156,7 @@ macro_rules! integers {
                         <$type>::MAX
                     ))),
                 },
+                Value::StandIn => visitor.$visit(0),
                 _ => Err(self.mismatch("an integer")),
             }
         }
@@ -180,10 +185,9 @@ impl<'de> Deserializer<'de> for Node<'de> {
             }
             Value::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
             Value::Text(Cow::Owned(text)) => visitor.visit_string(text),
-            Value::Array(items) => visitor.visit_seq(Items {
-                items: items.into_iter().enumerate(),
-            }),
-            Value::Object(members) => visitor.visit_map(Members::new(members)),
+            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter())),
+            Value::Object(members) => visitor.visit_map(MapDeserializer::new(members.into_iter())),
+            Value::StandIn => visitor.visit_borrowed_str(""),
         }
     }
 
@@ -201,13 +205,14 @@ impl<'de> Deserializer<'de> for Node<'de> {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Bool(value) => visitor.visit_bool(value),
+            Value::StandIn => visitor.visit_bool(false),
             _ => Err(self.mismatch("a boolean")),
         }
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
-            Value::Text(_) => self.deserialize_any(visitor),
+            Value::Text(_) | Value::StandIn => self.deserialize_any(visitor),
             _ => Err(self.mismatch("a string")),
         }
     }
@@ -218,7 +223,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
-            Value::Null => visitor.visit_none(),
+            Value::Null | Value::StandIn => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -238,6 +243,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Array(_) => self.deserialize_any(visitor),
+            Value::StandIn => visitor.visit_seq(NoItems::new(iter::empty())),
             _ => Err(self.mismatch("an array")),
         }
     }
@@ -245,6 +251,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Object(_) => self.deserialize_any(visitor),
+            Value::StandIn => visitor.visit_map(NoMembers::new(iter::empty())),
             _ => Err(self.mismatch("an object")),
         }
     }
@@ -261,16 +268,16 @@ impl<'de> Deserializer<'de> for Node<'de> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        values: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, FieldError> {
-        match &self.value {
-            Value::Text(word) => {
-                let word: StrDeserializer<'_, FieldError> = word.as_ref().into_deserializer();
-                visitor.visit_enum(word)
-            }
-            _ => Err(self.mismatch("a string")),
-        }
+        let value = match &self.value {
+            Value::Text(value) => value.as_ref(),
+            Value::StandIn => values.first().copied().unwrap_or_default(),
+            _ => return Err(self.mismatch("a string")),
+        };
+        let value: StrDeserializer<'_, FieldError> = value.into_deserializer();
+        visitor.visit_enum(value)
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
@@ -286,83 +293,13 @@ impl<'de> Deserializer<'de> for Node<'de> {
     }
 }
 
-struct Items<'de> {
-    items: std::iter::Enumerate<std::vec::IntoIter<Node<'de>>>,
-}
+impl<'de> IntoDeserializer<'de, FieldError> for Node<'de> {
+    type Deserializer = Self;
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = FieldError;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, FieldError> {
-        let Some((index, node)) = self.items.next() else {
-            return Ok(None);
-        };
-        let read = seed.deserialize(node);
-        read.map(Some).map_err(|fault| fault.at_index(index))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
-type Member<'de> = (Cow<'de, str>, Node<'de>);
-
-pub(super) struct Members<'de> {
-    members: std::vec::IntoIter<Member<'de>>,
-    value: Option<Member<'de>>,
-}
-
-impl<'de> Members<'de> {
-    pub(super) fn new(members: Vec<Member<'de>>) -> Self {
-        Self {
-            members: members.into_iter(),
-            value: None,
-        }
-    }
-
-    /// Whether every key has been read.
-    pub(super) fn is_empty(&self) -> bool {
-        self.members.len() == 0
-    }
-}
-
-impl<'de> MapAccess<'de> for Members<'de> {
-    type Error = FieldError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, FieldError> {
-        let Some((key, node)) = self.members.next() else {
-            return Ok(None);
-        };
-        let read = match &key {
-            Cow::Borrowed(key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)),
-            Cow::Owned(key) => {
-                let key: StrDeserializer<'_, FieldError> = key.as_str().into_deserializer();
-                seed.deserialize(key)
-            }
-        };
-        self.value = Some((key, node));
-        read.map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(
-        &mut self,
-        seed: V,
-    ) -> Result<V::Value, FieldError> {
-        let Some((key, node)) = self.value.take() else {
-            return Err(FieldError::custom("a value was asked for before its key"));
-        };
-        let read = seed.deserialize(node);
-        read.map_err(|fault| fault.at_key(&key))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.members.len())
-    }
-}
+type NoItems<'de> = SeqDeserializer<Empty<Node<'de>>, FieldError>;
+type NoMembers<'de> = MapDeserializer<'de, Empty<(&'de str, Node<'de>)>, FieldError>;

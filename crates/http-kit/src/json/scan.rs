@@ -1,13 +1,14 @@
-//! A strict JSON reader that keeps numbers as they were written.
+//! Reads a JSON text into a tree that keeps numbers as they were written.
 //!
-//! It refuses what JSON allows and nobody can mean (duplicate keys, NUL characters, lone
-//! surrogates, deep nesting), and it never turns a number into a float: a number of a million
-//! digits is only ever text here.
+//! `serde_json` decides what is well-formed. This module refuses what JSON allows and two readers understand differently: duplicate keys,
+//! NUL characters, lone surrogates and deep nesting. A number is never turned into a float: a number of a million digits stays text.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
-use crate::query::hex;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// How deep objects and arrays may nest.
 pub(crate) const MAX_DEPTH: usize = 32;
@@ -19,7 +20,7 @@ pub(crate) struct Node<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// What a value is.
+/// A value by its type.
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
     Null,
@@ -29,40 +30,31 @@ pub(crate) enum Value<'a> {
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    /// Takes the place of a missing field. It reads as an empty or zero value of any type.
+    StandIn,
 }
 
 /// Why a text is not acceptable JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ScanError {
+    #[error("The body is empty; a JSON object is expected.")]
     Empty,
+    #[error("The body begins with a byte order mark.")]
     ByteOrderMark,
+    #[error("The body is not valid UTF-8.")]
     NotUtf8,
+    #[error("The body must be a JSON object.")]
     NotAnObject,
+    #[error("The body is nested deeper than {MAX_DEPTH} levels.")]
     TooDeep,
+    #[error("The body contains a NUL character.")]
     Nul,
+    #[error("The body contains a lone surrogate.")]
     LoneSurrogate,
+    #[error("The key `{0}` stands twice in one object.")]
     DuplicateKey(String),
-    TrailingCharacters(usize),
+    #[error("The body is not well-formed JSON at byte {0}.")]
     Malformed(usize),
-}
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("The body is empty; a JSON object is expected."),
-            Self::ByteOrderMark => f.write_str("The body begins with a byte order mark."),
-            Self::NotUtf8 => f.write_str("The body is not valid UTF-8."),
-            Self::NotAnObject => f.write_str("The body must be a JSON object."),
-            Self::TooDeep => write!(f, "The body is nested deeper than {MAX_DEPTH} levels."),
-            Self::Nul => f.write_str("The body contains a NUL character."),
-            Self::LoneSurrogate => f.write_str("The body contains a lone surrogate."),
-            Self::DuplicateKey(key) => write!(f, "The key `{key}` stands twice in one object."),
-            Self::TrailingCharacters(at) => {
-                write!(f, "There is more after the end of the JSON, at byte {at}.")
-            }
-            Self::Malformed(at) => write!(f, "The body is not well-formed JSON at byte {at}."),
-        }
-    }
 }
 
 /// Reads a body that must be one JSON object.
@@ -71,272 +63,101 @@ pub(crate) fn read_object(bytes: &[u8]) -> Result<Node<'_>, ScanError> {
         return Err(ScanError::ByteOrderMark);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| ScanError::NotUtf8)?;
-    let mut scanner = Scanner { text, at: 0 };
-    scanner.skip_space();
-    if scanner.peek().is_none() {
+    if text.contains('\0') {
+        return Err(ScanError::Nul);
+    }
+    if text.trim_ascii().is_empty() {
         return Err(ScanError::Empty);
     }
-    let node = scanner.value(0)?;
-    scanner.skip_space();
-    if scanner.peek().is_some() {
-        return Err(ScanError::TrailingCharacters(scanner.at));
-    }
-    if matches!(node.value, Value::Object(_)) {
-        Ok(node)
-    } else {
-        Err(ScanError::NotAnObject)
+    let whole: &RawValue =
+        serde_json::from_str(text).map_err(|error| ScanError::Malformed(byte_of(&error, text)))?;
+    let node = read(whole, 0)?;
+    match node.value {
+        Value::Object(_) => Ok(node),
+        _ => Err(ScanError::NotAnObject),
     }
 }
 
-struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
+/// The index of the byte that is wrong. A text that ends too early is wrong at its end.
+fn byte_of(error: &serde_json::Error, text: &str) -> usize {
+    if error.is_eof() {
+        return text.len();
+    }
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
 
-impl<'a> Scanner<'a> {
-    fn value(&mut self, depth: usize) -> Result<Node<'a>, ScanError> {
-        let start = self.at;
-        let value = match self.peek() {
-            Some(b'{') => self.object(depth)?,
-            Some(b'[') => self.array(depth)?,
-            Some(b'"') => Value::Text(self.string()?),
-            Some(b't') => self.word("true", Value::Bool(true))?,
-            Some(b'f') => self.word("false", Value::Bool(false))?,
-            Some(b'n') => self.word("null", Value::Null)?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            _ => return Err(self.malformed()),
-        };
-        Ok(Node {
-            raw: self.since(start),
-            value,
-        })
-    }
-
-    fn object(&mut self, depth: usize) -> Result<Value<'a>, ScanError> {
-        if depth == MAX_DEPTH {
-            return Err(ScanError::TooDeep);
+/// Reads a value that is well-formed. Each level is scanned again by its parent, [`MAX_DEPTH`] times at most.
+fn read(whole: &RawValue, depth: usize) -> Result<Node<'_>, ScanError> {
+    let raw = whole.get();
+    let value = match raw.as_bytes().first() {
+        Some(b'{' | b'[') if depth == MAX_DEPTH => return Err(ScanError::TooDeep),
+        Some(b'{') => Value::Object(object(raw, depth)?),
+        Some(b'[') => {
+            let items: Vec<&RawValue> = parse(raw)?;
+            let items = items.into_iter().map(|item| read(item, depth + 1));
+            Value::Array(items.collect::<Result<_, _>>()?)
         }
-        self.at += 1;
-        let mut members = Vec::new();
-        self.skip_space();
-        if self.take(b'}') {
-            return Ok(Value::Object(members));
-        }
-        loop {
-            self.skip_space();
-            if self.peek() != Some(b'"') {
-                return Err(self.malformed());
-            }
-            let key = self.string()?;
-            self.skip_space();
-            self.expect(b':')?;
-            self.skip_space();
-            let node = self.value(depth + 1)?;
-            members.push((key, node));
-            self.skip_space();
-            if self.take(b'}') {
-                refuse_duplicates(&members)?;
-                return Ok(Value::Object(members));
-            }
-            self.expect(b',')?;
-        }
-    }
-
-    fn array(&mut self, depth: usize) -> Result<Value<'a>, ScanError> {
-        if depth == MAX_DEPTH {
-            return Err(ScanError::TooDeep);
-        }
-        self.at += 1;
-        let mut items = Vec::new();
-        self.skip_space();
-        if self.take(b']') {
-            return Ok(Value::Array(items));
-        }
-        loop {
-            self.skip_space();
-            items.push(self.value(depth + 1)?);
-            self.skip_space();
-            if self.take(b']') {
-                return Ok(Value::Array(items));
-            }
-            self.expect(b',')?;
-        }
-    }
-
-    /// Borrows the text where it has no escapes, which is nearly always.
-    fn string(&mut self) -> Result<Cow<'a, str>, ScanError> {
-        self.at += 1;
-        let start = self.at;
-        let mut owned: Option<String> = None;
-        let mut plain = start;
-        loop {
-            match self.peek() {
-                Some(b'"') => {
-                    let rest = self.since(plain);
-                    self.at += 1;
-                    return Ok(match owned {
-                        None => Cow::Borrowed(rest),
-                        Some(mut text) => {
-                            text.push_str(rest);
-                            Cow::Owned(text)
-                        }
-                    });
-                }
-                Some(b'\\') => {
-                    let text = owned.get_or_insert_with(String::new);
-                    text.push_str(self.since(plain));
-                    self.at += 1;
-                    let letter = self.escape()?;
-                    text.push(letter);
-                    plain = self.at;
-                }
-                Some(0) => return Err(ScanError::Nul),
-                Some(0x01..=0x1f) | None => return Err(self.malformed()),
-                Some(_) => self.at += 1,
-            }
-        }
-    }
-
-    fn escape(&mut self) -> Result<char, ScanError> {
-        let letter = match self.peek() {
-            Some(letter @ (b'"' | b'\\' | b'/')) => char::from(letter),
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
-            Some(b'u') => {
-                self.at += 1;
-                return self.unicode();
-            }
-            _ => return Err(self.malformed()),
-        };
-        self.at += 1;
-        Ok(letter)
-    }
-
-    fn unicode(&mut self) -> Result<char, ScanError> {
-        let first = self.four_digits()?;
-        match first {
-            0 => Err(ScanError::Nul),
-            0xd800..=0xdbff => {
-                if !(self.take(b'\\') && self.take(b'u')) {
-                    return Err(ScanError::LoneSurrogate);
-                }
-                let second = self.four_digits()?;
-                if !(0xdc00..=0xdfff).contains(&second) {
-                    return Err(ScanError::LoneSurrogate);
-                }
-                let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                char::from_u32(scalar).ok_or(ScanError::LoneSurrogate)
-            }
-            _ => char::from_u32(first).ok_or(ScanError::LoneSurrogate),
-        }
-    }
-
-    fn four_digits(&mut self) -> Result<u32, ScanError> {
-        let mut value = 0;
-        for _ in 0..4 {
-            let digit = self.peek().and_then(hex).ok_or_else(|| self.malformed())?;
-            value = value << 4 | u32::from(digit);
-            self.at += 1;
-        }
-        Ok(value)
-    }
-
-    fn number(&mut self) -> Result<Value<'a>, ScanError> {
-        self.take(b'-');
-        if !self.take(b'0') {
-            self.digits()?;
-        }
-        if self.take(b'.') {
-            self.digits()?;
-        }
-        if self.take(b'e') || self.take(b'E') {
-            let _ = self.take(b'+') || self.take(b'-');
-            self.digits()?;
-        }
-        Ok(Value::Number)
-    }
-
-    fn digits(&mut self) -> Result<(), ScanError> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        if self.at == start {
-            return Err(self.malformed());
-        }
-        Ok(())
-    }
-
-    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, ScanError> {
-        for byte in word.bytes() {
-            self.expect(byte)?;
-        }
-        Ok(value)
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        if found {
-            self.at += 1;
-        }
-        found
-    }
-
-    fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
-        if self.take(byte) {
-            Ok(())
-        } else {
-            Err(self.malformed())
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    /// Every position the scanner stops at follows an ASCII byte, so the slice always exists.
-    fn since(&self, start: usize) -> &'a str {
-        self.text.get(start..self.at).unwrap_or_default()
-    }
-
-    fn malformed(&self) -> ScanError {
-        if self.peek() == Some(0) {
-            ScanError::Nul
-        } else {
-            ScanError::Malformed(self.at)
-        }
-    }
-}
-
-/// Few keys are compared with each other; many are sorted first, so that a body made of keys
-/// costs no more than reading it.
-fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), ScanError> {
-    const FEW: usize = 12;
-    let twice = if members.len() <= FEW {
-        members.iter().enumerate().find_map(|(at, (key, _))| {
-            let earlier = members.iter().take(at);
-            earlier.map(|(other, _)| other).find(|other| *other == key)
-        })
-    } else {
-        let mut keys: Vec<&Cow<'_, str>> = members.iter().map(|(key, _)| key).collect();
-        keys.sort_unstable();
-        keys.windows(2).find_map(|pair| match pair {
-            [first, second] if first == second => Some(*first),
-            _ => None,
-        })
+        Some(b'"') => Value::Text(without_nul(parse::<Text<'_>>(raw)?)?),
+        Some(b't') => Value::Bool(true),
+        Some(b'f') => Value::Bool(false),
+        Some(b'n') => Value::Null,
+        _ => Value::Number,
     };
-    match twice {
-        None => Ok(()),
-        Some(key) => Err(ScanError::DuplicateKey(key.chars().take(64).collect())),
+    Ok(Node { raw, value })
+}
+
+fn object(raw: &str, depth: usize) -> Result<Vec<(Cow<'_, str>, Node<'_>)>, ScanError> {
+    let Members(members) = parse(raw)?;
+    let mut seen = HashSet::with_capacity(members.len());
+    if let Some((Text(key), _)) = members.iter().find(|(key, _)| !seen.insert(&key.0)) {
+        return Err(ScanError::DuplicateKey(key.chars().take(64).collect()));
+    }
+    let members = members.into_iter();
+    let members = members.map(|(key, value)| Ok((without_nul(key)?, read(value, depth + 1)?)));
+    members.collect()
+}
+
+/// Parses a part of a text that is known to be well-formed. What is left to find is a string that is no Unicode text.
+fn parse<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<T, ScanError> {
+    serde_json::from_str(raw).map_err(|_| ScanError::LoneSurrogate)
+}
+
+fn without_nul(Text(text): Text<'_>) -> Result<Cow<'_, str>, ScanError> {
+    if text.contains('\0') {
+        return Err(ScanError::Nul);
+    }
+    Ok(text)
+}
+
+/// A string, borrowed from the body if it has no escapes.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The members of an object in their order, with duplicates.
+struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Collect)
     }
 }
 
@@ -405,8 +226,10 @@ mod tests {
         assert_eq!(fault("{\"a\":\"\0\"}"), ScanError::Nul);
         assert_eq!(fault(r#"{"a":"x\u0000"}"#), ScanError::Nul);
         assert_eq!(fault(r#"{"\u0000":1}"#), ScanError::Nul);
-        assert_eq!(fault("{}\0"), ScanError::TrailingCharacters(2));
-        assert_eq!(fault("{} {}"), ScanError::TrailingCharacters(3));
+        assert_eq!(fault("{}\0"), ScanError::Nul);
+        assert_eq!(fault("{}\n  {}"), ScanError::Malformed(5));
+        assert_eq!(fault("{\"a\":nul}"), ScanError::Malformed(8));
+        assert_eq!(fault("{\"a\":"), ScanError::Malformed(5));
         for lone in [
             r#"\ud800"#,
             r#"\udc00"#,
@@ -482,7 +305,8 @@ mod tests {
         };
         assert!(read_object(nested(MAX_DEPTH).as_bytes()).is_ok());
         assert_eq!(fault(&nested(MAX_DEPTH + 1)), ScanError::TooDeep);
-        assert_eq!(fault(&"{\"a\":".repeat(20_000)), ScanError::TooDeep);
+        let deepest = nested(32_000);
+        assert_eq!(fault(&deepest), ScanError::TooDeep);
     }
 
     /// Any document, as another library knows it.
