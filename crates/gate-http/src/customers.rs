@@ -316,7 +316,7 @@ pub(crate) async fn delete_customer(
     Ok(IdempotentReply(given))
 }
 
-fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
+pub(crate) fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
     let person = &customer.person;
     CustomerRecord {
         id: customer.id.to_string(),
@@ -336,7 +336,7 @@ fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
     }
 }
 
-fn deleted(gone: &Deleted) -> DeletedCustomerRecord {
+pub(crate) fn deleted(gone: &Deleted) -> DeletedCustomerRecord {
     DeletedCustomerRecord {
         id: gone.id.to_string(),
         object: "customer",

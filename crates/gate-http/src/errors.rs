@@ -417,7 +417,7 @@ pub(crate) fn gate_error(error: GateError) -> ApiError {
         }
         GateError::Event(EventError::Unsealed(refused)) => StoreError::from(refused).into(),
         GateError::Response(ResponseStoreError::Sealed(_) | ResponseStoreError::Unwritable(_))
-        | GateError::Event(EventError::Unwritable(_))
+        | GateError::Event(EventError::Unrendered(_) | EventError::Unwritable(_))
         | GateError::Unsigned(_) => undoable(error),
     }
 }

@@ -1,15 +1,22 @@
 //! The events of the gate as they are published: their bodies, when each is sent, and an example.
 
 use gate_core::customer::CustomerEvent;
-use gate_core::events::TEST_EVENT;
-use gate_core::session::SessionEvent;
+use gate_core::events::{Resource, TEST_EVENT};
+use gate_core::rail::RailKind;
+use gate_core::session::{Session, SessionEvent, SessionState};
 use http_kit::openapi::{Contract, WebhookDoc};
+use kernel::Timestamp;
+use partner_core::Tenant;
+use partner_core::stored_response::RenderError;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::customers::{CustomerRecord, DeletedCustomerRecord};
-use crate::sessions::SessionRecord;
-use crate::{rail_events, wire};
+use crate::customers::{self, CustomerRecord, DeletedCustomerRecord};
+use crate::rails::{PayInRecord, PayOutRecord};
+use crate::sessions::{self, SessionRecord};
+use crate::{rail_events, signed_quotes, wire};
 
 /// The contract with every event in it.
 pub(crate) fn with_events(contract: Contract) -> Contract {
@@ -48,12 +55,13 @@ struct SessionEventBody {
     data: SessionEventData,
 }
 
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+/// A session as it is read, with the transaction of a completed one.
+#[derive(Debug, Serialize, ToSchema)]
 struct SessionEventData {
     #[serde(flatten)]
     session: SessionRecord,
     /// The transaction that completed it; on `gate_session.completed` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     tx_refid: Option<String>,
 }
@@ -112,18 +120,57 @@ struct TestEventBody {
     data: TestEventData,
 }
 
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[derive(Debug, Serialize, ToSchema)]
 struct TestEventData {
     /// `webhook_test`
     #[schema(example = "webhook_test")]
-    object: String,
+    object: &'static str,
     /// The partner.
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode.
     #[schema(value_type = wire::Mode)]
-    mode: String,
+    mode: &'static str,
+}
+
+/// Renders a resource for an event, as `GET` returns it.
+///
+/// # Errors
+/// [`RenderError`]: none in practice.
+pub fn render_resource(
+    who: &Tenant,
+    resource: Resource<'_>,
+    at: Timestamp,
+) -> Result<Box<RawValue>, RenderError> {
+    let rendered = match resource {
+        Resource::Session(session) => to_raw_value(&SessionEventData::new(who, session)),
+        Resource::Customer(customer) => to_raw_value(&customers::record(who, customer)),
+        Resource::DeletedCustomer(deleted) => to_raw_value(&customers::deleted(&deleted)),
+        Resource::SignedQuote(quote) => to_raw_value(&signed_quotes::record(quote, at)),
+        Resource::Rail(record) => match record.id.kind() {
+            RailKind::PayIn => to_raw_value(&PayInRecord::of(record)),
+            RailKind::PayOut => to_raw_value(&PayOutRecord::of(record)),
+        },
+        Resource::Endpoint => to_raw_value(&TestEventData {
+            object: "webhook_test",
+            partner_id: who.partner.to_string(),
+            mode: who.mode.as_str(),
+        }),
+    };
+    rendered.map_err(|error| RenderError(error.into()))
+}
+
+impl SessionEventData {
+    fn new(who: &Tenant, session: &Session) -> Self {
+        let tx_refid = match session.state {
+            SessionState::Completed { refid, .. } => Some(refid.to_string()),
+            SessionState::Open | SessionState::Cancelled { .. } | SessionState::Expired { .. } => {
+                None
+            }
+        };
+        let session = sessions::record(who, session);
+        Self { session, tx_refid }
+    }
 }
 
 /// Headers of every delivery.

@@ -26,4 +26,5 @@ pub use capabilities::EdgeHeader;
 pub use contract::{
     embed, embed_yaml, every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml,
 };
+pub use event_docs::render_resource;
 pub use service::{Setup, Tiers, service};

@@ -81,9 +81,6 @@ macro_rules! records {
             /// Branch on this.
             #[schema(value_type = $status)]
             status: &'static str,
-            $(#[$of_instructions])*
-            #[schema(required = true)]
-            instructions: Option<BTreeMap<String, String>>,
             /// The quote it has redeemed.
             #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
             quote_id: String,
@@ -110,6 +107,9 @@ macro_rules! records {
             /// The method paid with, or out by.
             #[schema(example = "sepa")]
             payment_method: String,
+            $(#[$of_instructions])*
+            #[schema(required = true)]
+            instructions: Option<BTreeMap<String, String>>,
             /// Why it has failed, in a word; null unless it has.
             #[schema(required = true, example = "provider_declined")]
             failure_code: Option<String>,
@@ -125,7 +125,7 @@ macro_rules! records {
         }
 
         impl $name {
-            fn of(record: &RailRecord) -> Self {
+            pub(crate) fn of(record: &RailRecord) -> Self {
                 let (kind, terms) = (record.id.kind(), &record.terms);
                 let priced = &terms.priced;
                 Self {
@@ -133,7 +133,6 @@ macro_rules! records {
                     object: kind.object(),
                     kind: kind.as_str(),
                     status: record.state.status().as_str(),
-                    instructions: record.instructions.clone().map(|it| it.0),
                     quote_id: record.quote.to_string(),
                     session_id: record.session.to_string(),
                     currency: terms.currency().code().to_owned(),
@@ -143,6 +142,7 @@ macro_rules! records {
                     exchange_rate: priced.rate.to_string(),
                     fees: FeesRecord::of(&priced.fees),
                     payment_method: terms.payment_method.clone(),
+                    instructions: record.instructions.clone().map(|it| it.0),
                     failure_code: record.state.failure_code().map(str::to_owned),
                     created_at: instant(record.created_at),
                     updated_at: instant(record.updated_at()),

@@ -156,7 +156,7 @@ pub(crate) async fn retrieve_signed_quote(
     Ok(Json(record(&value, at)))
 }
 
-fn record(quote: &SignedQuote, now: Timestamp) -> SignedQuoteRecord {
+pub(crate) fn record(quote: &SignedQuote, now: Timestamp) -> SignedQuoteRecord {
     let (terms, priced) = (&quote.terms, &quote.terms.priced);
     SignedQuoteRecord {
         id: quote.id.to_string(),

@@ -10,6 +10,7 @@ use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
+use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
@@ -50,11 +51,12 @@ pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError>
 }
 
 fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartError> {
-    let router = gate_http::service(setup(runtime, &bound))?;
+    let context = runtime.gate_context(gate_http::render_resource);
+    let router = gate_http::service(setup(runtime, &bound, context.clone()))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_keys(Service::Gate);
-    runtime.sweep_sessions();
-    runtime.settle_rails();
+    runtime.sweep_sessions(context.clone());
+    runtime.settle_rails(context);
     Ok(bound.serve(router))
 }
 
@@ -82,13 +84,13 @@ pub fn embed_yaml() -> Result<String, StartError> {
     Ok(gate_http::embed_yaml()?)
 }
 
-fn setup(runtime: &Runtime, bound: &Bound) -> Setup {
+fn setup(runtime: &Runtime, bound: &Bound, context: GateContext) -> Setup {
     let base = &runtime.base;
     let config = &base.config;
     let own = Origin::of_address(bound.address());
     let widget = config.widget_origin.clone().unwrap_or(own);
     Setup {
-        parts: parts(runtime, widget),
+        parts: parts(runtime, widget, context),
         throttle: Arc::clone(&runtime.throttle),
         tiers: config.gate_throttle.clone().map(tiers),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
@@ -111,9 +113,8 @@ fn tiers(throttle: GateThrottle) -> Tiers {
     }
 }
 
-fn parts(runtime: &Runtime, widget: Origin) -> Parts {
+fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
     let base = &runtime.base;
-    let sessions = runtime.sessions();
     let idempotent = Idempotent {
         store: base.store.clone(),
         responses: ResponseStore {
@@ -137,38 +138,38 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             ttl: base.config.preview_ttl,
         },
         creating: CreateSession {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
             ttl: base.config.session_ttl,
         },
         acting: ActOnSession {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
         },
         rebranding: UpdateBranding {
             idempotent: idempotent.clone(),
         },
         customers: Customers {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
         },
         locking: LockQuote {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
             catalogue: Arc::clone(&runtime.catalogue),
             rates: Arc::clone(&runtime.rates),
             ttl: base.config.signed_quote_ttl,
         },
         redeeming: RedeemQuote {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent,
             rail: runtime.rail.clone(),
         },
         reading: GateQueries {
-            context: sessions.clone(),
+            context: context.clone(),
         },
         bootstrapping: BootstrapEmbed {
-            context: sessions.clone(),
+            context: context.clone(),
             tokens: base.embed_tokens.clone(),
             ttl: base.config.embed_token_ttl,
             widget,
@@ -179,7 +180,7 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
-            context: sessions,
+            context,
             desk: base.store.clone(),
         },
     }

@@ -1,10 +1,10 @@
-//! The events of terminal trades, with their final bytes.
+//! The events of terminal trades.
 //!
-//! The body is flat: the event's id and type, then the fields of the trade as `GET trade` gives
-//! them. The id is the hex SHA-256 of `<transactId>:<type>`, so a trade has one per type.
+//! The body is flat: the event's id and type, then the fields of the trade as `GET trade` returns them. The id is the hex SHA-256 of
+//! `<transactId>:<type>`, so a trade has one event per type.
 
-use kernel::Timestamp;
-use serde::{Deserialize, Serialize};
+use partner_core::stored_response::RenderError;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::trade::{Trade, TradeEvent};
@@ -15,91 +15,25 @@ pub fn event_id(trade: &Trade, event: TradeEvent) -> String {
     hex::encode(Sha256::digest(format!("{}:{}", trade.id, event.as_str())))
 }
 
-/// The body of a trade's event: the bytes that are stored, signed and sent.
-///
-/// # Errors
-/// None in practice: every field is a string, a number or null.
-pub fn event_body(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, serde_json::Error> {
-    let terms = &trade.terms;
-    serde_json::to_vec(&Body {
-        event_id: event_id(trade, event),
-        kind: event.as_str(),
-        transact_id: trade.id.to_string(),
-        quote_id: trade.quote.to_string(),
-        pool_id: terms.pool.to_string(),
-        pair: terms.pool.pair(),
-        side: terms.side.as_str(),
-        status: trade.state.status().as_str(),
-        fiat_currency: terms.pool.fiat().code(),
-        crypto_currency: terms.pool.crypto().code(),
-        crypto_network: terms.network.as_str(),
-        fiat_amount: terms.fiat.to_string(),
-        crypto_amount: terms.crypto.to_string(),
-        quoted_rate: terms.rate.to_string(),
-        spread_bps: terms.spread_bps,
-        fee_bps: terms.fee_bps,
-        total_bps: terms.spread_bps.saturating_add(terms.fee_bps),
-        engine_fill_tx_id: trade
-            .state
-            .settlement()
-            .map(|settlement| settlement.fill.as_str()),
-        created_at: trade.created_at.to_string(),
-        settled_at: trade
-            .state
-            .settlement()
-            .map(|settlement| text(settlement.at)),
-    })
-}
+/// Renders the body of a trade's event: the bytes that are stored, signed and sent. The HTTP crate does it, because the body has the
+/// fields of the trade as `GET trade` returns them, and their wire shape is written once.
+pub type RenderTradeEvent = fn(&Trade, TradeEvent) -> Result<Vec<u8>, RenderError>;
 
-/// Does a body tell of this event?
+/// Is this the body of the event?
 #[must_use]
 pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
-    let told: Result<About, _> = serde_json::from_slice(body);
-    told.is_ok_and(|told| {
-        (
-            told.event_id.as_str(),
-            told.kind.as_str(),
-            told.transact_id.as_str(),
-        ) == (id, kind, object)
+    serde_json::from_slice(body).is_ok_and(|body: Identity| {
+        let found = [&body.event_id, &body.kind, &body.transact_id];
+        found == [id, kind, object]
     })
 }
 
-/// What every body begins with.
+/// The fields that every body begins with.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct About {
+struct Identity {
     event_id: String,
     #[serde(rename = "type")]
     kind: String,
     transact_id: String,
-}
-
-fn text(at: Timestamp) -> String {
-    at.to_string()
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'t> {
-    event_id: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    transact_id: String,
-    quote_id: String,
-    pool_id: String,
-    pair: String,
-    side: &'static str,
-    status: &'static str,
-    fiat_currency: &'t str,
-    crypto_currency: &'t str,
-    crypto_network: &'static str,
-    fiat_amount: String,
-    crypto_amount: String,
-    quoted_rate: String,
-    spread_bps: u16,
-    fee_bps: u16,
-    total_bps: u16,
-    engine_fill_tx_id: Option<&'t str>,
-    created_at: String,
-    settled_at: Option<String>,
 }

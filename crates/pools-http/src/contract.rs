@@ -3,13 +3,13 @@
 use http_kit::openapi::{Contract, ContractError, WebhookDoc, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
 use serde_json::json;
+use utoipa::PartialSchema;
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
-use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::errors::ERROR_DOCS;
 use crate::routes;
-use crate::trades::TradeRecord;
+use crate::trades::TradeEventBody;
 
 /// The contract's version: a date.
 const VERSION: &str = "2026-05-25";
@@ -173,20 +173,6 @@ const DELIVERY_HEADERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The body of an event: its id and type, and the trade as `getTrade` gives it.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
-struct TradeEvent {
-    /// Hex SHA-256 of `<transactId>:<type>`. Deliveries repeat: handle an id once.
-    event_id: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "pool.transaction.settled")]
-    kind: String,
-    #[serde(flatten)]
-    trade: TradeRecord,
-}
-
 /// The document, complete.
 ///
 /// # Errors
@@ -215,7 +201,7 @@ pub fn openapi() -> Result<OpenApi, ContractError> {
             .build(),
     ]);
     let mut contract = Contract::new(api, every_error())
-        .schema("TradeEvent", TradeEvent::schema())
+        .schema("TradeEvent", TradeEventBody::schema())
         .tags(&TAGS)
         .examples(EXAMPLES)
         .webhooks(&webhooks());

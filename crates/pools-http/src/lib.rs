@@ -15,3 +15,4 @@ mod wire;
 pub use app::Parts;
 pub use contract::{every_error, openapi, openapi_yaml};
 pub use service::{Setup, service};
+pub use trades::render_event;

@@ -6,10 +6,12 @@ use http_kit::{
     ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, RawJson, Secret,
 };
 use kernel::Bound;
+use partner_core::stored_response::RenderError;
 use pools_core::batch::TransactOutcome;
+use pools_core::events::event_id;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::{QuoteId, Side};
-use pools_core::trade::{Trade, TradeId, TradeStatus};
+use pools_core::trade::{Trade, TradeEvent, TradeId, TradeStatus};
 use pools_core::usecases::transact_quote::Transact;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -157,6 +159,21 @@ pub(crate) struct TradeRecord {
     /// When it settled, or null.
     #[schema(required = true, format = DateTime)]
     settled_at: Option<String>,
+}
+
+/// The body of an event: its id and type, and the trade as `getTrade` gives it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TradeEvent)]
+pub(crate) struct TradeEventBody {
+    /// Hex SHA-256 of `<transactId>:<type>`. Deliveries repeat: handle an id once.
+    event_id: String,
+    /// The event's type.
+    #[serde(rename = "type")]
+    #[schema(example = "pool.transaction.settled")]
+    kind: &'static str,
+    #[serde(flatten)]
+    trade: TradeRecord,
 }
 
 /// A page of trades, newest first.
@@ -363,6 +380,19 @@ fn acknowledge(outcome: &TransactOutcome) -> TransactAck {
         quote_id: trade.quote.to_string(),
         idempotent,
     }
+}
+
+/// Renders the body of a trade's event.
+///
+/// # Errors
+/// [`RenderError`]: none in practice, because every field is a text, a number or null.
+pub fn render_event(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, RenderError> {
+    let body = TradeEventBody {
+        event_id: event_id(trade, event),
+        kind: event.as_str(),
+        trade: record(trade),
+    };
+    serde_json::to_vec(&body).map_err(|error| RenderError(error.into()))
 }
 
 fn record(trade: &Trade) -> TradeRecord {

@@ -89,6 +89,7 @@ fn parts(runtime: &Runtime) -> Parts {
             Arc::clone(&runtime.engine),
             Arc::clone(&base.sealer),
             Arc::clone(&base.entropy),
+            pools_http::render_event,
         ),
         rejecting: RejectQuote::new(base.store.clone()),
         reading: PoolsQueries::new(base.store.clone()),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coordination::{DirectoryCache, PartnerQueues};
 use gate_core::catalogue::Catalogue;
+use gate_core::events::RenderResource;
 use gate_core::ports::Rail;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
@@ -411,40 +412,38 @@ impl Runtime {
             }));
     }
 
-    /// The context of the use cases on gate sessions.
+    /// What the use cases of the gate share. `render` renders the resources of events.
     #[must_use]
-    pub fn sessions(&self) -> GateContext {
+    pub fn gate_context(&self, render: RenderResource) -> GateContext {
         GateContext {
             store: self.base.store.clone(),
             sealer: Arc::clone(&self.base.sealer),
             entropy: Arc::clone(&self.base.entropy),
+            render,
         }
     }
 
     /// Starts expiring overdue gate sessions, until shutdown, unless the configuration disables it.
-    pub fn sweep_sessions(&self) {
+    pub fn sweep_sessions(&self, context: GateContext) {
         let config = &self.base.config;
         if let Some(every) = config.session_sweep {
-            let (sessions, mode) = (self.sessions(), config.mode);
+            let mode = config.mode;
             let stop = self.shutdown.clone();
             let stopping = stop.clone();
             self.background
                 .spawn(supervised("session_sweep", stop, move || {
-                    sweep_sessions(sessions.clone(), mode, every, stopping.clone())
+                    sweep_sessions(context.clone(), mode, every, stopping.clone())
                 }));
         }
     }
 
     /// Starts asking the rail about its open records, until shutdown. Does nothing without a rail.
-    pub fn settle_rails(&self) {
+    pub fn settle_rails(&self, context: GateContext) {
         let Some(rail) = self.rail.clone() else {
             return;
         };
-        let (sessions, mode) = (self.sessions(), self.base.config.mode);
-        let settling = AdvanceRails {
-            context: sessions,
-            rail,
-        };
+        let mode = self.base.config.mode;
+        let settling = AdvanceRails { context, rail };
         let stop = self.shutdown.clone();
         let stopping = stop.clone();
         self.background.spawn(supervised("rails", stop, move || {

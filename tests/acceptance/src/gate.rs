@@ -91,6 +91,7 @@ impl Gate {
             store: operator.store.clone(),
             sealer,
             entropy: operator.entropy.clone(),
+            render: gate_http::render_resource,
         };
         let in_flight = Arc::new(MemoryInFlight::new());
         let router = router(&world, &sessions, &in_flight);

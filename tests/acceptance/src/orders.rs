@@ -324,7 +324,13 @@ impl Paced {
                 clock,
                 entropy: Arc::clone(&entropy),
             },
-            polling: PollTrade::new(ports.clone(), ports.clone(), sealer, Arc::clone(&entropy)),
+            polling: PollTrade::new(
+                ports.clone(),
+                ports.clone(),
+                sealer,
+                Arc::clone(&entropy),
+                pools_http::render_event,
+            ),
             rejecting: RejectQuote::new(ports.clone()),
             reading: PoolsQueries::new(ports.clone()),
             crediting: CreditAccount {

@@ -479,6 +479,7 @@ fn router(
             engine.clone(),
             Arc::clone(&operator.sealer),
             Arc::clone(&entropy),
+            pools_http::render_event,
         ),
         rejecting: RejectQuote::new(store.clone()),
         reading: PoolsQueries::new(store.clone()),

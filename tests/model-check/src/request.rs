@@ -332,7 +332,13 @@ async fn read(ports: Ports, quote: usize) -> Answer {
 
 async fn poll(ports: Ports, quote: usize) -> Answer {
     let ports = Arc::new(ports);
-    let polling = PollTrade::new(ports.clone(), ports.clone(), Arc::clone(&SEALER), ports);
+    let polling = PollTrade::new(
+        ports.clone(),
+        ports.clone(),
+        Arc::clone(&SEALER),
+        ports,
+        |_, _| Ok(vec![]),
+    );
     match polling.poll(&who(), quote_id(quote)).await {
         Ok(trade) => of_trade(Said::Trade, trade.id),
         Err(PollError::NotFound) => said(Said::NoTrade),

@@ -13,6 +13,7 @@ use partner_core::races::retry_lost_races;
 
 use super::expiry::GateContext;
 use crate::error::GateError;
+use crate::events::Resource;
 use crate::ports::{Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
 use crate::session::SessionAction;
@@ -107,8 +108,9 @@ impl AdvanceRails {
         let record = record.after(step);
         let ending = tx.transaction_end(who, record.refid, record.state.transaction());
         ending.await?.won()?;
-        tx.event_insert(&self.context.events().rail(who, &record, now)?)
-            .await?;
+        let events = self.context.events();
+        let event = events.event(who, record.event(), Resource::Rail(&record), now)?;
+        tx.event_insert(&event).await?;
         // Only sessions from before the rule of one payment can have ended meanwhile. They stay as
         // they are: the money has moved all the same.
         if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {

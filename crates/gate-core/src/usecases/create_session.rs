@@ -16,6 +16,7 @@ use secrecy::SecretString;
 use super::expiry::GateContext;
 use crate::draft::{Draft, DraftError, NotEntitled, ValidDraft};
 use crate::error::GateError;
+use crate::events::Resource;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, kyc_place};
 use crate::preview::{Preview, PreviewRefusal};
@@ -218,7 +219,8 @@ impl NewSession<'_> {
         }
         for event in events {
             let events = self.context.events();
-            let event = events.session(who, session, event, session.created_at)?;
+            let (kind, resource) = (event.as_str(), Resource::Session(session));
+            let event = events.event(who, kind, resource, session.created_at)?;
             tx.event_insert(&event).await?;
         }
         Ok(())

@@ -18,6 +18,7 @@ use crate::customer::{
     CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_mark, external_id_mark,
 };
 use crate::error::GateError;
+use crate::events::Resource;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{CustomerFilter, GateTx};
 
@@ -243,7 +244,12 @@ impl Customers {
         event: CustomerEvent,
         at: Timestamp,
     ) -> Result<(), GateError> {
-        let event = self.context.events().customer(who, customer, event, at)?;
+        let resource = match customer.gone() {
+            Some(deleted) => Resource::DeletedCustomer(deleted),
+            None => Resource::Customer(customer),
+        };
+        let events = self.context.events();
+        let event = events.event(who, event.as_str(), resource, at)?;
         Ok(tx.event_insert(&event).await?)
     }
 

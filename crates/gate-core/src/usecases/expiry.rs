@@ -10,7 +10,7 @@ use partner_core::races::retry_lost_races;
 use partner_core::sealing::Sealer;
 
 use crate::error::GateError;
-use crate::events::EventFactory;
+use crate::events::{EventFactory, RenderResource, Resource};
 use crate::idempotent::Decision;
 use crate::ports::{GateStore, GateTx};
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
@@ -30,6 +30,8 @@ pub struct GateContext {
     pub sealer: Arc<Sealer>,
     /// Makes ids.
     pub entropy: Arc<dyn Entropy>,
+    /// Renders what events are about.
+    pub render: RenderResource,
 }
 
 /// A session after an action.
@@ -170,7 +172,8 @@ impl GateContext {
         };
         tx.session_apply(who, session.id, &step).await?.won()?;
         let session = session.after(&step);
-        let event = self.events().session(who, &session, step.event, now)?;
+        let (kind, resource) = (step.event.as_str(), Resource::Session(&session));
+        let event = self.events().event(who, kind, resource, now)?;
         tx.event_insert(&event).await?;
         Ok(SessionChange {
             session,
@@ -183,6 +186,7 @@ impl GateContext {
         EventFactory {
             sealer: &self.sealer,
             entropy: self.entropy.as_ref(),
+            render: self.render,
         }
     }
 }

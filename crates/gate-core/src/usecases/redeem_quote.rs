@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::expiry::GateContext;
 use crate::error::GateError;
+use crate::events::{QUOTE_CONSUMED, Resource};
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{
@@ -294,9 +295,13 @@ impl RedemptionWrite<'_> {
         tx.transaction_insert(who, &record.transaction()).await?;
         tx.rail_insert(who, record).await?;
         let events = self.context.events();
-        tx.event_insert(&events.quote_consumed(who, &quote, now)?)
-            .await?;
-        tx.event_insert(&events.rail(who, record, now)?).await?;
+        for (kind, resource) in [
+            (QUOTE_CONSUMED, Resource::SignedQuote(&quote)),
+            (record.event(), Resource::Rail(record)),
+        ] {
+            let event = events.event(who, kind, resource, now)?;
+            tx.event_insert(&event).await?;
+        }
         Ok(())
     }
 }

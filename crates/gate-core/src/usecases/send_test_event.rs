@@ -9,6 +9,7 @@ use partner_core::races::retry_lost_races;
 
 use super::expiry::GateContext;
 use crate::error::GateError;
+use crate::events::{Resource, TEST_EVENT};
 
 /// Sends test events.
 #[derive(Clone)]
@@ -50,7 +51,8 @@ impl SendTestEvent {
             return Ok(None);
         }
         let now = tx.now().await?;
-        let event = self.context.events().test(who, now)?;
+        let events = self.context.events();
+        let event = events.event(who, TEST_EVENT, Resource::Endpoint, now)?;
         tx.event_insert(&event).await?;
         tx.commit().await?;
         Ok(Some(event.delivery))

@@ -110,6 +110,5 @@ fn a_test_event_needs_an_endpoint() {
     );
     let place = partner_core::events::event_place(&who, &event.id);
     let body = String::from_utf8(gate.sealer.open(&place, &event.body).unwrap()).unwrap();
-    let data = "\"data\":{\"object\":\"webhook_test\",\"partner_id\":\"acme\",\"mode\":\"test\"}}";
-    assert!(body.ends_with(data), "{body}");
+    assert!(body.ends_with("\"data\":\"Endpoint\"}"), "{body}");
 }

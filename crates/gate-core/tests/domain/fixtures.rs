@@ -199,6 +199,10 @@ impl Gate {
             store: store.clone(),
             sealer: sealer.clone(),
             entropy: entropy.clone(),
+            render: |_, resource, _| {
+                serde_json::value::to_raw_value(&format!("{resource:?}"))
+                    .map_err(|error| RenderError(error.into()))
+            },
         };
         let idempotent = Idempotent {
             store: store.clone(),

@@ -83,7 +83,9 @@ fn byte_of(error: &serde_json::Error, text: &str) -> usize {
     if error.is_eof() {
         return text.len();
     }
-    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let lines = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1));
     lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
 

@@ -16,9 +16,10 @@ use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::RenderError;
 
 use super::transact_quote::order_of_terms;
-use crate::events;
+use crate::events::{self, RenderTradeEvent};
 use crate::ledger::{Account, Entry, EntryId, PostError};
 use crate::ports::{Confirmation, Engine, PoolsStore, PoolsTx, TradeReportRequest};
 use crate::quote::QuoteId;
@@ -44,6 +45,7 @@ pub struct PollTrade {
     sealer: Arc<Sealer>,
     /// For tokens and ids.
     entropy: Arc<dyn Entropy>,
+    render: RenderTradeEvent,
     asking: Asking,
 }
 
@@ -92,7 +94,7 @@ pub enum PollError {
     Post(#[from] PostError),
     /// An event's body could not be made; nothing was changed.
     #[error("an event's body could not be made")]
-    Event(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Event(#[from] RenderError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -114,19 +116,21 @@ struct Claim {
 }
 
 impl PollTrade {
-    /// Polls through these ports.
+    /// Polls through these ports, and renders the events of trades that end.
     #[must_use]
     pub fn new(
         store: Arc<dyn PoolsStore>,
         engine: Arc<dyn Engine>,
         sealer: Arc<Sealer>,
         entropy: Arc<dyn Entropy>,
+        render: RenderTradeEvent,
     ) -> Self {
         Self {
             store,
             engine,
             sealer,
             entropy,
+            render,
             asking: Asking::default(),
         }
     }
@@ -387,8 +391,7 @@ impl PollTrade {
         now: Timestamp,
     ) -> Result<NewEvent, PollError> {
         let id = events::event_id(trade, event);
-        let body =
-            events::event_body(trade, event).map_err(|fault| PollError::Event(fault.into()))?;
+        let body = (self.render)(trade, event)?;
         let event = OpenEvent {
             id,
             service: Service::Pools,

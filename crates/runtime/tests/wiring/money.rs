@@ -167,6 +167,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
             runtime.engine.clone(),
             base.sealer.clone(),
             base.entropy.clone(),
+            |_, _| Ok(Vec::new()),
         );
         let settled = polling.poll(&access.tenant, quote.id).await.unwrap();
         assert!(settled.state.settlement().is_some(), "{settled:?}");

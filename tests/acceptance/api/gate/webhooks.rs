@@ -4,6 +4,8 @@ use acceptance::{ACME, Call, Gate, GateClient};
 use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
 
+use super::rails::paying;
+
 const LIST: &str = "/v1/webhooks/deliveries";
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -71,6 +73,66 @@ async fn test_event_is_queued_and_listed() {
     for one in [second, third] {
         gate.notice(ACME, text(&one, "event_id")).await;
     }
+    gate.finish().await;
+}
+
+/// The fields of an event's resource, in the order in which the body has them.
+fn fields(events: &[(String, Value)], kind: &str) -> String {
+    let (_, data) = events.iter().find(|(found, _)| found == kind).unwrap();
+    let fields: Vec<&str> = data
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    fields.join(" ")
+}
+
+// rule: gate.event.data, gate.event.completed-refid
+#[tokio::test]
+async fn event_bodies_keep_the_order_of_their_fields() {
+    const SESSION: &str = "id object partner_id mode amount currency return_url cancel_url status expires_at created_at flow \
+         target_token target_network wallet_address user_reference kyc_pre_verified metadata";
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let (session, record) = paying(&acme, "a", "100.00").await;
+    gate.settle_rails().await;
+    let events = gate.events(ACME, &session).await;
+    assert_eq!(fields(&events, "gate_session.created"), SESSION);
+    let completed = fields(&events, "gate_session.completed");
+    assert_eq!(completed, format!("{SESSION} tx_refid"));
+    assert_eq!(
+        fields(
+            &gate.events(ACME, text(&record, "id")).await,
+            "rail.pay_in.settled"
+        ),
+        "id object kind status quote_id session_id currency asset fiat_amount crypto_amount exchange_rate fees payment_method \
+         instructions failure_code created_at updated_at settled_at"
+    );
+    assert_eq!(
+        fields(
+            &gate.events(ACME, text(&record, "quote_id")).await,
+            "quote.consumed"
+        ),
+        "id object status side currency asset network payment_method fiat_amount crypto_amount exchange_rate fees expires_at \
+         consumed_at created_at signature"
+    );
+    let customer = json!({ "email": "ann@example.com" });
+    let customer = acme.create_customer(&customer, "c").await.created();
+    let id = text(&customer, "id");
+    let path = format!("/v1/customers/{id}");
+    let call = Call::new("DELETE", &path);
+    acme.send(call).await.ok();
+    let events = gate.events(ACME, id).await;
+    assert_eq!(
+        fields(&events, "customer.created"),
+        "id object partner_id mode external_id email phone first_name last_name country_code metadata kyc_status created_at \
+         updated_at"
+    );
+    assert_eq!(
+        fields(&events, "customer.deleted"),
+        "id object deleted deleted_at"
+    );
     gate.finish().await;
 }
 

@@ -84,6 +84,7 @@ impl<F: GateFixture> World<F> {
             store: store.clone(),
             sealer: sealer.clone(),
             entropy: entropy.clone(),
+            render: |_, _, _| Ok(Box::default()),
         };
         let idempotent = Idempotent {
             store: store.clone(),
