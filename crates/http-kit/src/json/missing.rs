@@ -1,7 +1,7 @@
-//! Names every missing field of a body at once.
+//! Reports all missing fields of a body in one response.
 //!
-//! A reader of fields stops at the first one that is missing. So the body is read again with a
-//! stand-in for each field that was missed, until all of them are known.
+//! Deserialization stops at the first missing field. So the body is read again, with a placeholder
+//! for each field reported so far, until no field is missing.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,17 @@ use super::read::{FieldError, Members, RAW};
 use super::scan::{self, Node, Value};
 use crate::error::ApiError;
 
-/// The most fields of one body that are named as missing.
+/// The largest number of missing fields that are reported.
 const MOST: usize = 32;
 
-/// The fields of a body that its route does not read. They are ignored, but they may be the
-/// misspelt names of fields that are missing.
+/// Fields of a body that its route does not read. They are ignored, but one of them may be the
+/// misspelled name of a missing field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownFields(Vec<String>);
 
 impl UnknownFields {
-    /// The sentences of a 400 for missing fields: all of them, and which names look misspelt.
+    /// The message for missing fields. It names all of them and suggests corrections of misspelled
+    /// names.
     #[must_use]
     pub fn explain(&self, missing: &[&str]) -> String {
         let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
@@ -43,8 +44,8 @@ impl UnknownFields {
     }
 }
 
-/// Whether a name is a misspelling of a known one: another case or style of it, or a slip of one
-/// or two letters.
+/// Whether a name is a likely misspelling of a known name: other case or word separators, or one or
+/// two wrong letters.
 fn is_near(sent: &str, known: &str) -> bool {
     let folded = |name: &str| -> String {
         let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
@@ -57,7 +58,7 @@ fn is_near(sent: &str, known: &str) -> bool {
     strsim::damerau_levenshtein(&folded(sent), &folded(known)) <= slips
 }
 
-/// Reads a body that must be one strict JSON object, and tells which of its fields are unknown.
+/// Reads a body that must be one strict JSON object, and collects its unknown fields.
 ///
 /// # Errors
 /// As [`super::parse`].
@@ -82,7 +83,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, UnknownField
                 missing.push(name.to_owned());
             }
             _ if missing.is_empty() => return Err(ApiError::invalid_request(fault.to_string())),
-            // The missing fields were at fault before this one.
+            // Reports the missing fields found so far instead of this later error.
             _ => break,
         }
     }
@@ -90,7 +91,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, UnknownField
     Err(ApiError::invalid_request(unknown.explain(&missing)))
 }
 
-/// A body with stand-ins for some of its fields.
+/// A body with placeholders for some of its fields.
 struct Completed<'de, 'c> {
     node: Node<'de>,
     stand_ins: &'c [String],
@@ -174,7 +175,7 @@ impl<'de> MapAccess<'de> for CompletedMembers<'de, '_> {
     }
 }
 
-/// A value of any type: empty, zero, or the first of several words.
+/// A placeholder value for any type: empty, zero, or the first allowed value.
 struct StandIn;
 
 macro_rules! zeros {

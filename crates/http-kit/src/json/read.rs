@@ -1,7 +1,7 @@
-//! Turns scanned JSON into a request's fields, with faults that name the field.
+//! Deserializes scanned JSON into a request's fields, with errors that name the field.
 //!
-//! A reader of our own because the stock one reports a fault as a sentence about its own
-//! types; here a fault is a path and an expectation, and becomes one sentence for the client.
+//! The errors of `serde_json` describe Rust types. An error here is a path and an expected value,
+//! which form one sentence for the client.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,10 +14,10 @@ use serde::de::{
 
 use super::scan::{Node, Value};
 
-/// The name under which [`super::RawJson`] asks for the text of a value.
+/// The type name with which [`super::RawJson`] requests the text of a value.
 pub(super) const RAW: &str = "$http_kit::RawJson";
 
-/// Where a field is at fault, and how.
+/// The path of an invalid field, and the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldError {
     path: String,
@@ -40,7 +40,7 @@ impl FieldError {
     }
 
     fn at_key(mut self, key: &str) -> Self {
-        // A key of a free map is the client's own text; it is cut before it is echoed.
+        // The client chose the key of a map, so the key is truncated before it is echoed.
         let mut path: String = key.chars().take(64).collect();
         if !self.path.is_empty() && !self.path.starts_with('[') {
             path.push('.');
@@ -62,7 +62,7 @@ impl FieldError {
 }
 
 impl FieldError {
-    /// The body's own field that is missing, if that is the fault.
+    /// The name of a missing top-level field, if that is the error.
     pub(super) fn missing_field(&self) -> Option<&str> {
         let own = !self.path.is_empty() && !self.path.contains(['.', '[']);
         (self.what == What::Missing && own).then_some(self.path.as_str())
@@ -128,7 +128,7 @@ impl de::Error for FieldError {
 }
 
 impl Node<'_> {
-    /// `null` where a value is required reads as an absent field.
+    /// A `null` where a value is required is reported as a missing field.
     fn mismatch(&self, expected: &'static str) -> FieldError {
         match self.value {
             Value::Null => FieldError {
@@ -161,7 +161,7 @@ macro_rules! integers {
 impl<'de> Deserializer<'de> for Node<'de> {
     type Error = FieldError;
 
-    /// Only whole numbers have a value here. Others are kept exactly as [`super::RawJson`].
+    /// Deserializes whole numbers only. Other numbers need [`super::RawJson`].
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Null => visitor.visit_unit(),

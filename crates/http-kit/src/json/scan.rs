@@ -1,8 +1,8 @@
-//! A strict JSON reader that keeps numbers as they were written.
+//! A strict JSON reader that keeps the text of numbers.
 //!
-//! It refuses what JSON allows and nobody can mean (duplicate keys, NUL characters, lone
-//! surrogates, deep nesting), and it never turns a number into a float: a number of a million
-//! digits is only ever text here.
+//! It refuses JSON that is legal but ambiguous or harmful: duplicate keys, NUL characters, lone
+//! surrogates, deep nesting. It never converts a number to a float, so a number of a million digits
+//! stays text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,26 +12,26 @@ use crate::query::hex;
 /// How deep objects and arrays may nest.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// A value and the text it was read from.
+/// A value and its source text.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) raw: &'a str,
     pub(crate) value: Value<'a>,
 }
 
-/// What a value is.
+/// A JSON value.
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
-    /// A number, as written.
+    /// A number; [`Node`] has its text.
     Number,
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Why a text is not acceptable JSON.
+/// Why a text is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScanError {
     Empty,
@@ -163,7 +163,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Borrows the text where it has no escapes, which is nearly always.
+    /// Reads a string. Borrows the text if it has no escapes, which is nearly always.
     fn string(&mut self) -> Result<Cow<'a, str>, ScanError> {
         self.at += 1;
         let start = self.at;
@@ -303,7 +303,8 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Every position the scanner stops at follows an ASCII byte, so the slice always exists.
+    /// The text since this position. The scanner stops only after ASCII bytes, so the slice always
+    /// exists.
     fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
@@ -317,8 +318,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Few keys are compared with each other; many are sorted first, so that a body made of keys
-/// costs no more than reading it.
+/// Refuses duplicate keys. Compares a few keys with each other but sorts many, so that a body of
+/// many keys costs no more than reading it.
 fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), ScanError> {
     const FEW: usize = 12;
     let twice = if members.len() <= FEW {
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_well_formed() {
+    fn scanner_accepts_well_formed_objects() {
         for good in [
             "{}",
             " \t\r\n{ \"a\" : [ 1 , -0.5e+10 , true , false , null , \"x\" ] , \"b\" : { } } ",
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_strings() {
+    fn scanner_decodes_strings() {
         let text = r#"{"a\u0062":"x\n\ud83c\udf0ay"}"#;
         let node = read_object(text.as_bytes()).unwrap();
         assert_eq!(node.raw, text);
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn names_each_refusal() {
+    fn scanner_names_each_refusal() {
         assert_eq!(fault(""), ScanError::Empty);
         assert_eq!(fault(" \n"), ScanError::Empty);
         assert_eq!(fault("\u{feff}{}"), ScanError::ByteOrderMark);
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_json() {
+    fn scanner_refuses_invalid_json() {
         for bad in [
             "{",
             "{\"a\"",
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_duplicate_keys_at_any_depth() {
+    fn scanner_finds_duplicate_keys_at_any_depth() {
         let key = |text: &str| ScanError::DuplicateKey(text.to_owned());
         assert_eq!(fault(r#"{"a":1,"a":1}"#), key("a"));
         assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), key("a"));
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_at_the_depth_limit() {
+    fn scanner_stops_at_depth_limit() {
         let nested = |depth: usize| {
             let inner = depth - 1;
             format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
@@ -485,7 +486,7 @@ mod tests {
         assert_eq!(fault(&"{\"a\":".repeat(20_000)), ScanError::TooDeep);
     }
 
-    /// Any document, as another library knows it.
+    /// Any document, as a `serde_json` value.
     fn document() -> impl Strategy<Value = Theirs> {
         let text = || "[^\\x00]{0,12}";
         let leaf = prop_oneof![
@@ -514,7 +515,7 @@ mod tests {
             }
             (Value::Number, Theirs::Number(other)) => {
                 let (one, other): (f64, f64) = (ours.raw.parse().unwrap(), other.as_f64().unwrap());
-                // The other library reads fractions to within a few of the last bits.
+                // `serde_json` rounds fractions differently in a few of the last bits.
                 one.to_bits().abs_diff(other.to_bits()) <= 8
             }
             (Value::Text(one), Theirs::String(other)) => one == other,
@@ -536,16 +537,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_another_library_writes_reads_the_same(document in document(), indented in any::<bool>()) {
+        fn document_written_by_serde_json_reads_the_same(document in document(), indented in any::<bool>()) {
             let text = if indented { format!("{document:#}") } else { document.to_string() };
             let node = read_object(text.as_bytes()).unwrap();
             prop_assert_eq!(node.raw, &text);
             prop_assert!(same(&node, &document), "{}", text);
         }
 
-        /// The strict reader takes nothing that the other refuses, but numbers of any size, and what it takes it understands alike.
+        /// The scanner accepts no text that `serde_json` refuses, except numbers out of range, and
+        /// reads the same values.
         #[test]
-        fn a_bent_document_is_refused_or_read_the_same(document in document(), at in any::<prop::sample::Index>(), put in "[\\[\\]{}:,\"0-9eE.+a-z\\\\ -]{0,2}") {
+        fn changed_document_is_refused_or_read_the_same(document in document(), at in any::<prop::sample::Index>(), put in "[\\[\\]{}:,\"0-9eE.+a-z\\\\ -]{0,2}") {
             let mut text: Vec<char> = document.to_string().chars().collect();
             let at = at.index(text.len());
             text.splice(at..=at, put.chars());
