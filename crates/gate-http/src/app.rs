@@ -1,4 +1,4 @@
-//! What every handler of the gate API shares.
+//! State that all handlers of the gate API share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use partner_core::usecases::deliveries::Delivered;
 
 use crate::capabilities::EdgeHeader;
 
-/// The use cases behind the routes.
+/// The use cases of the routes.
 #[derive(Clone)]
 pub struct Parts {
     /// The process's mode.
     pub mode: Mode,
-    /// Who may do what.
+    /// The partners and their access.
     pub directory: Arc<dyn Directory>,
-    /// What is offered where.
+    /// The countries, currencies, assets and methods on offer.
     pub catalogue: Arc<Catalogue>,
-    /// Where the edge says which country a request comes from.
+    /// The request header in which the edge names the client's country.
     pub edge: EdgeHeader,
     /// Previews orders.
     pub previewing: PreviewQuotes,
@@ -39,15 +39,15 @@ pub struct Parts {
     pub acting: ActOnSession,
     /// Changes branding.
     pub rebranding: UpdateBranding,
-    /// Keeps customers.
+    /// Creates, reads, changes and deletes customers.
     pub customers: Customers,
     /// Locks quotes.
     pub locking: LockQuote,
-    /// Redeems them.
+    /// Redeems quotes.
     pub redeeming: RedeemQuote,
-    /// Reads.
+    /// Reads sessions, transactions, quotes and rail records.
     pub reading: GateQueries,
-    /// Starts widgets.
+    /// Bootstraps widgets.
     pub bootstrapping: BootstrapEmbed,
     /// Lists and replays deliveries.
     pub delivered: Delivered,
@@ -63,12 +63,12 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// The state of the router; cheap to clone.
+/// The state of the router. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct App(Arc<Parts>);
 
 impl App {
-    /// The state over the given use cases.
+    /// Builds the state from the use cases.
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
     }

@@ -1,4 +1,4 @@
-//! Branding: how a partner's widget looks.
+//! Branding: the look of a partner's widget.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,8 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::change;
 
-/// What is to change: null clears a field, a field that is left out stays. No other field is taken.
+/// Changes to the branding. Null clears a field, an absent field stays unchanged, and an unknown
+/// field is refused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateBrandingRequest {
@@ -35,13 +36,13 @@ pub(crate) struct UpdateBrandingRequest {
     #[serde(default, deserialize_with = "change")]
     #[schema(value_type = Option<String>, pattern = "^#[0-9A-Fa-f]{6}$", example = "#1A2B3C")]
     accent_color: Change,
-    /// The name shown to people.
+    /// The name shown to users.
     #[serde(default, deserialize_with = "change")]
     #[schema(value_type = Option<String>, max_length = 64, example = "Acme")]
     brand_name: Change,
 }
 
-/// How the widget looks. All null is the default look.
+/// The look of the widget. If all fields are null, the widget has the default look.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Branding)]
 pub(crate) struct BrandingRecord {
@@ -60,14 +61,14 @@ pub(crate) struct BrandingRecord {
     /// `#RRGGBB`, or null.
     #[schema(required = true)]
     accent_color: Option<String>,
-    /// The name shown to people, or null.
+    /// The name shown to users, or null.
     #[schema(required = true)]
     brand_name: Option<String>,
 }
 
 /// Read the branding
 ///
-/// All null where nothing was ever set: the default look.
+/// All fields are null if none was ever set; the widget then has the default look.
 #[utoipa::path(get, path = "/v1/branding", operation_id = "getBranding", tag = "Branding",
     security(("secretKey" = [])),
     responses((status = 200, description = "The branding", body = BrandingRecord)))]
@@ -81,12 +82,12 @@ pub(crate) async fn get_branding(
 
 /// Update the branding
 ///
-/// Changes the fields that are named and leaves the others.
+/// Changes the fields in the body and leaves all others unchanged.
 #[utoipa::path(patch, path = "/v1/branding", operation_id = "updateBranding", tag = "Branding",
     params(("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry")),
     request_body = UpdateBrandingRequest,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The branding after it", body = BrandingRecord)))]
+    responses((status = 200, description = "The branding after the update", body = BrandingRecord)))]
 pub(crate) async fn update_branding(
     who: Entitled,
     State(app): State<App>,
@@ -105,7 +106,7 @@ pub(crate) async fn update_branding(
     Ok(IdempotentReply(given))
 }
 
-/// How the widget looks, on the wire.
+/// The branding as JSON.
 pub(crate) fn record(branding: &Branding) -> BrandingRecord {
     BrandingRecord {
         object: "branding",

@@ -1,4 +1,4 @@
-//! Capabilities: what can be offered to whom. Planning reads, answered from the catalogue alone.
+//! Capabilities: what is available to which user. These planning reads use only the catalogue.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use crate::app::App;
 use crate::whole_list::WholeList;
 use crate::wire;
 
-/// The header in which the edge says which country a request comes from.
+/// The header in which the edge names the country of a request.
 #[derive(Clone)]
 pub struct EdgeHeader(Option<HeaderName>);
 
 impl EdgeHeader {
-    /// The header of this name; `None`: there is no edge to believe.
+    /// A header with this name; `None` if no edge is trusted.
     #[must_use]
     pub fn new(name: Option<&str>) -> Self {
         Self(name.and_then(|name| name.parse().ok()))
@@ -47,13 +47,13 @@ pub(crate) struct CountryRecord {
     /// ISO 3166 code of two letters.
     #[schema(example = "DE")]
     country_code: String,
-    /// Its name, in English.
+    /// English name.
     #[schema(example = "Germany")]
     name: String,
-    /// ISO 4217 code of what its people pay in.
+    /// ISO 4217 code of the country's currency.
     #[schema(example = "EUR")]
     default_currency: String,
-    /// Is it served?
+    /// Whether the country is served.
     supported: bool,
 }
 
@@ -67,13 +67,13 @@ pub(crate) struct CurrencyRecord {
     /// ISO 4217 code.
     #[schema(example = "EUR")]
     code: String,
-    /// What stands beside amounts.
+    /// The symbol shown with amounts.
     #[schema(example = "€")]
     symbol: String,
-    /// Its name, in English.
+    /// English name.
     #[schema(example = "Euro")]
     name: String,
-    /// Fractional digits of its amounts.
+    /// Number of fractional digits.
     #[schema(example = 2)]
     minor_units: u8,
 }
@@ -85,111 +85,111 @@ pub(crate) struct AssetRecord {
     /// `asset`
     #[schema(example = "asset")]
     object: &'static str,
-    /// Its symbol.
+    /// Symbol of the asset.
     #[schema(example = "USDT")]
     symbol: String,
-    /// Its name.
+    /// Name of the asset.
     #[schema(example = "Tether USD")]
     name: String,
-    /// Is it offered at present?
+    /// Whether the asset is offered now.
     active: bool,
-    /// The most fractional digits of its amounts.
+    /// Maximum number of fractional digits.
     #[schema(example = 6)]
     decimals: u8,
-    /// The chains it moves on.
+    /// The chains that carry the asset.
     networks: Vec<NetworkRecord>,
-    /// Between which amounts an order makes sense, in the chosen currency if it is stated.
+    /// Suggested order amounts, in the requested currency if there is one.
     limits: LimitsRecord,
 }
 
-/// A chain that an asset moves on.
+/// A chain that carries an asset.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AssetNetwork)]
 pub(crate) struct NetworkRecord {
-    /// The chain's name, in which case matters.
+    /// The chain's name. It is case-sensitive.
     #[schema(example = "tron")]
     chain: String,
-    /// The asset's contract; null where the asset is the chain's own.
+    /// The asset's contract; null for the chain's native asset.
     #[schema(required = true, example = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")]
     contract_address: Option<String>,
-    /// Is it an EVM chain?
+    /// Whether it is an EVM chain.
     evm: bool,
 }
 
-/// Between which amounts an order makes sense. They are advice: nothing is refused by them.
+/// Suggested order amounts. They are advice, and no order is refused because of them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AssetLimits)]
 pub(crate) struct LimitsRecord {
-    /// The currency of both.
+    /// The currency of both amounts.
     #[schema(example = "EUR")]
     currency: String,
-    /// The least.
+    /// The smallest amount.
     #[schema(example = "10.00")]
     min_amount: String,
-    /// The most.
+    /// The largest amount.
     #[schema(example = "50000.00")]
     max_amount: String,
 }
 
-/// A way to pay in, or to be paid out.
+/// A way to pay in or to be paid out.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Method)]
 pub(crate) struct MethodRecord {
     /// `payment_method` or `payout_method`
     #[schema(example = "payment_method")]
     object: &'static str,
-    /// Its id. One id can stand for several currencies.
+    /// Method id. Methods for several currencies can share one id.
     #[schema(example = "sepa")]
     id: String,
-    /// Its name.
+    /// Name of the method.
     #[schema(example = "SEPA transfer")]
     name: String,
-    /// The currency it moves.
+    /// The currency of the payment.
     #[schema(example = "EUR")]
     currency: String,
-    /// `on_ramp` of a payment method, `off_ramp` of a payout method.
+    /// `on_ramp` for a payment method, `off_ramp` for a payout method.
     #[schema(value_type = wire::Side)]
     side: &'static str,
 }
 
-/// The lists by name: the contract's macros would name a list of their own making.
+/// Names for the list types, because the macros would generate other names.
 type CountryList = WholeList<CountryRecord>;
 type CurrencyList = WholeList<CurrencyRecord>;
 type AssetList = WholeList<AssetRecord>;
 type MethodList = WholeList<MethodRecord>;
 
-/// Whether somebody somewhere can be served.
+/// Whether a user can be served.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Eligibility)]
 pub(crate) struct EligibilityRecord {
     /// `eligibility`
     #[schema(example = "eligibility")]
     object: &'static str,
-    /// Branch on this.
+    /// Whether the user can be served. Branch on this.
     eligible: bool,
-    /// Why not, or null.
+    /// Why the user cannot be served, or null.
     #[schema(required = true, value_type = Option<IneligibleWord>)]
     unavailable_reason: Option<&'static str>,
-    /// The country it was judged for, as it was said, or null.
+    /// The country that was checked, as in the request, or null.
     #[schema(required = true, example = "DE")]
     country_code: Option<String>,
-    /// The currency it was judged for, or null.
+    /// The currency that was checked, or null.
     #[schema(required = true, example = "EUR")]
     currency: Option<String>,
-    /// The asset it was judged for, or null.
+    /// The asset that was checked, or null.
     #[schema(required = true, example = "USDT")]
     asset: Option<String>,
-    /// Who said where the user is.
+    /// The source of the country.
     #[schema(value_type = GeoSourceWord)]
     geo_source: &'static str,
 }
 
-/// Why somebody cannot be served.
+/// Why a user cannot be served.
 #[derive(Debug, ToSchema)]
 #[schema(as = Ineligible, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum IneligibleWord {
     CountryUnresolved,
@@ -199,12 +199,12 @@ pub(crate) enum IneligibleWord {
     CorridorNotAvailable,
 }
 
-/// Who said where the user is.
+/// The source of a user's country.
 #[derive(Debug, ToSchema)]
 #[schema(as = GeoSource, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum GeoSourceWord {
     Query,
@@ -214,11 +214,11 @@ pub(crate) enum GeoSourceWord {
 
 /// List countries
 ///
-/// Those that are served, and some that are known not to be.
+/// Lists the countries that are served, and some that are not.
 #[utoipa::path(get, path = "/v1/capabilities/countries", operation_id = "listCountries", tag = "Capabilities",
     params(
-        ("country_code" = Option<String>, Query, description = "Only this one, by its ISO 3166 code", example = "DE"),
-        ("supported" = Option<bool>, Query, description = "Only those that are served, or only those that are not"),
+        ("country_code" = Option<String>, Query, description = "Only the country with this ISO 3166 code", example = "DE"),
+        ("supported" = Option<bool>, Query, description = "Only countries that are served (`true`), or only countries that are not (`false`)"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "The countries", body = CountryList)))]
@@ -238,9 +238,10 @@ pub(crate) async fn list_countries(
 
 /// List currencies
 ///
-/// Those of a country where one is named or the edge knows it; else all.
+/// Lists the currencies of the country in the query, or of the country that the edge reports, or
+/// all.
 #[utoipa::path(get, path = "/v1/capabilities/currencies", operation_id = "listCurrencies", tag = "Capabilities",
-    params(("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE")),
+    params(("country_code" = Option<String>, Query, description = "Only currencies of this country", example = "DE")),
     security(("secretKey" = [])),
     responses((status = 200, description = "The currencies", body = CurrencyList)))]
 pub(crate) async fn list_currencies(
@@ -259,13 +260,13 @@ pub(crate) async fn list_currencies(
 
 /// List assets
 ///
-/// Those that go the side, for the currency and the country that are named or that the edge knows;
-/// else all.
+/// Lists the assets for a side, a currency and a country. The edge may supply the country. Without
+/// these filters the list contains all assets.
 #[utoipa::path(get, path = "/v1/capabilities/assets", operation_id = "listAssets", tag = "Capabilities",
     params(
-        ("side" = Option<wire::Side>, Query, description = "Only those that can be bought, or sold"),
-        ("country_code" = Option<String>, Query, description = "Only those for people of this country", example = "DE"),
-        ("currency" = Option<String>, Query, description = "Only those for this currency", example = "EUR"),
+        ("side" = Option<wire::Side>, Query, description = "Only assets that can be bought (`on_ramp`) or sold (`off_ramp`)"),
+        ("country_code" = Option<String>, Query, description = "Only assets for users in this country", example = "DE"),
+        ("currency" = Option<String>, Query, description = "Only assets for this currency", example = "EUR"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "The assets", body = AssetList)))]
@@ -285,9 +286,9 @@ pub(crate) async fn list_assets(
 
 /// Read an asset
 ///
-/// By its symbol, in which case does not matter.
+/// Finds the asset by its symbol, in upper or lower case.
 #[utoipa::path(get, path = "/v1/capabilities/assets/{symbol}", operation_id = "getAsset", tag = "Capabilities",
-    params(("symbol" = String, Path, description = "The asset's symbol, in whatever case", example = "USDT")),
+    params(("symbol" = String, Path, description = "The asset's symbol, in upper or lower case", example = "USDT")),
     security(("secretKey" = [])),
     responses((status = 200, description = "The asset", body = AssetRecord)))]
 pub(crate) async fn get_asset(
@@ -302,12 +303,12 @@ pub(crate) async fn get_asset(
 
 /// List payment methods
 ///
-/// How a purchase can be paid: in a currency, else in the country that is named or that the edge
-/// knows; else all.
+/// Lists the methods to pay for a purchase in a currency. Without a currency, lists the methods of
+/// the country in the query, or of the country that the edge reports, or all.
 #[utoipa::path(get, path = "/v1/capabilities/payment-methods", operation_id = "listPaymentMethods", tag = "Capabilities",
     params(
-        ("currency" = Option<String>, Query, description = "Only those of this currency; then the country is not asked", example = "EUR"),
-        ("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE"),
+        ("currency" = Option<String>, Query, description = "Only methods of this currency; the country is then ignored", example = "EUR"),
+        ("country_code" = Option<String>, Query, description = "Only methods of this country", example = "DE"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "The methods", body = MethodList)))]
@@ -323,11 +324,11 @@ pub(crate) async fn list_payment_methods(
 
 /// List payout methods
 ///
-/// How a sale can be paid out; the same rules.
+/// Lists the methods to pay out a sale, with the same filters as payment methods.
 #[utoipa::path(get, path = "/v1/capabilities/payout-methods", operation_id = "listPayoutMethods", tag = "Capabilities",
     params(
-        ("currency" = Option<String>, Query, description = "Only those of this currency; then the country is not asked", example = "EUR"),
-        ("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE"),
+        ("currency" = Option<String>, Query, description = "Only methods of this currency; the country is then ignored", example = "EUR"),
+        ("country_code" = Option<String>, Query, description = "Only methods of this country", example = "DE"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "The methods", body = MethodList)))]
@@ -343,16 +344,17 @@ pub(crate) async fn list_payout_methods(
 
 /// Check eligibility
 ///
-/// Whether somebody can be served, and if not, why. Always 200: the answer is in the body.
+/// Whether a user can be served, and if not, why. The status is always 200; the result is in the
+/// body.
 #[utoipa::path(get, path = "/v1/capabilities/eligibility", operation_id = "checkEligibility", tag = "Capabilities",
     params(
-        ("country_code" = Option<String>, Query, description = "Where the user is; left out, the edge is asked", example = "DE"),
-        ("currency" = Option<String>, Query, description = "What the user pays in; left out, the country's currency", example = "EUR"),
-        ("asset" = Option<String>, Query, description = "What the user buys or sells", example = "USDT"),
-        ("side" = Option<wire::Side>, Query, description = "Which of the two; left out, either"),
+        ("country_code" = Option<String>, Query, description = "The user's country; by default the country that the edge reports", example = "DE"),
+        ("currency" = Option<String>, Query, description = "The user's currency; by default the country's currency", example = "EUR"),
+        ("asset" = Option<String>, Query, description = "The asset that the user buys or sells", example = "USDT"),
+        ("side" = Option<wire::Side>, Query, description = "The side; by default either"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The verdict", body = EligibilityRecord)))]
+    responses((status = 200, description = "The result", body = EligibilityRecord)))]
 pub(crate) async fn check_eligibility(
     _: Entitled,
     State(app): State<App>,
@@ -389,7 +391,7 @@ fn methods(
     Ok(WholeList::of(url, found.map(method)))
 }
 
-/// Where the user is: what the query says, else what the edge says.
+/// The user's country: from the query, otherwise from the edge.
 fn region(app: &App, headers: &HeaderMap, query: &Query) -> Result<Region, ApiError> {
     let asked = query.text("country_code")?;
     Ok(Region::of(asked, app.parts().edge.said(headers)))

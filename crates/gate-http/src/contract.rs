@@ -1,5 +1,6 @@
-//! The published contract, generated from the routes: `/openapi/gate-v1.yaml` and, beside it, what
-//! only the sandbox has and what the widget calls itself.
+//! The published contract, generated from the routes: `/openapi/gate-v1.yaml`.
+//!
+//! Two more documents cover the sandbox-only operations and the calls of the widget itself.
 
 use http_kit::openapi::{Contract, ContractError, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
@@ -12,74 +13,77 @@ use crate::errors::ERROR_DOCS;
 use crate::event_docs::with_events;
 use crate::{rail_events, routes};
 
-/// The contract's version: a date.
+/// The contract's version, which is a date.
 const VERSION: &str = "2026-05-25";
 
 const DESCRIPTION: &str = "\
-Hosted buy, sell and swap sessions: create a session bound to an amount and a currency with a secret key, hand its \
-client secret to the browser, and learn the outcome from signed events and reads.
+Hosted buy, sell and swap sessions: create a session bound to an amount and a currency with a secret key, pass its \
+client secret to the browser, and receive the outcome in signed events and reads.
 
-Fields are snake_case; money is a decimal string; instants are RFC 3339 in UTC; what is absent is null. Clients ignore \
-fields they do not know. Another partner's object reads exactly like one that does not exist: 404.";
+Fields are snake_case; money is a decimal string; instants are RFC 3339 in UTC; absent values are null. Clients ignore \
+unknown fields. Another partner's object is 404, like an object that does not exist.";
 
 const HELPERS_DESCRIPTION: &str = "\
-What only the sandbox has: a session is completed or its payment failed by hand, so that a partner can test every path.";
+Operations of the sandbox only. They complete a session or fail its payment, so that a partner can test every path.";
 
 const EMBED_DESCRIPTION: &str = "\
-What the hosted widget itself calls, with the token of its bootstrap in the header `X-Embed-Token`.
+The calls of the hosted widget itself, with the token of its bootstrap in the header `X-Embed-Token`.
 
-This version serves no such call, so the document has no paths: the answer to the bootstrap holds all that a widget \
-is given so far. The bootstrap is a call of your own pages, with a publishable key and without a token; it is \
+This version serves no such call, so the document has no paths: the response to the bootstrap contains all data of a \
+widget so far. The bootstrap is a call of your own pages, with a publishable key and without a token; it is \
 `createEmbedToken` in `gate-v1.yaml`.
 
-The token is worth something for about an hour, to one partner in one mode, and to one session where the bootstrap was sent \
-that session's client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) are what a call may ask for.";
+The token is valid for about an hour, for one partner in one mode, and for one session if the bootstrap contained that session's \
+client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) limit what a call may do.";
 
-/// The header that carries a widget's token, and its name among the security schemes.
+/// The header with a widget's token.
 const EMBED_HEADER: &str = "X-Embed-Token";
 const EMBED_TOKEN: &str = "embedToken";
 
-/// Exchanges with the service, as a test has recorded them and compares them.
+/// Recorded requests and responses. A test compares them with the service.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// The tiers of the limits, as they stand in the headers.
+/// The tiers of the limits, as named in the headers.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 
-/// What the operations are about.
+/// The groups of operations.
 const TAGS: [(&str, &str); 9] = [
     (
         "Sessions",
-        "A purchase, sale or swap, bound to an amount and a currency, and finished in the hosted flow.",
+        "A purchase, sale or swap, bound to an amount and a currency and completed in the hosted flow.",
     ),
-    (
-        "Embed",
-        "What a page of yours asks for, with a publishable key.",
-    ),
-    ("Branding", "How the widget looks."),
+    ("Embed", "Calls of your pages, with a publishable key."),
+    ("Branding", "The look of the widget."),
     (
         "Capabilities",
-        "What can be offered to whom: planning reads, which promise nothing.",
+        "What is available in which country: planning reads, which promise nothing.",
     ),
     (
         "Quotes",
-        "Prices: previews, and signed quotes that hold until they are redeemed or expire.",
+        "Prices: previews, and signed quotes that are valid until they are redeemed or expire.",
     ),
     (
         "Rails",
         "Pay-ins and pay-outs that redeem a signed quote, for partners entitled to them.",
     ),
-    ("Transactions", "What came of sessions, for reconciliation."),
-    ("Customers", "Your records of the people you serve."),
-    ("Webhooks", "What was sent to you, sent again, and a test."),
+    (
+        "Transactions",
+        "The payments of sessions, for reconciliation.",
+    ),
+    ("Customers", "Your records of the users you serve."),
+    (
+        "Webhooks",
+        "Deliveries of events, their replay, and a test event.",
+    ),
 ];
 
-/// The same of the sandbox's own operations.
+/// The groups of the sandbox-only operations.
 const HELPER_TAGS: [(&str, &str); 1] = [(
     "Test helpers",
-    "Outcomes chosen by hand, in the sandbox alone.",
+    "Outcomes chosen by the caller, in the sandbox only.",
 )];
 
-/// Refusals every operation shares.
+/// Refusals that all operations share.
 const SHARED: [&str; 13] = [
     "unauthorized",
     "secret_key_in_query",
@@ -105,7 +109,7 @@ pub(crate) const BODY: [&str; 5] = [
     "request_timeout",
 ];
 
-/// Refusals of the operations that act on a session under a key that may be left out.
+/// Refusals of the session actions with an optional key.
 const ACT: [&str; 6] = [
     "resource_not_found",
     "idempotency_key_invalid",
@@ -122,7 +126,7 @@ const CUSTOMER: [&str; 3] = [
     "outcome_unknown",
 ];
 
-/// Refusals of the operations that judge an order by the catalogue.
+/// Refusals of the operations that check an order against the catalogue.
 pub(crate) const ORDER: [&str; 4] = [
     "unknown_currency",
     "network_not_supported",
@@ -130,7 +134,7 @@ pub(crate) const ORDER: [&str; 4] = [
     "amount_out_of_range",
 ];
 
-/// What each operation refuses beside [`SHARED`].
+/// The refusals of each operation, in addition to [`SHARED`].
 const OPERATIONS: [(&str, &[&[&str]]); 25] = [
     (
         "createSession",
@@ -223,7 +227,7 @@ const OPERATIONS: [(&str, &[&[&str]]); 25] = [
     ),
 ];
 
-/// The same of the sandbox's own operations.
+/// The refusals of each sandbox-only operation, in addition to [`SHARED`].
 const HELPERS: [(&str, &[&[&str]]); 2] = [
     ("completeTestSession", &[&ACT, &["live_keys_not_allowed"]]),
     (
@@ -232,10 +236,11 @@ const HELPERS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 
-/// The contract, complete.
+/// The complete contract.
 ///
 /// # Errors
-/// [`ContractError`] where it mentions what does not exist; the tests would have found it.
+/// [`ContractError`] if the contract refers to something that does not exist, which the tests rule
+/// out.
 pub fn openapi() -> Result<OpenApi, ContractError> {
     let routes = OpenApiRouter::new()
         .merge(routes::create_session())
@@ -253,10 +258,10 @@ pub fn openapi() -> Result<OpenApi, ContractError> {
     finished(contract, &operations)
 }
 
-/// What only the sandbox has.
+/// The contract of the sandbox-only operations.
 ///
 /// # Errors
-/// As [`openapi`].
+/// [`ContractError`] as in [`openapi`].
 pub fn test_helpers() -> Result<OpenApi, ContractError> {
     let title = "Penstock Hosted Ramp Test Helpers";
     let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox())
@@ -265,14 +270,14 @@ pub fn test_helpers() -> Result<OpenApi, ContractError> {
     finished(contract, &HELPERS)
 }
 
-/// What the widget calls itself.
+/// The contract of the widget's own calls.
 #[must_use]
 pub fn embed() -> OpenApi {
     let title = "Penstock Hosted Ramp Widget Calls";
     let mut api = described(title, EMBED_DESCRIPTION, OpenApiRouter::new());
     let header = ApiKeyValue::with_description(
         EMBED_HEADER,
-        "The token of a bootstrap. It belongs to one widget, and never to a server.",
+        "The token of a bootstrap. It belongs to one widget; a server must never use it.",
     );
     let scheme = SecurityScheme::ApiKey(ApiKey::Header(header));
     let components = ComponentsBuilder::new().security_scheme(EMBED_TOKEN, scheme);
@@ -281,31 +286,31 @@ pub fn embed() -> OpenApi {
     api
 }
 
-/// The contract as published.
+/// The contract as published, in YAML.
 ///
 /// # Errors
-/// As [`openapi`].
+/// [`ContractError`] as in [`openapi`].
 pub fn openapi_yaml() -> Result<String, ContractError> {
     to_yaml(&openapi()?)
 }
 
-/// What only the sandbox has, as published.
+/// The contract of the sandbox-only operations, in YAML.
 ///
 /// # Errors
-/// As [`openapi`].
+/// [`ContractError`] as in [`openapi`].
 pub fn test_helpers_yaml() -> Result<String, ContractError> {
     to_yaml(&test_helpers()?)
 }
 
-/// What the widget calls itself, as published.
+/// The contract of the widget's own calls, in YAML.
 ///
 /// # Errors
-/// As [`openapi`].
+/// [`ContractError`] as in [`openapi`].
 pub fn embed_yaml() -> Result<String, ContractError> {
     to_yaml(&embed())
 }
 
-/// Every code the service gives.
+/// All error codes of the service.
 pub fn every_error() -> impl Iterator<Item = ErrorDoc> {
     SHARED_ERRORS.iter().chain(ERROR_DOCS).copied()
 }
@@ -314,7 +319,7 @@ fn document(title: &str, description: &str, routes: OpenApiRouter<App>) -> Contr
     Contract::new(described(title, description, routes), every_error())
 }
 
-/// The routes with what every document says of itself.
+/// The routes with the metadata that every document has.
 fn described(title: &str, description: &str, routes: OpenApiRouter<App>) -> OpenApi {
     let mut api = routes.into_openapi();
     api.info = InfoBuilder::new()

@@ -21,19 +21,19 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::{self, LONGEST_PAGE, Verbatim, change, instant, page_size};
 
-/// The list's own path.
+/// The path of the list.
 const LIST: &str = "/v1/customers";
 
-/// Who the customer is. What stands beside these fields, `kyc_status` and `mode` among it, is ignored.
+/// A new customer. Other fields, such as `kyc_status` and `mode`, are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateCustomerRequest {
-    /// Unique among your customers of the mode, in whatever case; returned as it was sent.
+    /// Unique among your customers of the mode, without regard to case; returned unchanged.
     #[schema(example = "ann@example.com", max_length = 254)]
     email: String,
-    /// Your own name for the customer; unique where it is given.
+    /// Your own identifier of the customer; unique if present.
     #[schema(example = "user-1", min_length = 1, max_length = 128)]
     external_id: Option<String>,
-    /// In the form of E.164: a plus, and at most 15 digits.
+    /// E.164 format: a plus sign and at most 15 digits.
     #[schema(example = "+4915112345678", pattern = r"^\+[1-9][0-9]{1,14}$")]
     phone: Option<String>,
     /// First name.
@@ -42,15 +42,16 @@ pub(crate) struct CreateCustomerRequest {
     /// Last name.
     #[schema(example = "Lee", max_length = 128)]
     last_name: Option<String>,
-    /// The two letters of a country by ISO 3166, in whatever case.
+    /// Two-letter ISO 3166 country code, in upper or lower case.
     #[schema(example = "DE", pattern = "^[A-Za-z]{2}$")]
     country_code: Option<String>,
-    /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
+    /// Your own data, returned unchanged: at most 50 keys and 16 KiB. Numbers keep every digit.
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Option<RawJson>,
 }
 
-/// What is to change: null clears a field, a field that is left out stays. No other field is taken.
+/// Changes to a customer. Null clears a field, an absent field stays unchanged, and an unknown
+/// field is refused.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateCustomerRequest {
@@ -62,22 +63,22 @@ pub(crate) struct UpdateCustomerRequest {
     #[serde(default, deserialize_with = "change")]
     #[schema(value_type = Option<String>, max_length = 128, example = "Lee")]
     last_name: Change,
-    /// The two letters of a country by ISO 3166, in whatever case.
+    /// Two-letter ISO 3166 country code, in upper or lower case.
     #[serde(default, deserialize_with = "change")]
     #[schema(value_type = Option<String>, pattern = "^[A-Za-z]{2}$", example = "FR")]
     country_code: Change,
-    /// Takes the place of the whole object there was; null makes it `{}`.
+    /// Replaces the whole object; null makes it `{}`.
     #[serde(default, deserialize_with = "change")]
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Change<RawJson>,
 }
 
-/// What is known of who a customer is.
+/// Whether the identity of a customer is verified.
 #[derive(Debug, ToSchema)]
 #[schema(as = KycStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum KycStatusWord {
     Unverified,
@@ -86,7 +87,7 @@ pub(crate) enum KycStatusWord {
     Rejected,
 }
 
-/// A customer: somebody you serve.
+/// A customer: a user whom you serve.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Customer)]
 pub(crate) struct CustomerRecord {
@@ -96,19 +97,19 @@ pub(crate) struct CustomerRecord {
     /// `customer`
     #[schema(example = "customer")]
     object: &'static str,
-    /// The owner.
+    /// The partner that owns the customer.
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key that created it.
     #[schema(value_type = wire::Mode)]
     mode: &'static str,
-    /// Your own name for the customer, or null.
+    /// Your own identifier of the customer, or null.
     #[schema(required = true, example = "user-1")]
     external_id: Option<String>,
-    /// As it was sent.
+    /// The email as sent, unchanged.
     #[schema(example = "ann@example.com")]
     email: String,
-    /// In the form of E.164, or null.
+    /// E.164 format, or null.
     #[schema(required = true, example = "+4915112345678")]
     phone: Option<String>,
     /// First name, or null.
@@ -117,24 +118,24 @@ pub(crate) struct CustomerRecord {
     /// Last name, or null.
     #[schema(required = true, example = "Lee")]
     last_name: Option<String>,
-    /// The two letters of a country by ISO 3166, in upper case, or null.
+    /// Two-letter ISO 3166 country code, in upper case, or null.
     #[schema(required = true, example = "DE")]
     country_code: Option<String>,
-    /// As it was sent; `{}` where none was.
+    /// The metadata as sent, unchanged; `{}` if none was sent.
     #[schema(value_type = BTreeMap<String, Value>)]
     metadata: Verbatim,
-    /// Whether it is verified who the customer is.
+    /// Whether the identity of the customer is verified.
     #[schema(value_type = KycStatusWord)]
     kyc_status: &'static str,
-    /// When it was made.
+    /// When the customer was created.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was last changed.
+    /// When the customer was last changed.
     #[schema(format = DateTime)]
     updated_at: String,
 }
 
-/// A customer that is no more.
+/// A deleted customer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeletedCustomer)]
 pub(crate) struct DeletedCustomerRecord {
@@ -147,7 +148,7 @@ pub(crate) struct DeletedCustomerRecord {
     /// `true`
     #[schema(example = true)]
     deleted: bool,
-    /// When it was deleted, the first time.
+    /// When the customer was first deleted.
     #[schema(format = DateTime)]
     deleted_at: String,
 }
@@ -160,19 +161,19 @@ pub(crate) struct CustomerList {
     object: &'static str,
     /// The customers.
     data: Vec<CustomerRecord>,
-    /// Do more follow? Go on with `starting_after` the last id.
+    /// Whether another page follows. Its `starting_after` is the last id of this page.
     has_more: bool,
-    /// The list's path.
+    /// The path of the list.
     #[schema(example = "/v1/customers")]
     url: &'static str,
 }
 
 /// Create a customer
 ///
-/// One customer for an email, and for an `external_id`: both stay taken when the customer is deleted. A
-/// repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+/// An email and an `external_id` belong to one customer each and stay taken after the customer is
+/// deleted. A repeat with the same `Idempotency-Key` replays the first response to the byte.
 #[utoipa::path(post, path = "/v1/customers", operation_id = "createCustomer", tag = "Customers",
-    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateCustomerRequest,
     security(("secretKey" = [])),
     responses((status = 201, description = "The customer", body = CustomerRecord)))]
@@ -196,13 +197,14 @@ pub(crate) async fn create_customer(
 
 /// List customers
 ///
-/// Newest first, without those that were deleted. Page on with `starting_after` while `has_more` is true.
+/// Newest first, without deleted customers. For the next page, send the last id as `starting_after`
+/// while `has_more` is true.
 #[utoipa::path(get, path = "/v1/customers", operation_id = "listCustomers", tag = "Customers",
     params(
-        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last id of the page before", pattern = "^cus_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("email" = Option<String>, Query, description = "Only the customer of this email, in whatever case; a `+` is written `%2B`", example = "ann@example.com"),
-        ("external_id" = Option<String>, Query, description = "Only the customer of this name", example = "user-1"),
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^cus_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("email" = Option<String>, Query, description = "Only the customer with this email, without regard to case; write `+` as `%2B`", example = "ann@example.com"),
+        ("external_id" = Option<String>, Query, description = "Only the customer with this `external_id`", example = "user-1"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of customers", body = CustomerList)))]
@@ -238,7 +240,7 @@ pub(crate) async fn list_customers(
 
 /// Read a customer
 ///
-/// One that was deleted reads as one that never was.
+/// A deleted customer is not found, like one that never existed.
 #[utoipa::path(get, path = "/v1/customers/{id}", operation_id = "getCustomer", tag = "Customers",
     params(("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),
@@ -256,16 +258,16 @@ pub(crate) async fn get_customer(
 
 /// Update a customer
 ///
-/// Changes the fields that are named and leaves the others. What changes nothing leaves `updated_at` as it
-/// is, and sends no event.
+/// Changes the fields in the body and leaves all others unchanged. An update without a change
+/// leaves `updated_at` unchanged and sends no event.
 #[utoipa::path(patch, path = "/v1/customers/{id}", operation_id = "updateCustomer", tag = "Customers",
     params(
         ("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     request_body = UpdateCustomerRequest,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The customer after it", body = CustomerRecord)))]
+    responses((status = 200, description = "The customer after the update", body = CustomerRecord)))]
 pub(crate) async fn update_customer(
     who: Entitled,
     State(app): State<App>,
@@ -288,15 +290,15 @@ pub(crate) async fn update_customer(
 
 /// Delete a customer
 ///
-/// Afterwards it is not found. It can be deleted again, which answers the same and does nothing. Its email
-/// and `external_id` stay taken.
+/// A deleted customer is not found. Deleting it again returns the same response and has no effect.
+/// Its email and `external_id` stay taken.
 #[utoipa::path(delete, path = "/v1/customers/{id}", operation_id = "deleteCustomer", tag = "Customers",
     params(
         ("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "That it is deleted, and since when", body = DeletedCustomerRecord)))]
+    responses((status = 200, description = "The id of the deleted customer, and when it was deleted", body = DeletedCustomerRecord)))]
 pub(crate) async fn delete_customer(
     who: Entitled,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! Bootstrapping a widget: the one call of browsers.
+//! Bootstraps a widget, which is the only call of browsers.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,28 +17,28 @@ use crate::branding::{self, BrandingRecord};
 use crate::errors;
 use crate::wire::{self, instant, only_header};
 
-/// The route's own path.
+/// The path of the route.
 pub(crate) const PATH: &str = "/v1/embed/bootstrap";
 
-/// What a widget is to be started for.
+/// The parameters of a widget token.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct CreateEmbedTokenRequest {
-    /// The client secret of the session the widget is for. Absent: the open widget, which the
-    /// widget's own origin does not have.
+    /// The client secret of the widget's session. Without it the widget is open, which the widget's
+    /// own origin does not allow.
     #[serde(rename = "clientSecret")]
     #[schema(example = "gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_0123456789abcdefABCDEF0123456789")]
     client_secret: Option<String>,
-    /// What the token is to allow. Absent: all; an empty list: nothing.
+    /// The scopes that the token allows. Absent means all; an empty list means none.
     #[schema(value_type = Option<Vec<ScopeWord>>, example = json!(["session:read", "branding:read"]))]
     requested_scopes: Option<Vec<String>>,
 }
 
-/// What a token may be good for.
+/// The scopes of a token.
 #[derive(Debug, ToSchema)]
 #[schema(as = EmbedScope)]
 #[expect(
     dead_code,
-    reason = "documents the words; values are read by the domain's own type"
+    reason = "documents the allowed values; the domain's own type reads them"
 )]
 pub(crate) enum ScopeWord {
     #[schema(rename = "session:read")]
@@ -51,18 +51,18 @@ pub(crate) enum ScopeWord {
     ReadBranding,
 }
 
-/// What a widget starts with. What belongs to a session is null without a client secret.
+/// The initial data of a widget. The fields of a session are null without a client secret.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EmbedToken)]
 pub(crate) struct EmbedTokenRecord {
     /// `embed_token`
     #[schema(example = "embed_token")]
     object: &'static str,
-    /// Has the widget something to offer? Where not, show a neutral state.
+    /// Whether the widget has something to offer. If not, show a neutral state.
     available: bool,
     /// The token, for the header `X-Embed-Token` of the widget's calls.
     embed_token: String,
-    /// From this instant on the token is worth nothing.
+    /// The token is invalid from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
     /// The partner.
@@ -71,7 +71,7 @@ pub(crate) struct EmbedTokenRecord {
     /// The mode of the key.
     #[schema(value_type = wire::Mode)]
     mode: &'static str,
-    /// The session the token is bound to, or null.
+    /// The session of the token, or null.
     #[schema(required = true)]
     session_id: Option<String>,
     /// The session's amount, or null.
@@ -86,34 +86,35 @@ pub(crate) struct EmbedTokenRecord {
     /// The session's chain, or null.
     #[schema(required = true)]
     target_network: Option<String>,
-    /// Where the user is led after success, or null.
+    /// Where the user is redirected after success, or null.
     #[schema(required = true)]
     return_url: Option<String>,
     /// The flow the widget is locked to, or null.
     #[schema(required = true, value_type = Option<wire::Flow>)]
     flow: Option<&'static str>,
-    /// How the widget looks.
+    /// The look of the widget.
     branding: BrandingRecord,
-    /// Why there is nothing to offer, or null: `quota_exhausted`, or of what the session binds `currency_not_supported`,
-    /// `asset_not_supported` or `corridor_not_available`.
+    /// Why there is nothing to offer, or null: `quota_exhausted`, or for the session's order
+    /// `currency_not_supported`, `asset_not_supported` or `corridor_not_available`.
     #[schema(required = true, example = json!(null))]
     unavailable_reason: Option<&'static str>,
 }
 
 /// Start a widget
 ///
-/// For browsers, with a publishable key: the page's `Origin`, or without one its `Referer`, must be one of your
-/// allowed domains exactly. Gives a token for one partner, and for one session where its client
-/// secret is sent.
+/// For browsers, with a publishable key. The page's `Origin`, or without an `Origin` its `Referer`,
+/// must equal one of your allowed domains. Returns a token for one partner, and for one session if
+/// its client secret is sent.
 ///
-/// The limit counts your key together with the client's address, an IPv6 /64 as one address: tier `short`, 30 a minute. A
-/// ceiling counts your key over all addresses: tier `medium`, 6,000 a minute. Requests from pages that are not yours count
-/// apart and use up neither.
+/// Tier `short` allows 30 requests a minute for your key and the client's address; an IPv6 /64
+/// counts as one address. Tier `medium`, the ceiling, allows 6,000 requests a minute for your key
+/// from all addresses. Requests from pages that are not yours are counted separately and use up
+/// neither tier.
 #[utoipa::path(post, path = "/v1/embed/bootstrap", operation_id = "createEmbedToken", tag = "Embed",
     params(
-        ("Origin" = Option<String>, Header, description = "Where the page is from, as browsers send it", example = "https://shop.example"),
-        ("Referer" = Option<String>, Header, description = "Asked where there is no `Origin`"),
-        ("publishable_key" = Option<String>, Query, description = "The publishable key, where no header can be sent"),
+        ("Origin" = Option<String>, Header, description = "The origin of the page, as browsers send it", example = "https://shop.example"),
+        ("Referer" = Option<String>, Header, description = "Used if there is no `Origin`"),
+        ("publishable_key" = Option<String>, Query, description = "The publishable key, if no header can be sent"),
     ),
     request_body = Option<CreateEmbedTokenRequest>,
     security(("publishableKey" = [])),
@@ -136,7 +137,7 @@ pub(crate) async fn create_embed_token(
     Ok(Json(record(who.tenant(), embed)))
 }
 
-/// Where a browser says that its page is from.
+/// The headers in which a browser names the page.
 pub(crate) fn stands(headers: &HeaderMap) -> PageHeaders<'_> {
     PageHeaders {
         origin: only_header(headers, &ORIGIN),

@@ -1,7 +1,7 @@
-//! How the refusals of the gate domain read from outside.
+//! The error responses to the refusals of the gate domain.
 //!
-//! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
-//! holds [`ERROR_DOCS`] to the same codes.
+//! Every match is exhaustive, so a new refusal does not compile without a row here. A test checks
+//! that [`ERROR_DOCS`] has the same codes.
 
 mod customers;
 mod orders;
@@ -31,7 +31,7 @@ pub(crate) use rails::{lock_error, redeem_error};
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
 
-/// The codes of the gate API, beside those every service shares.
+/// The codes of the gate API, in addition to the codes that all services share.
 pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
     use Kind::{Conflict, Forbidden, InvalidRequest, ServerError};
     &[
@@ -39,14 +39,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "amount_out_of_range",
             400,
             InvalidRequest,
-            "The amount, or the other leg of its order, exceeds 10000000000, rounds to zero or does not cover the fees.",
+            "The amount or the other leg of the order exceeds 10000000000, rounds to zero or does not cover the fees.",
             FIX,
         ),
         error_doc(
             "unknown_currency",
             400,
             InvalidRequest,
-            "The code is no active ISO 4217 currency, or, of an order, the currency or asset is not in the catalogue.",
+            "The code is not an active ISO 4217 currency, or an order's currency or asset is not in the catalogue.",
             FIX,
         ),
         error_doc(
@@ -60,36 +60,36 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "network_not_supported",
             400,
             InvalidRequest,
-            "The asset does not move on that network.",
+            "The asset is not available on that network.",
             "Send a network that the asset lists, in its exact spelling.",
         ),
         error_doc(
             "quote_preview_missing",
             400,
             InvalidRequest,
-            "`quote_preview_id` names no locked preview of yours.",
-            "Ask for a new preview, or create the session without one.",
+            "`quote_preview_id` is not the id of one of your locked previews.",
+            "Request a new preview, or create the session without one.",
         ),
         error_doc(
             "quote_preview_expired",
             400,
             InvalidRequest,
             "The locked preview has expired.",
-            "Ask for a new preview.",
+            "Request a new preview.",
         ),
         error_doc(
             "quote_preview_used",
             400,
             InvalidRequest,
             "Another session has used the locked preview.",
-            "Ask for a new preview; each preview is for one session.",
+            "Request a new preview. Each preview is for one session.",
         ),
         error_doc(
             "quote_preview_mismatch",
             400,
             InvalidRequest,
-            "`amount`, `currency`, `target_token` or `flow` is not the locked preview's, or is missing.",
-            "Send all four with the values of the preview, or ask for a new preview.",
+            "`amount`, `currency`, `target_token` or `flow` is missing or differs from the locked preview.",
+            "Send all four with the values of the preview, or request a new preview.",
         ),
         error_doc(
             "test_key_on_live",
@@ -116,8 +116,8 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "key_kind_not_allowed",
             403,
             Forbidden,
-            "A publishable key was sent to a route that takes a secret one, or the other way round.",
-            "Use the right kind of key for this route. A secret key never belongs in a browser.",
+            "A publishable key was sent to a route that takes a secret key, or the reverse.",
+            "Use the right kind of key for this route. A browser must never have a secret key.",
         ),
         error_doc(
             "gate_not_enabled",
@@ -130,14 +130,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "kyc_package_not_trusted",
             403,
             Forbidden,
-            "A `kyc_package` was sent, and yours are not taken.",
+            "A `kyc_package` was sent, but it is not accepted from you.",
             "Leave `kyc_package` out, or ask the operator to trust your verification.",
         ),
         error_doc(
             "kit_blocks_not_enabled",
             403,
             Forbidden,
-            "A `flow` was sent, and flow sessions are not enabled for you.",
+            "A `flow` was sent, but flow sessions are not enabled for you.",
             "Leave `flow` out, or ask the operator to enable flow sessions.",
         ),
         error_doc(
@@ -152,34 +152,34 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             400,
             InvalidRequest,
             "You have no webhook endpoint, so there is nothing to test.",
-            "Ask the operator to set one.",
+            "Ask the operator to set an endpoint.",
         ),
         error_doc(
             "delivery_not_dead_lettered",
             400,
             InvalidRequest,
-            "The delivery may still be delivered, or has been.",
+            "The delivery was delivered or may still be delivered.",
             "Replay only deliveries that are `dead_lettered`.",
         ),
         error_doc(
             "origin_not_allowed",
             403,
             Forbidden,
-            "The page's `Origin`, or without one its `Referer`, is none of your allowed domains.",
+            "The page's `Origin`, or without an `Origin` its `Referer`, is not one of your allowed domains.",
             "Ask the operator to allow the page's exact origin.",
         ),
         error_doc(
             "client_secret_invalid",
             403,
             Forbidden,
-            "The client secret is wrong, or missing where the widget's own page needs one.",
+            "The client secret is wrong, or the widget's own page sent none.",
             "Give the browser the `client_secret` from the response that created the session.",
         ),
         error_doc(
             "customer_already_exists",
             409,
             Conflict,
-            "A customer of yours has this `email` or `external_id`, or one that you have deleted had it; `message` says which.",
+            "One of your customers, perhaps a deleted one, has this `email` or `external_id`; `message` names the field.",
             "Find the customer with the filters of the list. The values of a deleted customer stay taken.",
         ),
         error_doc(
@@ -193,56 +193,56 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "country_not_supported",
             400,
             InvalidRequest,
-            "A signed quote was asked for in a country that is not served.",
+            "A signed quote was requested for a country that is not served.",
             "List the countries, or check eligibility first.",
         ),
         error_doc(
             "asset_not_supported",
             400,
             InvalidRequest,
-            "A signed quote was asked for an asset that is not offered at present.",
+            "A signed quote was requested for an asset that is not offered now.",
             "List the assets, or check eligibility first.",
         ),
         error_doc(
             "corridor_not_available",
             400,
             InvalidRequest,
-            "A signed quote was asked for what is offered, but not together: side, currency, asset and country.",
+            "A signed quote was requested for a combination of side, currency, asset and country that is not offered.",
             "Check eligibility first.",
         ),
         error_doc(
             "rails_not_available",
             501,
             ServerError,
-            "No rail is connected to this installation: nothing can be paid in or out. Judged last, so all else of the request was in order.",
+            "No rail is connected to this installation, so pay-ins and pay-outs are impossible. This check is last, so the rest of the request was valid.",
             "Do not retry; ask the operator.",
         ),
         error_doc(
             "rate_unavailable",
             409,
             Conflict,
-            "There is no rate at present, so nothing was locked.",
+            "There is no rate now, so no quote was locked.",
             "Retry later with the same Idempotency-Key.",
         ),
         error_doc(
             "user_not_approved",
             403,
             Forbidden,
-            "Nobody has approved the session's user. In the sandbox every user is.",
+            "The session's user is not approved. In the sandbox, every user is approved.",
             "Have the user verified, and create a new session.",
         ),
         error_doc(
             "quote_session_mismatch",
             409,
             Conflict,
-            "The quote is not one for this session or this kind of rail; `message` says what differs.",
+            "The quote does not match the session or the kind of rail; `message` names the difference.",
             "Lock a quote that matches the session.",
         ),
         error_doc(
             "quote_consumed",
             409,
             Conflict,
-            "The quote has been redeemed; a quote is redeemed once.",
+            "The quote has been redeemed already.",
             "Read the pay-in or pay-out that redeemed it, or lock a new quote.",
         ),
         error_doc(
@@ -256,21 +256,21 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "idempotency_in_progress",
             409,
             Conflict,
-            "Another request with the same Idempotency-Key is being worked on.",
+            "Another request with the same Idempotency-Key is in progress.",
             "Retry in a moment with the same key.",
         ),
         error_doc(
             "session_not_open",
             409,
             Conflict,
-            "The session is completed, cancelled or expired; `message` says which. A bootstrap gives it as 403.",
+            "The session is completed, cancelled or expired; `message` names the status. A bootstrap returns this code with 403.",
             "Read the session and branch on its status.",
         ),
         error_doc(
             "session_payment_in_progress",
             409,
             Conflict,
-            "A pay-in or pay-out of the session is in progress. Until it ends, the session takes no other payment and is neither cancelled nor expired.",
+            "A pay-in or pay-out of the session is in progress. Until it ends, the session accepts no other payment and cannot be cancelled or expire.",
             "Wait for the record's event, or read the session; pay again only after the record is `failed` or `cancelled`.",
         ),
     ]
@@ -409,7 +409,8 @@ fn in_progress() -> ApiError {
     )
 }
 
-/// A use case could not finish. An event that cannot be sealed now may be sealed later.
+/// The response to a use case that could not finish. An event that cannot be sealed now may be
+/// sealed on a retry.
 pub(crate) fn gate_error(error: GateError) -> ApiError {
     match error {
         GateError::Store(error) | GateError::Response(ResponseStoreError::Store(error)) => {
@@ -422,7 +423,7 @@ pub(crate) fn gate_error(error: GateError) -> ApiError {
     }
 }
 
-/// What was decided could not be done.
+/// The response to a decision that could not be carried out.
 fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
     violated(Violation::Undoable);
     ApiError::internal(fault)
@@ -445,7 +446,7 @@ mod tests {
     use super::orders::order_fault;
     use super::*;
 
-    /// Every refusal of the domain, as it reads from outside.
+    /// The error response to every refusal of the domain.
     fn every_refusal() -> Vec<ApiError> {
         let drafts = [
             DraftError::Amount(AmountError::Malformed),
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_is_explained_as_it_is_sent() {
+    fn error_docs_match_every_refusal() {
         for error in every_refusal() {
             let doc = ERROR_DOCS
                 .iter()
@@ -552,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_is_explained_twice() {
+    fn error_codes_are_documented_once() {
         for (at, doc) in ERROR_DOCS.iter().enumerate() {
             let others = ERROR_DOCS.iter().skip(at + 1).chain(SHARED_ERRORS);
             assert!(

@@ -1,4 +1,4 @@
-//! The events of the gate as they are published: their bodies, when each is sent, and an example.
+//! The published events of the gate: their bodies, descriptions and examples.
 
 use gate_core::customer::CustomerEvent;
 use gate_core::events::{Resource, TEST_EVENT};
@@ -18,7 +18,7 @@ use crate::rails::{PayInRecord, PayOutRecord};
 use crate::sessions::{self, SessionRecord};
 use crate::{rail_events, signed_quotes, wire};
 
-/// The contract with every event in it.
+/// Adds all events to the contract.
 pub(crate) fn with_events(contract: Contract) -> Contract {
     let events: Vec<WebhookDoc> = webhooks()
         .into_iter()
@@ -39,9 +39,9 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
 
 /// The body of an event of a session.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 struct SessionEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -51,7 +51,7 @@ struct SessionEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// The session as it is read at that moment.
+    /// The session at the time of the event.
     data: SessionEventData,
 }
 
@@ -60,17 +60,17 @@ struct SessionEventBody {
 struct SessionEventData {
     #[serde(flatten)]
     session: SessionRecord,
-    /// The transaction that completed it; on `gate_session.completed` alone.
+    /// The transaction that completed the session; on `gate_session.completed` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     tx_refid: Option<String>,
 }
 
-/// The body of an event of a customer that is there.
+/// The body of an event of an existing customer.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 struct CustomerEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -80,15 +80,15 @@ struct CustomerEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// The customer as it is read at that moment.
+    /// The customer at the time of the event.
     data: CustomerRecord,
 }
 
-/// The body of the event of a customer that was deleted.
+/// The body of the event of a deleted customer.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 struct CustomerDeletedEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -98,13 +98,13 @@ struct CustomerDeletedEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// What the deletion answered, and no more of the customer.
+    /// The response to the deletion, without other data of the customer.
     data: DeletedCustomerRecord,
 }
 
-/// The body of the event that a partner sends itself.
+/// The body of a test event.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 struct TestEventBody {
     /// The event's id, a UUID.
     id: String,
@@ -116,7 +116,7 @@ struct TestEventBody {
     kind: String,
     /// When it was sent, in unix seconds.
     created_at: i64,
-    /// Whose endpoint is tested.
+    /// The partner whose endpoint is tested.
     data: TestEventData,
 }
 
@@ -128,7 +128,7 @@ struct TestEventData {
     /// The partner.
     #[schema(example = "acme")]
     partner_id: String,
-    /// The mode.
+    /// The mode of the key.
     #[schema(value_type = wire::Mode)]
     mode: &'static str,
 }
@@ -173,7 +173,7 @@ impl SessionEventData {
     }
 }
 
-/// Headers of every delivery.
+/// The headers of every delivery.
 pub(crate) const DELIVERY_HEADERS: &[(&str, &str)] = &[
     (
         "Gate-Signature",
@@ -181,15 +181,15 @@ pub(crate) const DELIVERY_HEADERS: &[(&str, &str)] = &[
     ),
     (
         "webhook-id",
-        "The event's id, as in Standard Webhooks; the same on every attempt.",
+        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
     ),
     (
         "webhook-timestamp",
-        "When this attempt was signed, in unix seconds.",
+        "The time of this attempt's signature, in unix seconds.",
     ),
     (
         "webhook-signature",
-        "`v1,<base64>`: the signature of Standard Webhooks.",
+        "`v1,<base64>`: the signature as in Standard Webhooks.",
     ),
 ];
 
@@ -199,69 +199,69 @@ fn webhooks() -> [WebhookDoc; 12] {
         of_session(
             Created.as_str(),
             "A session was created",
-            "Its client secret is in the answer to the create, and in no event.",
+            "Its client secret is only in the response to the create, never in an event.",
             "open",
         ),
         of_session(
             KycPackageAccepted.as_str(),
-            "A verification was taken over",
-            "The `kyc_package` of a create was accepted; it is returned nowhere.",
+            "A verification was accepted",
+            "The `kyc_package` of a create was accepted. It is never returned.",
             "open",
         ),
         of_session(
             Completed.as_str(),
             "A session was completed",
-            "The payment is done: `tx_refid` names the transaction.",
+            "The payment is complete; `tx_refid` is the reference of its transaction.",
             "completed",
         ),
         of_session(
             Cancelled.as_str(),
             "A session was cancelled",
-            "Your server has cancelled it.",
+            "Your server cancelled the session.",
             "cancelled",
         ),
         of_session(
             Expired.as_str(),
             "A session expired",
-            "Nobody has completed it in time.",
+            "The session was not completed in time.",
             "expired",
         ),
         of_session(
             "gate_session.processing",
             "A payment was submitted",
-            "The user has submitted the payment in the hosted flow: wait for its end. Nothing but the hosted flow sends it, \
-             and this version has none.",
+            "The user has submitted the payment in the hosted flow. Wait for its outcome. Only the hosted flow sends it, \
+             which is not part of this version.",
             "open",
         ),
         of_session(
             "gate_session.failed",
             "A payment failed",
-            "A payment of the hosted flow has failed, and the session is as open as before: no session ever has this \
-             state. Nothing but the hosted flow sends it, `failTestSession` neither, and this version has none.",
+            "A payment of the hosted flow has failed. The session stays open; no session ever has this \
+             state. Only the hosted flow sends it, which is not part of this version; `failTestSession` does not send it.",
             "open",
         ),
         of_session(
             "kyc.required",
-            "A verification is asked for",
-            "The hosted flow asks the user to verify who they are. Nothing but the hosted flow sends it, and this version \
-             has none.",
+            "A verification is required",
+            "The hosted flow asks the user to verify their identity. Only the hosted flow sends it, which is not \
+             part of this version.",
             "open",
         ),
         of_customer(
             CustomerEvent::Created,
             "A customer was created",
-            "The customer as its create has answered it.",
+            "The customer as in the response to its create.",
         ),
         of_customer(
             CustomerEvent::Updated,
             "A customer was updated",
-            "The customer after the update. An update that changes nothing sends none.",
+            "The customer after the update. An update without a change sends no event.",
         ),
         deletion_of_customer(),
         WebhookDoc {
             name: TEST_EVENT,
-            summary: "You have sent yourself an event",
-            description: "Sent by `sendTestWebhook`, to see your endpoint work.",
+            summary: "You sent a test event",
+            description: "Sent by `sendTestWebhook`, to test your endpoint.",
             schema: "TestEvent",
             example: envelope(
                 TEST_EVENT,
@@ -356,7 +356,7 @@ fn deletion_of_customer() -> WebhookDoc {
     WebhookDoc {
         name,
         summary: "A customer was deleted",
-        description: "Sent once, however often it is deleted. What was personal is not told again.",
+        description: "Sent once, even if the deletion is repeated. It contains no personal data.",
         schema: "CustomerDeletedEvent",
         example: envelope(name, &deleted),
         headers: DELIVERY_HEADERS,

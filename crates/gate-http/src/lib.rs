@@ -1,4 +1,4 @@
-//! The gate HTTP API: the route table, the wire shapes, and how refusals read from outside.
+//! The gate HTTP API: the route table, the JSON shapes, and the error responses.
 
 mod app;
 mod branding;

@@ -1,4 +1,4 @@
-//! Quote previews: what an order would come to, by each method.
+//! Quote previews: the price of an order, for each method.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,47 +13,47 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::{self, FeesRecord, SideWord, instant};
 
-/// An order to be previewed.
+/// An order to preview.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct PreviewQuotesRequest {
-    /// A currency of the catalogue, in whatever case.
+    /// A currency of the catalogue, in upper or lower case.
     #[schema(example = "EUR")]
     currency: String,
-    /// An asset of the catalogue, in whatever case.
+    /// An asset of the catalogue, in upper or lower case.
     #[schema(example = "USDT")]
     asset: String,
-    /// What the user gives, a decimal string: fiat on `on_ramp`, crypto on `off_ramp`, with the digits
-    /// of either at most.
+    /// What the user pays, a decimal string: fiat on `on_ramp`, crypto on `off_ramp`, with at most
+    /// as many fractional digits as the currency or asset has.
     #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
     amount: String,
-    /// Which way it goes.
+    /// The direction of the order.
     #[schema(value_type = wire::Side)]
     side: SideWord,
-    /// Where the user is: an ISO 3166 code.
+    /// The user's country, an ISO 3166 code.
     #[schema(example = "DE")]
     country_code: Option<String>,
-    /// The chain, in its exact spelling; left out, the one that the asset lists first.
+    /// The chain, in its exact spelling; by default the first chain that the asset lists.
     #[schema(example = "tron")]
     network: Option<String>,
-    /// Only this method; left out, each there is.
+    /// Returns only this method; by default all methods.
     #[schema(example = "sepa")]
     payment_method: Option<String>,
 }
 
-/// What an order would come to now. Nothing is promised.
+/// The price of an order at this time. It promises nothing.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QuotePreview)]
 pub(crate) struct PreviewRecord {
     /// `quote_preview`
     #[schema(example = "quote_preview")]
     object: &'static str,
-    /// Names the preview to the one session that may use it; null where your previews are not locked.
+    /// The id with which one session may use the preview; null if your previews are not locked.
     #[schema(required = true, example = "5e0f6d1c2b3a49788796a5b4")]
     quote_preview_id: Option<String>,
-    /// From this instant on it stands no longer.
+    /// The preview is invalid from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
-    /// Which way it goes.
+    /// The direction of the order.
     #[schema(value_type = wire::Side)]
     side: &'static str,
     /// ISO 4217 code.
@@ -62,43 +62,43 @@ pub(crate) struct PreviewRecord {
     /// The asset.
     #[schema(example = "USDT")]
     asset: String,
-    /// What the user gives.
+    /// What the user pays.
     #[schema(example = "100.00")]
     amount: String,
-    /// One of each method.
+    /// One option per method.
     options: Vec<OptionRecord>,
 }
 
-/// What an order would come to by one method.
+/// The price of an order with one method.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QuotePreviewOption)]
 pub(crate) struct OptionRecord {
-    /// The method paid with on `on_ramp`, paid out by on `off_ramp`.
+    /// The payment method on `on_ramp`, the payout method on `off_ramp`.
     #[schema(example = "sepa")]
     payment_method: String,
-    /// The fiat side; null where it is not known.
+    /// The fiat side; null if unknown.
     #[schema(required = true, example = "100.00")]
     fiat_amount: Option<String>,
-    /// The crypto side; null where it is not known.
+    /// The crypto side; null if unknown.
     #[schema(required = true, example = "106.605318")]
     crypto_amount: Option<String>,
-    /// Output per input before fees; null where it is not known.
+    /// Output per input before fees; null if unknown.
     #[schema(required = true, example = "1.0822875")]
     exchange_rate: Option<String>,
-    /// What it costs; null where it is not known.
+    /// The fees; null if unknown.
     #[schema(required = true)]
     fees: Option<FeesRecord>,
-    /// Why it is not to be had, or null.
+    /// Why the method is unavailable, or null.
     #[schema(required = true, value_type = Option<UnavailableWord>)]
     unavailable_reason: Option<&'static str>,
 }
 
-/// Why an order is not to be had by a method.
+/// Why a method is unavailable for an order.
 #[derive(Debug, ToSchema)]
 #[schema(as = PreviewUnavailable, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum UnavailableWord {
     CountryNotSupported,
@@ -110,13 +110,13 @@ pub(crate) enum UnavailableWord {
 
 /// Preview quotes
 ///
-/// What an order would come to now, by each method there is. A purchase delivers (fiat − fees) × rate, a sale pays
-/// crypto × rate − fees, rounded down. Where your previews are locked, `quote_preview_id` names this one to
-/// one session, which must agree with it in amount, currency, asset and side.
+/// The price of an order at this time, for each method. A purchase delivers (fiat − fees) × rate; a
+/// sale pays crypto × rate − fees. Both are rounded down. If your previews are locked, one session
+/// may use `quote_preview_id`. Its amount, currency, asset and side must match the preview.
 #[utoipa::path(post, path = "/v1/quotes/preview", operation_id = "previewQuotes", tag = "Quotes",
     request_body = PreviewQuotesRequest,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The order by each method", body = PreviewRecord)))]
+    responses((status = 200, description = "The price of the order, for each method", body = PreviewRecord)))]
 pub(crate) async fn preview_quotes(
     who: Entitled,
     State(app): State<App>,
@@ -143,7 +143,7 @@ fn record(previewed: Previewed<'_>) -> PreviewRecord {
     }
 }
 
-/// Without a price only the leg is known that the user gives.
+/// One option. Without a price only the user's leg is known.
 fn option(option: &PreviewOption<'_>, side: Side, amount: &str) -> OptionRecord {
     let payment_method = option.method.id.clone();
     match &option.priced {

@@ -1,4 +1,4 @@
-//! The published contract of rails: what their operations refuse, and the events they send.
+//! The published contract of rails: the refusals of their operations, and their events.
 
 use gate_core::events::QUOTE_CONSUMED;
 use gate_core::rail::RailKind;
@@ -20,7 +20,7 @@ const KEYED: [&str; 5] = [
     "rails_not_enabled",
 ];
 
-/// Refusals of the operation that locks one.
+/// Refusals of the operation that locks a quote.
 const LOCK: [&str; 4] = [
     "country_not_supported",
     "asset_not_supported",
@@ -28,7 +28,7 @@ const LOCK: [&str; 4] = [
     "rate_unavailable",
 ];
 
-/// Refusals of the operations that redeem one.
+/// Refusals of the operations that redeem a quote.
 const REDEEM: [&str; 8] = [
     "resource_not_found",
     "session_not_open",
@@ -42,7 +42,7 @@ const REDEEM: [&str; 8] = [
 
 const READ: [&str; 2] = ["resource_not_found", "rails_not_enabled"];
 
-/// What each operation refuses beside what all do.
+/// The refusals of each operation, in addition to the shared refusals.
 pub(crate) const OPERATIONS: [(&str, &[&[&str]]); 6] = [
     ("lockQuote", &[&BODY, &ORDER, &KEYED, &LOCK]),
     ("retrieveSignedQuote", &[&READ]),
@@ -52,11 +52,11 @@ pub(crate) const OPERATIONS: [(&str, &[&[&str]]); 6] = [
     ("retrievePayOut", &[&READ]),
 ];
 
-/// The body of the event of a quote that was redeemed.
+/// The body of the event of a redeemed quote.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 pub(crate) struct QuoteEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -66,15 +66,15 @@ pub(crate) struct QuoteEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// The quote as it is read at that moment.
+    /// The quote at the time of the event.
     data: SignedQuoteRecord,
 }
 
 /// The body of an event of a pay-in.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 pub(crate) struct PayInEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -84,15 +84,15 @@ pub(crate) struct PayInEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// The pay-in as it is read at that moment.
+    /// The pay-in at the time of the event.
     data: PayInRecord,
 }
 
 /// The body of an event of a pay-out.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
+#[expect(dead_code, reason = "documents a body that is written elsewhere")]
 pub(crate) struct PayOutEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
     id: String,
     /// `event`
     #[schema(example = "event")]
@@ -102,7 +102,7 @@ pub(crate) struct PayOutEventBody {
     kind: String,
     /// When it happened, in unix seconds.
     created_at: i64,
-    /// The pay-out as it is read at that moment.
+    /// The pay-out at the time of the event.
     data: PayOutRecord,
 }
 
@@ -112,38 +112,38 @@ pub(crate) fn webhooks() -> [WebhookDoc; 8] {
         consumed(),
         of_rail(
             "rail.pay_in.processing",
-            "A pay-in was made",
-            "A quote was redeemed; the payer pays as `instructions` say.",
+            "A pay-in was created",
+            "A quote was redeemed. `instructions` tell the payer how to pay.",
         ),
         of_rail(
             "rail.pay_in.settled",
             "A pay-in settled",
-            "The user has paid. An open session is completed with it.",
+            "The user has paid. An open session is completed at the same time.",
         ),
         of_rail(
             "rail.pay_in.failed",
             "A pay-in failed",
-            "`failure_code` says why. The session stays open; the quote stays consumed.",
+            "`failure_code` is the reason. The session stays open, and the quote stays consumed.",
         ),
         of_rail(
             "rail.pay_in.cancelled",
             "A pay-in was cancelled",
-            "The user has not paid. The session stays open; the quote stays consumed.",
+            "The user has not paid. The session stays open, and the quote stays consumed.",
         ),
         of_rail(
             "rail.pay_out.processing",
-            "A pay-out was made",
-            "A quote was redeemed; the money is on its way.",
+            "A pay-out was created",
+            "A quote was redeemed, and the rail is moving the money.",
         ),
         of_rail(
             "rail.pay_out.settled",
             "A pay-out settled",
-            "The user is paid. An open session is completed with it.",
+            "The user was paid. An open session is completed at the same time.",
         ),
         of_rail(
             "rail.pay_out.failed",
             "A pay-out failed",
-            "`failure_code` says why. The session stays open; the quote stays consumed.",
+            "`failure_code` is the reason. The session stays open, and the quote stays consumed.",
         ),
     ]
 }
@@ -163,7 +163,7 @@ fn consumed() -> WebhookDoc {
     WebhookDoc {
         name: QUOTE_CONSUMED,
         summary: "A signed quote was redeemed",
-        description: "Sent with `rail.pay_in.processing` or `rail.pay_out.processing`, once.",
+        description: "Sent once, together with `rail.pay_in.processing` or `rail.pay_out.processing`.",
         schema: "QuoteEvent",
         example: envelope(QUOTE_CONSUMED, &quote),
         headers: DELIVERY_HEADERS,
@@ -203,7 +203,7 @@ fn of_rail(name: &'static str, summary: &'static str, description: &'static str)
     }
 }
 
-/// What a quote locks, and its record repeats.
+/// Adds the terms of a quote, which its record repeats.
 fn with_terms(mut object: Value) -> Value {
     let terms = json!({
         "currency": "EUR",

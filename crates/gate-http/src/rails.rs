@@ -17,7 +17,8 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::{FeesRecord, instant};
 
-/// A quote to be redeemed. Amounts, methods and people are the quote's and the session's: no other field is taken.
+/// A quote to redeem. The quote and the session determine all amounts, methods and users, so an
+/// unknown field is refused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RedeemRequest {
@@ -29,12 +30,12 @@ pub(crate) struct RedeemRequest {
     session_id: String,
 }
 
-/// Where a pay-in stands.
+/// The status of a pay-in.
 #[derive(Debug, ToSchema)]
 #[schema(as = PayInStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum PayInStatusWord {
     Processing,
@@ -43,12 +44,12 @@ pub(crate) enum PayInStatusWord {
     Cancelled,
 }
 
-/// Where a pay-out stands. Money that has left cannot be cancelled.
+/// The status of a pay-out. A pay-out whose money has left cannot be cancelled.
 #[derive(Debug, ToSchema)]
 #[schema(as = PayOutStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum PayOutStatusWord {
     Processing,
@@ -56,7 +57,7 @@ pub(crate) enum PayOutStatusWord {
     Failed,
 }
 
-/// Both kinds have the same fields; what is said of them differs.
+/// Pay-ins and pay-outs have the same fields, with different descriptions.
 macro_rules! records {
     ($($(#[$about:meta])* $name:ident as $schema:ident {
         id: $id:literal,
@@ -69,7 +70,7 @@ macro_rules! records {
         #[derive(Debug, Serialize, ToSchema)]
         #[schema(as = $schema)]
         pub(crate) struct $name {
-            /// Its id.
+            /// Id of the record.
             #[schema(example = $id)]
             id: String,
             $(#[$of_object])*
@@ -81,7 +82,7 @@ macro_rules! records {
             /// Branch on this.
             #[schema(value_type = $status)]
             status: &'static str,
-            /// The quote it has redeemed.
+            /// The redeemed quote.
             #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
             quote_id: String,
             /// The session whose user pays or is paid.
@@ -102,24 +103,24 @@ macro_rules! records {
             /// Output per input before fees.
             #[schema(example = "1.0822875")]
             exchange_rate: String,
-            /// What it costs.
+            /// The fees of the order.
             fees: FeesRecord,
-            /// The method paid with, or out by.
+            /// The payment or payout method.
             #[schema(example = "sepa")]
             payment_method: String,
             $(#[$of_instructions])*
             #[schema(required = true)]
             instructions: Option<BTreeMap<String, String>>,
-            /// Why it has failed, in a word; null unless it has.
+            /// A code for the failure; null unless the record is `failed`.
             #[schema(required = true, example = "provider_declined")]
             failure_code: Option<String>,
-            /// When it was made.
+            /// When the record was created.
             #[schema(format = DateTime)]
             created_at: String,
-            /// When its status last changed.
+            /// When the status last changed.
             #[schema(format = DateTime)]
             updated_at: String,
-            /// When the money had moved; null unless it has.
+            /// When the money moved; null before that.
             #[schema(required = true, format = DateTime)]
             settled_at: Option<String>,
         }
@@ -154,7 +155,7 @@ macro_rules! records {
 }
 
 records! {
-    /// A pay-in: the user of a session pays what a quote has locked.
+    /// A pay-in: the user of a session pays the amount of a locked quote.
     PayInRecord as PayIn {
         id: "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
         /// `rail_pay_in`
@@ -162,11 +163,11 @@ records! {
         /// `pay_in`
         kind: "pay_in",
         status: PayInStatusWord,
-        /// What the payer needs, in the rail's own words: names and texts.
+        /// What the payer needs to pay: names and values in the rail's own terms.
         instructions
     }
 
-    /// A pay-out: the user of a session is paid what a quote has locked.
+    /// A pay-out: the user of a session receives the amount of a locked quote.
     PayOutRecord as PayOut {
         id: "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
         /// `rail_pay_out`
@@ -174,18 +175,19 @@ records! {
         /// `pay_out`
         kind: "pay_out",
         status: PayOutStatusWord,
-        /// Always null: nobody has to pay anything in.
+        /// Always null, because a pay-out needs no payment by the user.
         instructions
     }
 }
 
 /// Create a pay-in
 ///
-/// Redeems an `on_ramp` quote for the user of an open session: once, whoever asks for it at once. The session is judged
-/// before the quote. It is `processing` until the rail has moved the money or could not; then `rail.pay_in.*` is
-/// sent, and a settled one completes the session.
+/// Redeems an `on_ramp` quote for the user of an open session. Concurrent requests redeem a quote
+/// only once. The session is checked before the quote. The pay-in is `processing` until the rail
+/// has moved the money or reports a failure. Then a `rail.pay_in.*` event is sent, and a settled
+/// pay-in completes the session.
 #[utoipa::path(post, path = "/v1/rails/pay_ins", operation_id = "createPayIn", tag = "Rails",
-    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = RedeemRequest,
     security(("secretKey" = [])),
     responses((status = 201, description = "The pay-in, processing", body = PayInRecord)))]
@@ -209,11 +211,12 @@ pub(crate) async fn create_pay_in(
 
 /// Create a pay-out
 ///
-/// Redeems an `off_ramp` quote for the user of an open session: once, whoever asks for it at once. The session is judged
-/// before the quote. It is `processing` until the rail has moved the money or could not; then `rail.pay_out.*` is
-/// sent, and a settled one completes the session.
+/// Redeems an `off_ramp` quote for the user of an open session. Concurrent requests redeem a quote
+/// only once. The session is checked before the quote. The pay-out is `processing` until the rail
+/// has moved the money or reports a failure. Then a `rail.pay_out.*` event is sent, and a settled
+/// pay-out completes the session.
 #[utoipa::path(post, path = "/v1/rails/pay_outs", operation_id = "createPayOut", tag = "Rails",
-    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = RedeemRequest,
     security(("secretKey" = [])),
     responses((status = 201, description = "The pay-out, processing", body = PayOutRecord)))]
@@ -237,7 +240,7 @@ pub(crate) async fn create_pay_out(
 
 /// Read a pay-in
 ///
-/// Its state and what the payer needs. Nothing is changed by reading it.
+/// Returns the status and what the payer needs. Reading changes nothing.
 #[utoipa::path(get, path = "/v1/rails/pay_ins/{id}", operation_id = "retrievePayIn", tag = "Rails",
     params(("id" = String, Path, description = "Pay-in id", example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),
@@ -255,7 +258,7 @@ pub(crate) async fn retrieve_pay_in(
 
 /// Read a pay-out
 ///
-/// Its state. Nothing is changed by reading it.
+/// Returns the status. Reading changes nothing.
 #[utoipa::path(get, path = "/v1/rails/pay_outs/{id}", operation_id = "retrievePayOut", tag = "Rails",
     params(("id" = String, Path, description = "Pay-out id", example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

@@ -1,6 +1,5 @@
-//! The route table of the gate API. Authority and limits are visible here: a route's class says
-//! which key it takes, and every class asks whether the partner is entitled to the gate; rails ask for
-//! their own entitlement too.
+//! The route table of the gate API, with authority and limits. The class of a route shows which key
+//! it takes. Every class requires entitlement to the gate; rails require their own entitlement too.
 
 use std::sync::Arc;
 
@@ -43,7 +42,7 @@ pub(crate) fn previews() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(previews::preview_quotes))
 }
 
-/// Secret key, under the limit that capabilities share.
+/// Secret key, under the limit that all capabilities share.
 pub(crate) fn capabilities() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(capabilities::list_countries))
@@ -98,7 +97,7 @@ pub(crate) fn sandbox() -> OpenApiRouter<App> {
         .routes(routes!(test_helpers::fail_session))
 }
 
-/// Every route behind its class and its limit.
+/// All routes within their classes and limits.
 pub(crate) fn router(
     app: App,
     door: &Door,

@@ -1,5 +1,5 @@
-//! The whole HTTP face of the service: the routes behind their door, the published contract, its
-//! page and the probes.
+//! The complete router of the service: the routes within their classes, the contract, its page and
+//! the probes.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -18,12 +18,12 @@ use crate::app::{App, Parts};
 use crate::contract::{embed, every_error, openapi, test_helpers};
 use crate::routes;
 
-/// The contract's name under `/openapi/`, and that of what stands beside it.
+/// The names of the contract and of the other documents under `/openapi/`.
 const DOCUMENT: &str = "gate-v1";
 const HELPERS: &str = "gate-test-helpers-v1";
 const EMBED: &str = "gate-embed-v1";
 
-/// In the gate every mistake with a key has a code of its own.
+/// The error codes of the gate: each mistake with a key has its own code.
 const WORDING: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "test_key_on_live",
     live_key_on_test: "live_key_on_sandbox",
@@ -31,7 +31,7 @@ const WORDING: ProductErrorCodes = ProductErrorCodes {
     not_in_live: "live_keys_not_allowed",
 };
 
-/// The numbers of the limits, each of one tier but the last.
+/// The tiers of the limits. Each limit has one tier, except the last.
 #[derive(Debug, Clone)]
 pub struct Tiers {
     /// `POST /gate_sessions`, per key.
@@ -50,24 +50,24 @@ pub struct Tiers {
     pub bootstrap: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key from all client networks together.
     pub bootstrap_ceiling: Vec<Tier>,
-    /// Every other route, and every answer of 401, per client address.
+    /// Every other route, and every response with 401, per client address.
     pub global: Vec<Tier>,
 }
 
-/// What the service is made of.
+/// The components of the service.
 #[derive(Clone)]
 pub struct Setup {
     /// The use cases.
     pub parts: Parts,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
-    /// The limits; `None` where throttles are off.
+    /// The limits; `None` if throttles are off.
     pub tiers: Option<Tiers>,
-    /// Whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
-    /// Request ids and the documentation's address.
+    /// Creates request ids and knows the address of the documentation.
     pub site: ServiceInfo,
-    /// Whether the store is there.
+    /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
 }
 
@@ -110,11 +110,10 @@ impl Limits {
     }
 }
 
-/// Builds the router, complete and finished.
+/// Builds the complete router.
 ///
 /// # Errors
-/// [`ContractError`] where the published contract does not hold together; the tests would have
-/// found it.
+/// [`ContractError`] if the published contract is inconsistent, which the tests rule out.
 pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limits = setup.tiers.map(Limits::new);
     let door = Door::new(DoorConfig {
@@ -140,7 +139,8 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
     ))
 }
 
-/// What documents the service: written once a process, for that takes longer than the rest of a service's making.
+/// The documentation pages, rendered once per process because rendering is slower than building the
+/// rest of the service.
 fn pages() -> Result<Router, ContractError> {
     static PAGES: LazyLock<Result<Router, ContractError>> = LazyLock::new(write_pages);
     PAGES.clone()

@@ -1,4 +1,4 @@
-//! Sessions: create, retrieve, list, cancel.
+//! Sessions: create, read, list, cancel.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,48 +20,48 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::{self, LONGEST_PAGE, Verbatim, instant, page_size};
 
-/// The list's own path.
+/// The path of the list.
 const LIST: &str = "/v1/gate_sessions";
 
-/// What a session is to be bound to.
+/// The order of a new session.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateSessionRequest {
-    /// A decimal string greater than zero: digits, optionally a dot and 1 to 8 more. Later widget
-    /// actions must match it exactly.
+    /// A decimal string greater than zero: digits, optionally a dot and 1 to 8 more digits. Later
+    /// actions of the widget must match it exactly.
     #[schema(example = "100.00", pattern = r"^[0-9]+(\.[0-9]{1,8})?$")]
     amount: String,
-    /// An active ISO 4217 code, in whatever case.
+    /// An active ISO 4217 code, in upper or lower case.
     #[schema(example = "EUR")]
     currency: String,
-    /// Where the user is led after success: an https URL whose origin is among your allowed
-    /// domains. In the sandbox a loopback host may be http.
+    /// Where the user is redirected after success: an https URL whose origin is one of your allowed
+    /// domains. In the sandbox, a loopback host may use http.
     #[schema(example = "https://shop.example/done", max_length = 2048)]
     return_url: String,
-    /// Where the user is led after giving up; the same rules.
+    /// Where the user is redirected after cancelling, under the same rules as `return_url`.
     #[schema(example = "https://shop.example/cart", max_length = 2048)]
     cancel_url: Option<String>,
-    /// The asset, in whatever case.
+    /// The asset, in upper or lower case.
     #[schema(example = "USDT")]
     target_token: Option<String>,
-    /// The chain, in whatever case.
+    /// The chain, in upper or lower case.
     #[schema(example = "TRON")]
     target_network: Option<String>,
-    /// Locks the widget to one flow; absent: the open widget.
+    /// The only flow of the widget; absent means the open widget.
     #[schema(value_type = Option<wire::Flow>)]
     flow: Option<FlowWord>,
-    /// A destination to be pre-filled; judged when the flow knows its network.
+    /// A pre-filled destination. It is checked when the flow knows its network.
     #[schema(max_length = 128)]
     wallet_address: Option<String>,
-    /// Your own name for the user, echoed in events.
+    /// Your own identifier of the user, included in events.
     #[schema(max_length = 128)]
     user_reference: Option<String>,
-    /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
+    /// Your own data, returned unchanged: at most 50 keys and 16 KiB. Numbers keep every digit.
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Option<RawJson>,
-    /// A preview with a lock: amount, currency, asset and side must match it.
+    /// A locked preview. The session's amount, currency, asset and side must match it.
     #[schema(pattern = "^[0-9a-f]{24}$")]
     quote_preview_id: Option<String>,
-    /// What you know of the user, where you are trusted; never returned.
+    /// Your verification of the user, accepted if the operator trusts you; never returned.
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     kyc_package: Option<RawJson>,
 }
@@ -74,12 +74,12 @@ enum FlowWord {
     Swap,
 }
 
-/// Where a session stands.
+/// The status of a session.
 #[derive(Debug, ToSchema)]
 #[schema(as = SessionStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum SessionStatusWord {
     Open,
@@ -88,7 +88,7 @@ pub(crate) enum SessionStatusWord {
     Cancelled,
 }
 
-/// A session: one amount that a user is to pay or be paid through the hosted flow.
+/// A session: one amount that a user pays or is paid in the hosted flow.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GateSession)]
 pub(crate) struct SessionRecord {
@@ -98,33 +98,33 @@ pub(crate) struct SessionRecord {
     /// `gate_session`
     #[schema(example = "gate_session")]
     object: &'static str,
-    /// The owner.
+    /// The partner that owns the session.
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key that created it.
     #[schema(value_type = wire::Mode)]
     mode: &'static str,
-    /// The bound amount, as it was sent.
+    /// The bound amount as sent, unchanged.
     #[schema(example = "100.00")]
     amount: String,
     /// ISO 4217 code, in upper case.
     #[schema(example = "EUR")]
     currency: String,
-    /// Success redirect, as it was sent.
+    /// Redirect after success as sent, unchanged.
     return_url: String,
-    /// Cancel redirect, or null.
+    /// Redirect after cancelling, or null.
     #[schema(required = true)]
     cancel_url: Option<String>,
-    /// Branch on this. There is no `failed`: a failed payment leaves the session open.
+    /// Branch on this. There is no `failed`, because a failed payment leaves the session open.
     #[schema(value_type = SessionStatusWord)]
     status: &'static str,
-    /// From this instant on it is not open.
+    /// The session is not open from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
-    /// When it was made.
+    /// When the session was created.
     #[schema(format = DateTime)]
     created_at: String,
-    /// The flow the widget is locked to; null: the open widget.
+    /// The only flow of the widget; null means the open widget.
     #[schema(required = true, value_type = Option<wire::Flow>)]
     flow: Option<&'static str>,
     /// The asset, in upper case, or null.
@@ -136,15 +136,15 @@ pub(crate) struct SessionRecord {
     /// The pre-filled destination, or null.
     #[schema(required = true)]
     wallet_address: Option<String>,
-    /// Your own name for the user, or null.
+    /// Your own identifier of the user, or null.
     #[schema(required = true)]
     user_reference: Option<String>,
-    /// True where a `kyc_package` of yours was accepted.
+    /// True if your `kyc_package` was accepted.
     kyc_pre_verified: bool,
-    /// As it was sent; `{}` where none was.
+    /// The metadata as sent, unchanged; `{}` if none was sent.
     #[schema(value_type = BTreeMap<String, Value>)]
     metadata: Verbatim,
-    /// Binds a browser's bootstrap to this session. In the answer to the create only.
+    /// Binds a browser's bootstrap to this session. Only in the response to the create.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_secret: Option<String>,
@@ -158,19 +158,19 @@ pub(crate) struct SessionList {
     object: &'static str,
     /// The sessions.
     data: Vec<SessionRecord>,
-    /// Do more follow? Go on with `starting_after` the last id.
+    /// Whether another page follows. Its `starting_after` is the last id of this page.
     has_more: bool,
-    /// The list's path.
+    /// The path of the list.
     #[schema(example = "/v1/gate_sessions")]
     url: &'static str,
 }
 
 /// Create a session
 ///
-/// Binds an amount and a currency to a session of the key's mode, and gives its client secret, once.
-/// A repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+/// Binds an amount and a currency to a session of the key's mode, and returns the client secret
+/// once. A repeat with the same `Idempotency-Key` replays the first response to the byte.
 #[utoipa::path(post, path = "/v1/gate_sessions", operation_id = "createSession", tag = "Sessions",
-    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateSessionRequest,
     security(("secretKey" = [])),
     responses((status = 201, description = "The session, with its client secret", body = SessionRecord)))]
@@ -200,7 +200,7 @@ pub(crate) async fn create_session(
 
 /// Read a session
 ///
-/// Applies an expiry that it is the first to meet.
+/// If the session is overdue, this call expires it.
 #[utoipa::path(get, path = "/v1/gate_sessions/{id}", operation_id = "retrieveSession", tag = "Sessions",
     params(("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),
@@ -219,12 +219,12 @@ pub(crate) async fn retrieve_session(
 
 /// List sessions
 ///
-/// Newest first. Page on with `starting_after` while `has_more` is true.
+/// Newest first. For the next page, send the last id as `starting_after` while `has_more` is true.
 #[utoipa::path(get, path = "/v1/gate_sessions", operation_id = "listSessions", tag = "Sessions",
     params(
-        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last id of the page before", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("status" = Option<SessionStatusWord>, Query, description = "Only this status"),
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("status" = Option<SessionStatusWord>, Query, description = "Only sessions with this status"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of sessions", body = SessionList)))]
@@ -257,12 +257,12 @@ pub(crate) async fn list_sessions(
 
 /// Cancel a session
 ///
-/// Only an open session can be cancelled. Without an `Idempotency-Key` a repeat is 409; with one it
-/// gets the first answer again.
+/// Only an open session can be cancelled. A repeat is 409 without an `Idempotency-Key`; with one,
+/// it replays the first response.
 #[utoipa::path(post, path = "/v1/gate_sessions/{id}/cancel", operation_id = "cancelSession", tag = "Sessions",
     params(
         ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     security(("secretKey" = [])),
     responses((status = 201, description = "The session, cancelled", body = SessionRecord)))]
@@ -286,7 +286,7 @@ pub(crate) async fn cancel_session(
     Ok(IdempotentReply(given))
 }
 
-/// A session as everybody but its create reads it.
+/// A session as all calls except its create return it.
 pub(crate) fn record(who: &Tenant, session: &Session) -> SessionRecord {
     let terms = &session.terms;
     SessionRecord {

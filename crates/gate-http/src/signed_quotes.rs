@@ -17,39 +17,39 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::{self, FeesRecord, SideWord, instant};
 
-/// A quote to be locked.
+/// An order for which the rate will be locked.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct LockQuoteRequest {
-    /// A currency of the catalogue, in whatever case.
+    /// A currency of the catalogue, in upper or lower case.
     #[schema(example = "EUR")]
     currency: String,
-    /// An asset of the catalogue, in whatever case.
+    /// An asset of the catalogue, in upper or lower case.
     #[schema(example = "USDT")]
     asset: String,
-    /// What the user gives, a decimal string: fiat on `on_ramp`, crypto on `off_ramp`, with the digits
-    /// of either at most.
+    /// What the user pays, a decimal string: fiat on `on_ramp`, crypto on `off_ramp`, with at most
+    /// as many fractional digits as the currency or asset has.
     #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
     amount: String,
-    /// Which way it goes.
+    /// The direction of the order.
     #[schema(value_type = wire::Side)]
     side: SideWord,
-    /// The method paid with on `on_ramp`, paid out by on `off_ramp`.
+    /// The payment method on `on_ramp`, the payout method on `off_ramp`.
     #[schema(example = "sepa")]
     payment_method: String,
-    /// The chain, in its exact spelling; left out, the one that the asset lists first.
+    /// The chain, in its exact spelling; by default the first chain that the asset lists.
     #[schema(example = "tron")]
     network: Option<String>,
-    /// Where the user is: an ISO 3166 code.
+    /// The user's country, an ISO 3166 code.
     #[schema(example = "DE")]
     country_code: Option<String>,
 }
 
-/// Where a signed quote stands.
+/// The status of a signed quote.
 #[derive(Debug, ToSchema)]
 #[schema(as = SignedQuoteStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum SignedQuoteStatusWord {
     Active,
@@ -57,11 +57,12 @@ pub(crate) enum SignedQuoteStatusWord {
     Expired,
 }
 
-/// A locked rate, to be redeemed once and in time by a pay-in (`on_ramp`) or a pay-out (`off_ramp`).
+/// A locked rate. A pay-in (`on_ramp`) or a pay-out (`off_ramp`) can redeem it once before it
+/// expires.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SignedQuote)]
 pub(crate) struct SignedQuoteRecord {
-    /// Its id.
+    /// Quote id.
     #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     id: String,
     /// `signed_quote`
@@ -70,7 +71,7 @@ pub(crate) struct SignedQuoteRecord {
     /// Branch on this.
     #[schema(value_type = SignedQuoteStatusWord)]
     status: &'static str,
-    /// Which way it goes.
+    /// The direction of the order.
     #[schema(value_type = wire::Side)]
     side: &'static str,
     /// ISO 4217 code.
@@ -79,10 +80,10 @@ pub(crate) struct SignedQuoteRecord {
     /// The asset.
     #[schema(example = "USDT")]
     asset: String,
-    /// The chain it moves on.
+    /// The chain of the asset.
     #[schema(example = "tron")]
     network: String,
-    /// The method paid with, or out by.
+    /// The payment or payout method.
     #[schema(example = "sepa")]
     payment_method: String,
     /// The fiat side: paid on `on_ramp`, received on `off_ramp`.
@@ -94,29 +95,31 @@ pub(crate) struct SignedQuoteRecord {
     /// Output per input before fees.
     #[schema(example = "1.0822875")]
     exchange_rate: String,
-    /// What it costs.
+    /// The fees of the order.
     fees: FeesRecord,
-    /// From this instant on it is expired.
+    /// The quote is expired from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
-    /// When it was redeemed; null unless it was.
+    /// When the quote was redeemed, or null.
     #[schema(required = true, format = DateTime)]
     consumed_at: Option<String>,
-    /// When it was given.
+    /// When the quote was created.
     #[schema(format = DateTime)]
     created_at: String,
-    /// HMAC-SHA256 in hexadecimal, under a key of the operator's, over the canonical JSON (RFC 8785) of all
-    /// other fields but `status` and `consumed_at`: evidence for the operator, not to be verified by you.
+    /// HMAC-SHA256 in hexadecimal, with a key of the operator, over the canonical JSON (RFC 8785)
+    /// of all other fields except `status` and `consumed_at`. It is evidence for the operator; you
+    /// cannot verify it.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     signature: String,
 }
 
 /// Lock a quote
 ///
-/// Locks the rate for a short time. A purchase delivers (fiat − fees) × rate, a sale pays crypto × rate − fees, rounded
-/// down. A repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+/// Locks the rate for a short time. A purchase delivers (fiat − fees) × rate; a sale pays crypto ×
+/// rate − fees. Both are rounded down. A repeat with the same `Idempotency-Key` replays the first
+/// response to the byte.
 #[utoipa::path(post, path = "/v1/quotes", operation_id = "lockQuote", tag = "Quotes",
-    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = LockQuoteRequest,
     security(("secretKey" = [])),
     responses((status = 201, description = "The quote", body = SignedQuoteRecord)))]
@@ -140,7 +143,7 @@ pub(crate) async fn lock_quote(
 
 /// Read a signed quote
 ///
-/// An `active` one past its `expires_at` reads as `expired`.
+/// An `active` quote whose `expires_at` has passed is returned as `expired`.
 #[utoipa::path(get, path = "/v1/quotes/{id}", operation_id = "retrieveSignedQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Quote id", example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

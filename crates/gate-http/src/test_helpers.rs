@@ -1,4 +1,4 @@
-//! The sandbox's own way to end a session: as paid, or as attempted in vain.
+//! Test helpers of the sandbox: complete a session, or fail its payment.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,61 +14,61 @@ use crate::app::App;
 use crate::errors;
 use crate::sessions::{self, SessionRecord};
 
-/// Why the payment is to fail.
+/// The failure of the payment.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct FailSessionRequest {
-    /// A word such as `provider_declined`, `kyc_failed`, `insufficient_funds` or `user_cancelled`.
+    /// A code such as `provider_declined`, `kyc_failed`, `insufficient_funds` or `user_cancelled`.
     #[schema(default = "provider_declined")]
     code: Option<String>,
-    /// A sentence.
+    /// An explanation in words.
     message: Option<String>,
 }
 
-/// A session that was completed.
+/// A completed session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CompletedSession {
     /// The session.
     session: SessionRecord,
 }
 
-/// A session whose payment has failed.
+/// A session with a failed payment.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailedSession {
     /// The session, still open.
     session: SessionRecord,
-    /// The payment.
+    /// The failed payment.
     #[schema(required = true, value_type = IntentRecord)]
     intent: Option<IntentRecord>,
 }
 
-/// A payment that has failed.
+/// A failed payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TestIntent)]
 pub(crate) struct IntentRecord {
-    /// Its id.
+    /// Payment id.
     #[schema(example = "int_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     id: String,
-    /// Its transaction.
+    /// The reference of its transaction.
     #[schema(example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     tx_refid: String,
     /// `failed`
     #[schema(example = "failed")]
     status: &'static str,
-    /// Why, in a word.
+    /// A code for the failure.
     #[schema(example = "provider_declined")]
     failure_code: String,
-    /// Why, in a sentence.
+    /// The failure in words.
     failure_message: String,
 }
 
 /// Complete a session
 ///
-/// Pays an open session of the sandbox: it is completed, with a transaction, and
+/// Pays an open session of the sandbox. The session is completed with a transaction, and
 /// `gate_session.completed` is sent.
 #[utoipa::path(post, path = "/v1/test_helpers/sessions/{id}/complete", operation_id = "completeTestSession", tag = "Test helpers",
     params(
         ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "The session, completed", body = CompletedSession)))]
@@ -94,15 +94,16 @@ pub(crate) async fn complete_session(
 
 /// Fail a payment
 ///
-/// The payment of an open session of the sandbox fails. The session stays open, and nothing is sent.
+/// Fails the payment of an open session of the sandbox. The session stays open, and no event is
+/// sent.
 #[utoipa::path(post, path = "/v1/test_helpers/sessions/{id}/fail", operation_id = "failTestSession", tag = "Test helpers",
     params(
         ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     request_body = Option<FailSessionRequest>,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The session, open, and the payment that has failed", body = FailedSession)))]
+    responses((status = 200, description = "The session, which is still open, and the failed payment", body = FailedSession)))]
 pub(crate) async fn fail_session(
     who: Sandbox,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! Transactions: what a partner reconciles.
+//! Transactions: a partner's data for reconciliation.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,15 +12,15 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::wire::{self, LONGEST_PAGE, instant, page_size};
 
-/// The list's own path.
+/// The path of the list.
 const LIST: &str = "/v1/transactions";
 
-/// Where a transaction stands.
+/// The status of a transaction.
 #[derive(Debug, ToSchema)]
 #[schema(as = TransactionStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum TransactionStatusWord {
     Processing,
@@ -29,20 +29,20 @@ pub(crate) enum TransactionStatusWord {
     Cancelled,
 }
 
-/// What has been paid for a session, and what for. What is not known is null.
+/// A payment of a session. Unknown values are null.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Transaction)]
 pub(crate) struct TransactionRecord {
     /// `transaction`
     #[schema(example = "transaction")]
     object: &'static str,
-    /// A reference that support can be told.
+    /// A reference that may be shared with support.
     #[schema(example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     refid: String,
-    /// The session it belongs to.
+    /// The session of the transaction.
     #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     session_id: String,
-    /// What it does.
+    /// Whether the user buys, sells or swaps.
     #[schema(value_type = wire::Flow)]
     action: &'static str,
     /// Branch on this.
@@ -57,7 +57,7 @@ pub(crate) struct TransactionRecord {
     /// ISO 4217 code.
     #[schema(example = "EUR")]
     currency: String,
-    /// The method paid with or out to, or null.
+    /// The payment or payout method, or null.
     #[schema(required = true)]
     payment_method: Option<String>,
     /// The fiat side, or null.
@@ -69,16 +69,16 @@ pub(crate) struct TransactionRecord {
     /// Output per input before fees, or null.
     #[schema(required = true)]
     exchange_rate: Option<String>,
-    /// Fees in all, in the currency, or null.
+    /// Total fees, in the currency, or null.
     #[schema(required = true)]
     total_fees: Option<String>,
     /// The reference of the local rail, or null.
     #[schema(required = true)]
     local_rail_transaction_id: Option<String>,
-    /// When it was made.
+    /// When the transaction was created.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was completed; null unless it was.
+    /// When the transaction was completed, or null.
     #[schema(required = true, format = DateTime)]
     completed_at: Option<String>,
 }
@@ -91,22 +91,22 @@ pub(crate) struct TransactionList {
     object: &'static str,
     /// The transactions.
     data: Vec<TransactionRecord>,
-    /// Do more follow? Go on with `starting_after` the last `refid`.
+    /// Whether another page follows. Its `starting_after` is the last `refid` of this page.
     has_more: bool,
-    /// The list's path.
+    /// The path of the list.
     #[schema(example = "/v1/transactions")]
     url: &'static str,
 }
 
 /// List transactions
 ///
-/// Newest first. Page on with `starting_after` while `has_more` is true.
+/// Newest first. For the next page, send the last `refid` as `starting_after` while `has_more` is true.
 #[utoipa::path(get, path = "/v1/transactions", operation_id = "listTransactions", tag = "Transactions",
     params(
-        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last `refid` of the page before", pattern = "^(test|live)_tx_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("status" = Option<TransactionStatusWord>, Query, description = "Only this status"),
-        ("session_id" = Option<String>, Query, description = "Only those of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last `refid` of the previous page", pattern = "^(test|live)_tx_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("status" = Option<TransactionStatusWord>, Query, description = "Only transactions with this status"),
+        ("session_id" = Option<String>, Query, description = "Only transactions of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of transactions", body = TransactionList)))]
@@ -138,7 +138,7 @@ pub(crate) async fn list_transactions(
 
 /// Read a transaction
 ///
-/// By its reference, which is safe to show to people and to support.
+/// Finds the transaction by its reference, which is safe to show to users and to support.
 #[utoipa::path(get, path = "/v1/transactions/{refid}", operation_id = "retrieveTransaction", tag = "Transactions",
     params(("refid" = String, Path, description = "The transaction's reference", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

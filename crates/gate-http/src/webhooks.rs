@@ -1,4 +1,4 @@
-//! Webhook tools: what became of a partner's events, once more, and one to try.
+//! Webhook tools: list deliveries, replay one, send a test event.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,18 +13,18 @@ use crate::app::App;
 use crate::errors;
 use crate::wire::instant;
 
-/// The list's own path.
+/// The path of the list.
 const LIST: &str = "/v1/webhooks/deliveries";
-/// The most deliveries of a page, and how many it has where no number is asked for.
+/// The largest page, and below it the default page size.
 const LONGEST_PAGE: i64 = 200;
 const PAGE: u32 = 50;
 
-/// Where a delivery stands.
+/// The status of a delivery.
 #[derive(Debug, ToSchema)]
 #[schema(as = DeliveryStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum DeliveryStatusWord {
     Pending,
@@ -33,7 +33,7 @@ pub(crate) enum DeliveryStatusWord {
     DeadLettered,
 }
 
-/// One event on its way to your endpoint.
+/// The delivery of one event to your endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookDelivery)]
 pub(crate) struct DeliveryRecord {
@@ -43,30 +43,30 @@ pub(crate) struct DeliveryRecord {
     /// Delivery id.
     #[schema(example = "wd_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     id: String,
-    /// The event's id: the same on every attempt, also after a replay.
+    /// The event's id. It is the same on every attempt and after a replay.
     #[schema(example = "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11")]
     event_id: String,
     /// The event's type.
     #[schema(example = "gate_session.completed")]
     event_type: String,
-    /// Where it is sent.
+    /// The URL of your endpoint.
     #[schema(example = "https://shop.example/webhooks")]
     target_url: String,
     /// Branch on this.
     #[schema(value_type = DeliveryStatusWord)]
     status: &'static str,
-    /// Attempts whose end is known, counted anew after a replay.
+    /// Attempts with a known outcome, counted from zero after a replay.
     attempts: u32,
-    /// The status of the last answer, or null.
+    /// The status of your endpoint's last response, or null.
     #[schema(required = true)]
     last_response_status: Option<u16>,
-    /// What went wrong the last time, or null.
+    /// The last error, or null.
     #[schema(required = true)]
     last_error: Option<String>,
-    /// When it is tried next; null unless it is pending.
+    /// When the next attempt is due; null unless the delivery is pending.
     #[schema(required = true, format = DateTime)]
     next_attempt_at: Option<String>,
-    /// When your endpoint took it; null unless it did.
+    /// When your endpoint accepted the event, or null.
     #[schema(required = true, format = DateTime)]
     delivered_at: Option<String>,
     /// When the event happened.
@@ -82,21 +82,21 @@ pub(crate) struct DeliveryList {
     object: &'static str,
     /// The deliveries.
     data: Vec<DeliveryRecord>,
-    /// Do more follow? Go on with a larger `skip`.
+    /// Whether another page follows. Use a larger `skip` for it.
     has_more: bool,
-    /// The list's path.
+    /// The path of the list.
     #[schema(example = "/v1/webhooks/deliveries")]
     url: &'static str,
 }
 
 /// List webhook deliveries
 ///
-/// Newest first. What is `dead_lettered` is tried no more, unless you replay it.
+/// Newest first. A `dead_lettered` delivery has no further attempts unless you replay it.
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", operation_id = "listPartnerWebhookDeliveries", tag = "Webhooks",
     params(
-        ("status" = Option<DeliveryStatusWord>, Query, description = "Only this status"),
-        ("limit" = Option<u32>, Query, description = "1 to 200; 50 where it is left out", minimum = 1, maximum = 200),
-        ("skip" = Option<i64>, Query, description = "So many of the newest are passed over; 0 where it is left out", minimum = 0, maximum = 4_294_967_295_i64),
+        ("status" = Option<DeliveryStatusWord>, Query, description = "Only deliveries with this status"),
+        ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
+        ("skip" = Option<i64>, Query, description = "Number of newest deliveries to skip; 0 by default", minimum = 0, maximum = 4_294_967_295_i64),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
@@ -123,8 +123,8 @@ pub(crate) async fn list_deliveries(
 
 /// Replay a webhook delivery
 ///
-/// Puts a `dead_lettered` delivery back into the queue: the same event under the same id, its attempts
-/// counted anew.
+/// Queues a `dead_lettered` delivery again: the same event with the same id. Its attempts are
+/// counted from zero.
 #[utoipa::path(post, path = "/v1/webhooks/deliveries/{id}/replay", operation_id = "replayWebhookDelivery", tag = "Webhooks",
     params(("id" = String, Path, description = "Delivery id", example = "wd_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),
@@ -141,10 +141,11 @@ pub(crate) async fn replay_delivery(
 
 /// Send a test event
 ///
-/// Queues a `webhook.test` for your endpoint, signed and delivered as every other.
+/// Queues a `webhook.test` event for your endpoint. It is signed and delivered like every other
+/// event.
 #[utoipa::path(post, path = "/v1/webhooks/test", operation_id = "sendTestWebhook", tag = "Webhooks",
     security(("secretKey" = [])),
-    responses((status = 200, description = "Its delivery", body = DeliveryRecord)))]
+    responses((status = 200, description = "The delivery of the test event", body = DeliveryRecord)))]
 pub(crate) async fn send_test(
     who: Entitled,
     State(app): State<App>,
@@ -153,7 +154,7 @@ pub(crate) async fn send_test(
     Ok(Json(record(sent.map_err(errors::test_send_error)?)))
 }
 
-/// A number that has been read within its bounds.
+/// Converts a number whose range was checked before.
 fn number(asked: Option<i64>) -> Option<u32> {
     asked.and_then(|number| u32::try_from(number).ok())
 }

@@ -1,4 +1,4 @@
-//! Lists that are given whole, as the catalogue's are.
+//! Lists without pages, such as those of the catalogue.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A whole list: there are no further pages.
+/// A list without further pages.
 #[derive(Debug, Serialize)]
 pub(crate) struct WholeList<T> {
     object: &'static str,
@@ -28,8 +28,8 @@ impl<T> WholeList<T> {
     }
 }
 
-/// The macros name a list `WholeList_Country` and write its items out; clients generated from that are no pleasure.
-/// This one is a `CountryList` of `Country`.
+/// Names the schema `CountryList` with a reference to `Country`. The macros would name it
+/// `WholeList_Country` and repeat the schema of the items, which makes generated clients awkward.
 impl<T: ToSchema> ToSchema for WholeList<T> {
     fn name() -> Cow<'static, str> {
         format!("{}List", T::name()).into()
@@ -52,11 +52,11 @@ impl<T: ToSchema> PartialSchema for WholeList<T> {
             .items(Ref::from_schema_name(T::name()))
             .description(Some("Everything."));
         let object = ObjectBuilder::new()
-            .description(Some("A whole list: there are no further pages."))
+            .description(Some("A complete list without further pages."))
             .property("object", field(Type::String, "`list`").examples(["list"]))
             .property("data", items)
             .property("has_more", field(Type::Boolean, "False.").examples([false]))
-            .property("url", field(Type::String, "The list's path."));
+            .property("url", field(Type::String, "The path of the list."));
         let fields = ["object", "data", "has_more", "url"];
         let object = fields.into_iter().fold(object, ObjectBuilder::required);
         RefOr::T(Schema::Object(object.build()))

@@ -1,4 +1,4 @@
-//! Wire shapes that several resources share, and how domain values are written.
+//! JSON shapes that several resources share, and the text form of domain values.
 
 use axum::http::{HeaderMap, HeaderName};
 use gate_core::change::Change;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// The most items of a page.
+/// The largest page.
 pub(crate) const LONGEST_PAGE: i64 = 100;
-/// The items of a page where no number is asked for.
+/// The default page size.
 const PAGE: u32 = 10;
 
-/// The `limit` of a list as it was asked for.
+/// The page size of a list, from its validated `limit`.
 pub(crate) fn page_size(asked: Option<i64>) -> u32 {
     asked
         .and_then(|limit| u32::try_from(limit).ok())
         .unwrap_or(PAGE)
 }
 
-/// What a header says. One that is repeated, or is no text, says nothing that means anything.
+/// The value of a header; empty if the header is repeated or is not text.
 pub(crate) fn only_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
@@ -36,7 +36,7 @@ pub(crate) fn instant(at: Timestamp) -> String {
     at.to_string()
 }
 
-/// A field of an update that stands in the body: null clears it.
+/// Deserializes a field that is present in an update. Null clears it.
 pub(crate) fn change<'de, T, D>(deserializer: D) -> Result<Change<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -46,7 +46,7 @@ where
     Ok(value.map_or(Change::Clear, Change::Set))
 }
 
-/// A partner's own object, written as it was kept: its numbers keep every digit.
+/// A partner's own JSON object, written unchanged: numbers keep every digit.
 #[derive(Debug, Clone)]
 pub(crate) struct Verbatim(pub(crate) JsonObject);
 
@@ -57,12 +57,12 @@ impl Serialize for Verbatim {
     }
 }
 
-/// Which way value goes.
+/// The flow of a session or transaction.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum Flow {
     OnRamp,
@@ -70,19 +70,19 @@ pub(crate) enum Flow {
     Swap,
 }
 
-/// Which way an order goes.
+/// The direction of an order.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum Side {
     OnRamp,
     OffRamp,
 }
 
-/// The same in a request.
+/// The direction of an order in a request.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SideWord {
@@ -99,20 +99,20 @@ impl From<SideWord> for rates::Side {
     }
 }
 
-/// What an order costs, in its currency.
+/// The fees of an order, in its currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Fees)]
 pub(crate) struct FeesRecord {
-    /// Both together.
+    /// The sum of both fees.
     #[schema(example = "1.50")]
     total: String,
-    /// For the service.
+    /// The fee for the service.
     #[schema(example = "0.50")]
     service: String,
-    /// For the network.
+    /// The fee for the network.
     #[schema(example = "1.00")]
     network: String,
-    /// The currency of all three.
+    /// The currency of all fees.
     #[schema(example = "EUR")]
     currency: String,
 }
@@ -128,12 +128,12 @@ impl FeesRecord {
     }
 }
 
-/// Which data is real.
+/// Whether money is real.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum Mode {
     Test,

@@ -1,5 +1,4 @@
-//! The published documents: the committed ones are the generated ones, and they list what the
-//! contract lists.
+//! The committed contracts equal the generated ones, and have the documented operations and events.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -15,7 +14,7 @@ fn contract() -> Value {
     to_value(&gate_http::openapi().unwrap()).unwrap()
 }
 
-/// Every operation under a part of the document: its id, method and path.
+/// The operations of a part of the document: id, method and path.
 fn operations(part: &Value) -> BTreeSet<(String, String, String)> {
     let paths = part.as_object().unwrap();
     let operation = |(path, item): (&String, &Value)| {
@@ -38,7 +37,7 @@ fn named(list: &[(&str, &str, &str)]) -> BTreeSet<(String, String, String)> {
 
 // rule: openapi.published
 #[test]
-fn the_committed_documents_are_the_generated_ones() {
+fn committed_documents_are_up_to_date() {
     for (committed, generated, name) in [
         (
             include_str!("../../../docs/openapi/gate-v1.yaml"),
@@ -65,7 +64,7 @@ fn the_committed_documents_are_the_generated_ones() {
 
 // rule: openapi.gate-operations
 #[test]
-fn operations_stand_under_their_documented_ids() {
+fn operations_have_documented_ids() {
     let expected = named(&[
         ("listSessions", "get", "/v1/gate_sessions"),
         ("createSession", "post", "/v1/gate_sessions"),
@@ -138,11 +137,11 @@ fn operations_stand_under_their_documented_ids() {
 
 // rule: openapi.gate-embed
 #[test]
-fn the_widgets_own_calls_stand_in_a_document_of_their_own() {
+fn widget_calls_have_their_own_document() {
     let document = to_value(&gate_http::embed()).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     assert_eq!(document["info"]["version"], "2026-05-25");
-    // There are none yet, and it says so.
+    // This version has no such calls, which the description states.
     assert_eq!(document["paths"], serde_json::json!({}));
     let said = document["info"]["description"].as_str().unwrap();
     assert!(said.contains("This version serves no such call"), "{said}");
@@ -153,7 +152,7 @@ fn the_widgets_own_calls_stand_in_a_document_of_their_own() {
 
 // rule: openapi.gate-hosted-events
 #[test]
-fn what_only_the_hosted_flow_sends_says_so() {
+fn hosted_flow_events_are_documented_as_such() {
     let document = contract();
     for name in [
         "gate_session.processing",
@@ -162,10 +161,7 @@ fn what_only_the_hosted_flow_sends_says_so() {
     ] {
         let event = &document["webhooks"][name]["post"];
         let said = event["description"].as_str().unwrap();
-        assert!(
-            said.contains("Nothing but the hosted flow sends it"),
-            "{said}"
-        );
+        assert!(said.contains("Only the hosted flow sends it"), "{said}");
         let body = &event["requestBody"]["content"]["application/json"]["schema"]["$ref"];
         assert_eq!(body, "#/components/schemas/SessionEvent");
     }
@@ -173,7 +169,7 @@ fn what_only_the_hosted_flow_sends_says_so() {
 
 // rule: openapi.gate-events
 #[test]
-fn every_event_that_is_sent_is_published() {
+fn every_sent_event_is_published() {
     let document = contract();
     let events = document["webhooks"].as_object().unwrap();
     let names: BTreeSet<&str> = events.keys().map(String::as_str).collect();
@@ -208,7 +204,7 @@ fn every_event_that_is_sent_is_published() {
 
 // rule: openapi.gate-operations
 #[test]
-fn an_operation_says_which_key_it_takes() {
+fn operation_documents_its_key() {
     let document = contract();
     for (_, method, path) in operations(&document["paths"]) {
         let security = &document["paths"][&path][&method]["security"];

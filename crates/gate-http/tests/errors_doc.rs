@@ -37,13 +37,13 @@ Every error response of the gate API is a JSON object with exactly these fields:
 [Errors](errors.md) lists the errors of the pools API.
 ";
 
-/// The page as the code would write it.
+/// The page as generated from the code.
 fn page() -> String {
     errors_page(INTRODUCTION, every_error())
 }
 
 #[test]
-fn the_page_says_what_the_service_says() {
+fn committed_error_page_is_up_to_date() {
     let page = page();
     if std::env::var_os("UPDATE_DOCS").is_some_and(|set| set == "1") {
         std::fs::write(PAGE, &page).unwrap();

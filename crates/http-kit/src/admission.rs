@@ -1,10 +1,11 @@
-//! Which connections are served: a bound for all clients, one for each client network, and a
-//! reserved share that answers health checks when the bounds are reached.
+//! Limits the connections of a listener: in total, for each client network, and in a reserved
+//! share.
 //!
-//! The path of a request is known only after its head was read. So a connection over a bound takes
-//! a place of the reserved share, has a second to send its head, is answered if it asks for health,
-//! gets 503 `overloaded` if it asks for anything else, and is closed after that one answer. A
-//! connection that finds no reserved place either is turned away at once.
+//! The reserved share serves health checks after a limit is reached. The path of a request is known
+//! only after its head was read, so a connection over a limit first takes a reserved place. It has
+//! one second to send its head. A health check gets its response, any other request gets 503
+//! `overloaded`, and the connection closes after this one response. A connection that finds no
+//! reserved place is refused at once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,18 +20,18 @@ use crate::client_ip::TrustedProxies;
 /// How many connections a listener serves at once.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// All connections together, without the reserved share.
+    /// All connections, without the reserved share.
     pub connections: usize,
-    /// The connections of one client network: an IPv4 address or an IPv6 /64. Trusted proxies
-    /// carry many clients and have no such bound.
+    /// Connections of one client network: an IPv4 address or an IPv6 /64. A trusted proxy carries
+    /// many clients, so this limit does not apply to it.
     pub per_network: usize,
-    /// Connections over a bound that are still answered if they ask for health.
+    /// Connections over a limit that may still send a health check.
     pub reserved: usize,
-    /// The proxies that [`Self::per_network`] does not bind.
+    /// The proxies that are exempt from [`Self::per_network`].
     pub proxies: TrustedProxies,
 }
 
-/// The part of the reserved share that one client network can take.
+/// Places of the reserved share that one client network may take.
 const RESERVED_PER_NETWORK: usize = 4;
 
 impl Default for Bounds {
@@ -44,16 +45,16 @@ impl Default for Bounds {
     }
 }
 
-/// What a connection may ask for.
+/// The requests that a connection may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Everything.
+    /// All requests.
     Full,
-    /// Health only, once.
+    /// One health check.
     Health,
 }
 
-/// Hands out places to connections.
+/// Assigns places to connections.
 #[derive(Debug)]
 pub(crate) struct Admission {
     bounds: Bounds,
@@ -63,7 +64,7 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Taken {
     all: Used,
-    /// Only networks that hold a place have an entry, so the map is bounded by the places.
+    /// Only networks with a place have an entry, so the number of places bounds the map.
     networks: HashMap<ClientNetwork, Used>,
 }
 
@@ -91,7 +92,7 @@ impl Admission {
         })
     }
 
-    /// A place for a connection from this address; `None` if even the reserved share is taken.
+    /// Takes a place for a connection from this address; `None` if the reserved share is full too.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let network = ClientNetwork::of(peer);
         let bounds = &self.bounds;
@@ -136,7 +137,7 @@ impl Admission {
     }
 }
 
-/// A connection's place, given back when this is dropped.
+/// A connection's place, released on drop.
 pub(crate) struct Place {
     admission: Arc<Admission>,
     network: ClientNetwork,

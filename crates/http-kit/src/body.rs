@@ -1,4 +1,4 @@
-//! Request bodies: read whole, under a limit and a deadline, before any handler runs.
+//! Reads a whole request body, within a size limit and a deadline, before its handler runs.
 
 use std::error::Error;
 use std::fmt;
@@ -17,14 +17,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::deadlines::Progress;
 use crate::error::ApiError;
 
-/// The largest body that is read.
+/// The largest body that is read, in bytes.
 pub const BODY_LIMIT: usize = 64 * 1024;
 
 /// Reads a body to its end.
 ///
 /// # Errors
-/// 413 `body_too_large` without reading on, 408 `request_timeout`, or 400 where the body broke
-/// off or was framed wrongly. A client that is gone sees none of them.
+/// - 413 `body_too_large`: the rest is not read.
+/// - 408 `request_timeout`: the body did not arrive in time.
+/// - 400 `invalid_request`: the body ended early or its framing is invalid.
 pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
     if body.size_hint().lower() > BODY_LIMIT as u64 {
         return Err(too_large());
@@ -78,7 +79,7 @@ pub(crate) fn request_timeout(message: &'static str) -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message).closing()
 }
 
-/// A body from the wire with a deadline for the whole of it.
+/// A body from the connection, with one deadline for all of it.
 pub(crate) struct TimedBody {
     inner: Incoming,
     due: Instant,
@@ -111,7 +112,7 @@ impl HttpBody for TimedBody {
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        // The timer is made only for a body that has to be waited for.
+        // Most bodies have arrived already. Only a body that is still arriving needs a timer.
         let due = self.due;
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(due)));
         match alarm.as_mut().poll(cx) {
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn reads_up_to_the_limit_and_no_further() {
+    async fn read_accepts_limit_and_rejects_one_byte_more() {
         let whole = read(Body::from(vec![b'x'; BODY_LIMIT])).await.unwrap();
         assert_eq!(whole.len(), BODY_LIMIT);
         let error = read(Body::from(vec![b'x'; BODY_LIMIT + 1]))
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn joins_what_arrives_in_pieces() {
+    async fn read_joins_frames() {
         let (first, second) = (Body::from("ab"), Body::from("cd"));
         let joined = Body::new(Chained(vec![second, first]));
         assert_eq!(read(joined).await.unwrap(), "abcd");

@@ -1,9 +1,9 @@
-//! Route classes: who may call a route, checked before its handler and proved to it.
+//! Route classes: which callers may use a route.
 //!
-//! A route is mounted under one of the layers made here. The layer judges the credential in one
-//! fixed order and leaves a proof; the handler's first argument takes the proof, and there is no
-//! other way to learn the tenant. A handler mounted in another class than it was written for
-//! fails on its first call instead of serving strangers.
+//! A route is mounted under a layer made here. The layer checks the credential in one fixed order
+//! and leaves a proof with the request. The first argument of the handler takes the proof; a
+//! handler has no other way to obtain the tenant. A handler mounted in the wrong class fails on its
+//! first call and serves no caller.
 
 mod guard;
 
@@ -31,7 +31,7 @@ use crate::request_layer::{Panicked, caught};
 use crate::throttle::Limit;
 use guard::{Arriving, Guard};
 
-/// The codes in which products differ.
+/// Error codes that differ between products.
 #[derive(Debug, Clone, Copy)]
 pub struct ProductErrorCodes {
     /// 403: a well-formed test key, known or not, on a live process.
@@ -40,29 +40,29 @@ pub struct ProductErrorCodes {
     pub live_key_on_test: &'static str,
     /// 403: a key of the right mode whose kind does not fit the route.
     pub wrong_kind: &'static str,
-    /// 403: a live key on a route of the sandbox alone.
+    /// 403: a live key on a sandbox-only route.
     pub not_in_live: &'static str,
 }
 
-/// Everything a door needs to judge a caller.
+/// The configuration of a [`Door`].
 #[derive(Clone)]
 pub struct DoorConfig {
     /// The mode of the process.
     pub mode: Mode,
-    /// Who the keys belong to.
+    /// Finds the partner of a key.
     pub directory: Arc<dyn Directory>,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
-    /// Whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
     /// The product's codes.
     pub wording: ProductErrorCodes,
-    /// What answers of 401 count against, by client address, so that guessing keys is limited
-    /// too. `None` where throttles are off.
+    /// Limits responses with 401 by client address, and so the guessing of keys. `None` if
+    /// throttles are off.
     pub guesses: Option<Limit>,
-    /// What expiries of keys are judged by.
+    /// Decides whether a key has expired.
     pub clock: Arc<dyn Clock>,
-    /// Whether the partner is entitled to the product, for the routes that ask.
+    /// Checks that the partner is entitled to the product, on entitled routes.
     pub entitled: fn(&Access) -> Result<(), Denial>,
 }
 
@@ -87,7 +87,7 @@ impl Door {
         Self(Arc::new(config))
     }
 
-    /// The same door for routes that ask for another entitlement.
+    /// Copies the door with a check for another entitlement.
     #[must_use]
     pub fn asking(&self, entitled: fn(&Access) -> Result<(), Denial>) -> Self {
         let config = DoorConfig::clone(&self.0);
@@ -113,11 +113,12 @@ impl Door {
         self.layer(Class::Entitled, limit)
     }
 
-    /// Routes for browsers: they take a publishable key, perhaps from the query, of a partner
-    /// entitled to the product; their handlers take [`Publishable`].
+    /// Routes for browsers: a publishable key of a partner entitled to the product, optionally in
+    /// the query.
     ///
-    /// Every page shows its key to strangers, so a request from a foreign page counts apart: it
-    /// uses up nothing that the partner's own pages need.
+    /// Handlers take [`Publishable`]. A publishable key is visible in every page, so other sites
+    /// can copy it. Requests from foreign pages are counted in a bucket of their own and use up no
+    /// capacity of the partner's pages.
     #[must_use]
     pub fn publishable(&self, limit: Option<Limit>, own_page: OwnPage) -> ClassLayer {
         let ClassLayer(mut guard) = self.layer(Class::Publishable, limit);
@@ -125,8 +126,9 @@ impl Door {
         ClassLayer(guard)
     }
 
-    /// Routes of the sandbox alone, for a secret key of a partner entitled to the product; their
-    /// handlers take [`Sandbox`].
+    /// Routes of the sandbox only, for a secret key of a partner entitled to the product.
+    ///
+    /// Handlers take [`Sandbox`].
     #[must_use]
     pub fn sandbox(&self, limit: Option<Limit>) -> ClassLayer {
         self.layer(Class::Sandbox, limit)
@@ -142,7 +144,7 @@ impl Door {
     }
 }
 
-/// Whether the headers of a request name a page of the partner's own.
+/// Whether the headers of a request name one of the partner's pages.
 pub type OwnPage = Arc<dyn Fn(&Access, &HeaderMap) -> bool + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +157,7 @@ enum Class {
 }
 
 impl Class {
-    /// The kind of key it takes; `None`: either.
+    /// The kind of key that the class takes; `None` means either.
     const fn kind(self) -> Option<KeyKind> {
         match self {
             Self::AnyKey => None,
@@ -164,7 +166,7 @@ impl Class {
         }
     }
 
-    /// Whether the key may stand in the query.
+    /// Where a request of this class may carry its key.
     const fn key_places(self) -> KeyLocations {
         match self {
             Self::AnyKey | Self::Secret | Self::Entitled | Self::Sandbox => KeyLocations::Headers,
@@ -180,19 +182,19 @@ impl Class {
     }
 }
 
-/// What a layer leaves with a request it has admitted.
+/// The proof that a layer attaches to an admitted request.
 #[derive(Debug, Clone)]
 struct Proof {
     class: Class,
     access: Arc<Access>,
 }
 
-/// Whose call a layer within a class sees.
+/// The tenant of a request that a class has admitted.
 pub(crate) fn tenant(extensions: &Extensions) -> Option<&Tenant> {
     extensions.get::<Proof>().map(|proof| &proof.access.tenant)
 }
 
-/// Left with the answer, for the log and for what is told to browsers.
+/// Attached to the response, for the log and the CORS headers.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Arc<Access>);
 
@@ -203,13 +205,13 @@ macro_rules! proofs {
         pub struct $name(Arc<Access>);
 
         impl $name {
-            /// The key, its partner and what the partner is entitled to.
+            /// The key, its partner and the partner's entitlements.
             #[must_use]
             pub fn access(&self) -> &Arc<Access> {
                 &self.0
             }
 
-            /// Whose rows the call may see.
+            /// The tenant whose rows the call may read and write.
             #[must_use]
             pub fn tenant(&self) -> &Tenant {
                 &self.0.tenant
@@ -244,8 +246,9 @@ proofs! {
     Sandbox,
 }
 
-/// The layer of one class; mount it with `route_layer`, so that unknown routes and methods
-/// never look at a key.
+/// The layer of one class.
+///
+/// Mount it with `route_layer`, so that unknown routes and methods never check a key.
 #[derive(Debug, Clone)]
 pub struct ClassLayer(Guard);
 
@@ -260,7 +263,7 @@ impl<S> Layer<S> for ClassLayer {
     }
 }
 
-/// A route behind its class.
+/// A route with the checks of its class.
 #[derive(Debug, Clone)]
 pub struct ClassService<S> {
     inner: S,
@@ -299,7 +302,7 @@ where
                         class: guard.class,
                         access: Arc::clone(&access),
                     });
-                    // A panic is caught here, so that its answer too says where the caller stands.
+                    // Catches a panic here, so that its response has the throttle headers too.
                     let handler = Handler::of(|| route_of(&request));
                     let answering = async move { handler.answers(inner.call(request)).await };
                     let answered = caught(answering).await;
@@ -319,15 +322,15 @@ where
     }
 }
 
-/// What a crash test calls the handler behind a route.
+/// The handler's name in crash tests.
 fn route_of(request: &Request) -> String {
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or(request.uri().path(), MatchedPath::as_str);
     format!("{} {path}", request.method())
 }
 
-/// How the refusal of a known key reads from outside. Always 403; the code says what to ask
-/// the operator for.
+/// The response to a known key that is refused: always 403. The code tells the partner what to
+/// request from the operator.
 impl From<Denial> for ApiError {
     fn from(denial: Denial) -> Self {
         let (code, message) = match denial {

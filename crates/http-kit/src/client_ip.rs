@@ -1,4 +1,4 @@
-//! Whose request it is, as far as the network can tell.
+//! Determines the client's address, through trusted proxies.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
-/// The other end of the connection, left in the request's extensions by the listener.
+/// The remote address of the connection, which the listener adds to the request's extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// The proxies whose `X-Forwarded-For` is believed. None by default: then the header is what
-/// any client may write into it, and the peer is the client.
+/// The proxies whose `X-Forwarded-For` is trusted. Empty by default: any client can write this
+/// header, so the client's address is then the peer's.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Arc<[IpNet]>);
 
@@ -22,11 +22,11 @@ impl TrustedProxies {
         Self(networks.into_iter().collect())
     }
 
-    /// The client's address: the peer, or behind a trusted proxy the right-most entry of
-    /// `X-Forwarded-For` that is not a trusted proxy itself.
+    /// The client's address.
     ///
-    /// Reading stops at the first entry that is no address: everything left of it was written
-    /// by somebody who is not trusted.
+    /// It is the peer's address. If the peer is a trusted proxy, it is the right-most entry of
+    /// `X-Forwarded-For` that is not a trusted proxy. Reading stops at the first entry that is not
+    /// an address, because an untrusted party wrote all entries to its left.
     #[must_use]
     pub fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
@@ -57,7 +57,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address with or without a port, IPv6 with or without brackets.
+/// Parses an address with or without a port, IPv6 with or without brackets.
 fn read_address(entry: &str) -> Option<IpAddr> {
     let address = entry
         .parse::<IpAddr>()
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn believes_nobody_by_default() {
+    fn trusts_no_proxy_by_default() {
         assert_eq!(client(&[], "203.0.113.9", &["198.51.100.1"]), "203.0.113.9");
         assert_eq!(
             client(&["10.0.0.0/8"], "203.0.113.9", &["198.51.100.1"]),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_right_most_stranger() {
+    fn takes_right_most_untrusted_address() {
         let proxies = ["10.0.0.0/8", "2001:db8::/32"];
         for (peer, forwarded, expected) in [
             ("10.0.0.1", vec!["198.51.100.1"], "198.51.100.1"),

@@ -1,4 +1,4 @@
-//! One connection: from its first byte to its orderly end.
+//! Serves one connection, from its first byte until it is closed.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -38,25 +38,25 @@ use crate::pages::HEALTH_PATHS;
 use crate::request_layer;
 use crate::service_info::ServiceInfo;
 
-/// The largest head that is read. It is read before the key is known, so anyone can make the
-/// service hold this much for each connection.
+/// The largest head that is read, in bytes. A client needs no key to make the service buffer this
+/// much for each of its connections.
 const HEAD_LIMIT: usize = 16 * 1024;
-/// What the library may buffer of one connection: a head, and of a body no more at a time.
+/// The library's buffer for one connection, in bytes. It holds one head, or this much of a body.
 const BUFFER_LIMIT: usize = HEAD_LIMIT;
-/// How long, and how much, is read from a client that is still sending while it is being
-/// refused. Closing at once would reset the connection and take the answer with it.
+/// Limits what is read from a client that still sends while it is refused, in time and bytes.
+/// Closing at once would reset the connection and lose the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 1024 * 1024;
-/// The whole time for the refusal of a connection that found no place.
+/// The total time for the refusal of a connection that found no place.
 const TURN_AWAY: Duration = Duration::from_millis(500);
 
-/// What all connections of one listener share.
+/// State that all connections of one listener share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) router: Router,
     pub(crate) site: ServiceInfo,
     pub(crate) deadlines: Deadlines,
-    /// Every request that is being handled, whether or not its client still waits.
+    /// Every request that is being handled, also after its client has disconnected.
     pub(crate) requests: TaskTracker,
     /// The listener's name in metrics.
     pub(crate) name: &'static str,
@@ -82,7 +82,7 @@ pub(crate) async fn drive(
         Share::Health => shared.deadlines.reserved(),
     };
     let progress = Progress::new(deadlines);
-    // Until then the connection has no buffer.
+    // The connection has no buffer before its first byte arrives.
     tokio::select! {
         () = shutdown.cancelled() => return,
         arrived = timeout(deadlines.first_byte, stream.readable()) => {
@@ -113,11 +113,11 @@ pub(crate) async fn drive(
     let rude = refusal.is_some() || progress.has_unread_body();
     let linger = rude && !progress.has_ended();
     let parting = part(stream, refusal, linger, &shared.site);
-    // A client that does not even take its refusal is let go.
+    // A client that does not read its refusal is disconnected after this time.
     let _ = timeout(deadlines.write, parting).await;
 }
 
-/// Refuses a connection for which there is no place.
+/// Refuses a connection that found no place.
 pub(crate) async fn turn_away(stream: TcpStream, site: ServiceInfo) {
     let parting = part(stream, Some(ApiError::connections_taken()), true, &site);
     let _ = timeout(TURN_AWAY, parting).await;
@@ -154,8 +154,8 @@ async fn run(http: &mut Http, progress: &Progress, shutdown: &CancellationToken)
     .await
 }
 
-/// Waits for the connection's next deadline. The timer is moved only when it would ring too
-/// late, or has rung too early: a busy connection does not touch it for each request.
+/// Waits for the connection's next deadline. Resets the timer only if it would fire too late or has
+/// fired too early, so a busy connection does not reset it for each request.
 fn poll_deadline(
     cx: &mut Context<'_>,
     progress: &Progress,
@@ -177,7 +177,7 @@ fn poll_deadline(
     }
 }
 
-/// The envelope for a head that could not be read; `None` where the client is simply gone.
+/// The error for a head that could not be read; `None` if the client has disconnected.
 fn unreadable_head(fault: &hyper::Error) -> Option<ApiError> {
     if fault.is_parse_too_large() {
         Some(ApiError::new(
@@ -194,7 +194,7 @@ fn unreadable_head(fault: &hyper::Error) -> Option<ApiError> {
     }
 }
 
-/// Sends a last answer if there is one, and closes without losing it.
+/// Sends the refusal if there is one, then closes the connection without losing the response.
 async fn part(mut stream: TcpStream, refusal: Option<ApiError>, linger: bool, site: &ServiceInfo) {
     if let Some(error) = refusal {
         let (head, body) = bare_answer(&error, site);
@@ -220,7 +220,7 @@ async fn part(mut stream: TcpStream, refusal: Option<ApiError>, linger: bool, si
     let _ = timeout(LINGER, drained).await;
 }
 
-/// An answer for a request that never reached the router.
+/// The response to a request that never reached the router.
 fn bare_answer(error: &ApiError, site: &ServiceInfo) -> (String, Bytes) {
     let id = site.request_id().to_string();
     let body = error.envelope(&id, site);
@@ -247,7 +247,7 @@ fn bare_answer(error: &ApiError, site: &ServiceInfo) -> (String, Bytes) {
     (head, body)
 }
 
-/// Counts an answer that no route has given.
+/// Counts a response that came from no route.
 fn count(error: &ApiError) {
     instruments::http::answered(&Counted {
         route: None,
@@ -258,7 +258,7 @@ fn count(error: &ApiError) {
     });
 }
 
-/// What the library calls for each request of one connection.
+/// The service that the HTTP library calls for each request of a connection.
 #[derive(Debug)]
 struct Handler {
     shared: Arc<Shared>,
@@ -295,8 +295,8 @@ impl Handler {
         self.share == Share::Full || HEALTH_PATHS.contains(&path)
     }
 
-    /// Runs the router. What answers at once is answered from here; everything else goes on in
-    /// a task of its own, so that a client that hangs up cancels nothing that was begun.
+    /// Runs the router. Returns a response that is ready at once. Otherwise a separate task
+    /// finishes the request, so that a client that disconnects does not cancel work that has begun.
     fn handle(&self, request: Request<Incoming>, has_body: bool) -> Answer {
         let within = self.shared.deadlines.body;
         let mut request = request.map(|body| {
@@ -321,7 +321,8 @@ impl Handler {
         failed(error, &self.shared.site)
     }
 
-    /// An answer that is counted and not logged: a flood must not fill the log.
+    /// An error response that is counted but not logged, because a flood of them must not fill the
+    /// log.
     fn sealed(&self, error: ApiError) -> Response<Full<Bytes>> {
         sealed(
             error,
@@ -331,11 +332,11 @@ impl Handler {
     }
 }
 
-/// One request through the router, its answer gathered into one piece.
+/// Runs one request through the router and collects its response into one buffer.
 async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Bytes>> {
     let Ok(response) = router.call(request).await;
     let (parts, body) = response.into_parts();
-    // Every answer of ours is one buffer already; this only unwraps it.
+    // Every response of our routes is one buffer already.
     let bytes = match body.collect().await {
         Ok(collected) => collected.to_bytes(),
         Err(_) => Bytes::new(),
@@ -343,7 +344,7 @@ async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Byt
     Response::from_parts(parts, Full::new(bytes))
 }
 
-/// Two readers of such a request may not agree where it ends.
+/// The error for a request whose end two readers could place differently.
 fn refusal(unclear: AmbiguousLength) -> ApiError {
     ApiError::invalid_request(match unclear {
         AmbiguousLength::Length => {
@@ -381,7 +382,7 @@ enum Answer {
     Taken,
 }
 
-/// The answer to one request, as the connection waits for it. Dropping it leaves the task alone.
+/// The pending response to one request. Dropping it does not cancel the task.
 struct Answering {
     state: Answer,
     shared: Arc<Shared>,

@@ -1,7 +1,8 @@
-//! What browsers are told of the routes that are made for them: whose pages may read the answers.
+//! CORS headers of the routes for browsers: which pages may read a response.
 //!
-//! A preflight carries no key, so it is judged by all partners together; the answer itself by the
-//! partner whose key was sent. Everything else is for servers, and says nothing to browsers.
+//! A preflight carries no key, so the domains of all partners together decide. The response to the
+//! call itself is decided by the partner whose key was sent. All other routes are for servers and
+//! have no CORS headers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,23 +23,23 @@ use tower::{Layer, Service};
 use crate::class::Caller;
 use crate::error::ApiError;
 
-const METHODS: HeaderValue = HeaderValue::from_static("POST");
-const SENT: HeaderValue = HeaderValue::from_static(
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST");
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, x-embed-token, x-publishable-key, x-request-id",
 );
-const SEEN: HeaderValue = HeaderValue::from_static(
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "retry-after, retry-after-short, retry-after-medium, x-ratelimit-limit-short, x-ratelimit-remaining-short, \
      x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, x-ratelimit-reset-medium, x-request-id",
 );
-/// Seconds for which a browser may remember a preflight: a domain that was taken away is let in no
-/// longer than this, and its calls are refused at once.
-const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
+/// Seconds for which a browser may cache a preflight. A removed domain passes preflights for at
+/// most this long; its calls are refused at once.
+const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Whose pages may call.
+/// The pages that may call the routes for browsers.
 #[derive(Clone)]
-pub struct CorsPolicy(Arc<Doorstep>);
+pub struct CorsPolicy(Arc<CorsInner>);
 
-struct Doorstep {
+struct CorsInner {
     mode: Mode,
     directory: Arc<dyn Directory>,
     home: Origin,
@@ -46,46 +47,47 @@ struct Doorstep {
 
 impl fmt::Debug for CorsPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Browsers(home: {})", self.0.home)
+        write!(f, "CorsPolicy(home: {})", self.0.home)
     }
 }
 
 impl CorsPolicy {
-    /// Pages of the partners in the directory, and those at `home`, which serve every partner.
+    /// Admits pages of the partners in the directory, and pages at `home`, which serve every
+    /// partner.
     #[must_use]
     pub fn new(mode: Mode, directory: Arc<dyn Directory>, home: Origin) -> Self {
-        Self(Arc::new(Doorstep {
+        Self(Arc::new(CorsInner {
             mode,
             directory,
             home,
         }))
     }
 
-    /// Answers the preflights of a path.
+    /// Responds to the preflights of a path.
     pub fn preflight<S: Clone + Send + Sync + 'static>(&self, path: &str) -> Router<S> {
-        let browsers = self.clone();
-        let answer = move |headers: HeaderMap| async move { browsers.answer(&headers).await };
-        Router::new().route(path, options(answer))
+        let policy = self.clone();
+        let respond = move |headers: HeaderMap| async move { policy.respond(&headers).await };
+        Router::new().route(path, options(respond))
     }
 
-    async fn answer(&self, asked: &HeaderMap) -> Result<Response, ApiError> {
+    async fn respond(&self, request: &HeaderMap) -> Result<Response, ApiError> {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("origin"));
-        let Some((origin, named)) = origin(asked) else {
+        let Some((origin, named)) = origin(request) else {
             return Ok(response);
         };
         let known = self.0.directory.origins_all(self.0.mode).await?;
         if origin == self.0.home || known.contains(&origin) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, SENT);
-            headers.insert(header::ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+            headers.insert(header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
         }
         Ok(response)
     }
 
-    /// Lets a page read the answer, where it is one of the caller's own.
+    /// Lets a page read the response if the page belongs to the caller.
     fn admit(&self, page: Option<(Origin, HeaderValue)>, response: &mut Response) {
         let caller = response.extensions().get::<Caller>().cloned();
         let headers = response.headers_mut();
@@ -97,12 +99,12 @@ impl CorsPolicy {
         let admitted = origin == self.0.home || caller.as_ref().is_some_and(own);
         if admitted {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, SEEN);
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
         }
     }
 }
 
-/// Where the page is from, and that as it was sent. Only one spelling of an origin is one.
+/// The page's origin, parsed and unchanged. An origin has only one valid spelling.
 fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
     let mut values = headers.get_all(header::ORIGIN).iter();
     let only = values.next().filter(|_| values.next().is_none())?;
@@ -110,23 +112,23 @@ fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
     Some((origin, only.clone()))
 }
 
-/// To be mounted around the class of the routes.
+/// Mount this layer around the layer of the routes' class.
 impl<S> Layer<S> for CorsPolicy {
     type Service = CorsService<S>;
 
     fn layer(&self, inner: S) -> CorsService<S> {
         CorsService {
             inner,
-            browsers: self.clone(),
+            policy: self.clone(),
         }
     }
 }
 
-/// A route whose answers browsers may read.
+/// A route whose responses browsers may read.
 #[derive(Debug, Clone)]
 pub struct CorsService<S> {
     inner: S,
-    browsers: CorsPolicy,
+    policy: CorsPolicy,
 }
 
 impl<S> Service<Request> for CorsService<S>
@@ -144,11 +146,11 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let page = origin(request.headers());
-        let browsers = self.browsers.clone();
-        let answering = self.inner.call(request);
+        let policy = self.policy.clone();
+        let inner = self.inner.call(request);
         Box::pin(async move {
-            let mut response = answering.await?;
-            browsers.admit(page, &mut response);
+            let mut response = inner.await?;
+            policy.admit(page, &mut response);
             Ok(response)
         })
     }

@@ -6,7 +6,7 @@ use partner_core::key::{KeyKind, PresentedKey};
 use crate::error::ApiError;
 use crate::query::{Query, hex};
 
-/// Where a route lets its key stand.
+/// Where a request may carry its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyLocations {
     /// In a header.
@@ -15,13 +15,14 @@ pub(crate) enum KeyLocations {
     HeadersAndQuery,
 }
 
-/// Finds the key: `Authorization: Bearer` first, then `X-Secret-Key`, then
-/// `X-Publishable-Key`, then, where the route allows it, the query's `publishable_key`.
+/// Finds the key: `Authorization: Bearer`, then `X-Secret-Key`, then `X-Publishable-Key`.
+///
+/// If the route allows it, the query's `publishable_key` comes last.
 ///
 /// # Errors
-/// 401 `secret_key_in_query` where a secret key stands anywhere in the query string, even
-/// beside a good header: it is in somebody's access log by now. 401 `unauthorized` where there
-/// is no key, a misshapen one, or the same header twice.
+/// - 401 `secret_key_in_query`: the query string contains a secret key, even if a header has a
+///   valid key. Access logs may contain the query by now.
+/// - 401 `unauthorized`: the key is missing or malformed, or its header is repeated.
 pub(crate) fn read(
     query: Option<&str>,
     headers: &HeaderMap,
@@ -31,7 +32,7 @@ pub(crate) fn read(
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "secret_key_in_query",
-            "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.",
+            "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.", // plain: allow
         ));
     }
     if let Some(value) = single(headers, &header::AUTHORIZATION)?
@@ -63,8 +64,8 @@ pub(crate) fn read(
     })
 }
 
-/// The key of the query's `publishable_key`; `None` where there is none. A secret key there has
-/// been refused before.
+/// The query's `publishable_key`; `None` if the query has no such parameter. [`read`] has refused
+/// secret keys before.
 fn of_query(query: &str) -> Option<Result<PresentedKey, ApiError>> {
     let query = match Query::read(query) {
         Ok(query) => query,
@@ -77,8 +78,8 @@ fn of_query(query: &str) -> Option<Result<PresentedKey, ApiError>> {
     }
 }
 
-/// 401 for a key that is misshapen or that nobody has. Both read the same, so that an answer
-/// tells nothing about how near a guess was.
+/// 401 for a malformed or unknown key. The response is the same for both, so that it does not show
+/// how close a guess was.
 pub(crate) fn unknown() -> ApiError {
     ApiError::unauthorized("The API key is not valid.")
 }
@@ -97,7 +98,7 @@ fn single<'h>(
     Ok(first)
 }
 
-/// The token behind `Bearer` and its spaces; `None` for any other scheme.
+/// The token after `Bearer` and its spaces; `None` for any other scheme.
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer";
     let bytes = value.as_bytes();
@@ -110,8 +111,8 @@ fn parse(token: &[u8]) -> Option<PresentedKey> {
     PresentedKey::parse(std::str::from_utf8(token).ok()?)
 }
 
-/// Looks through every layer of percent encoding at once: whenever an escape is complete it
-/// collapses, and what it collapses to may complete an earlier one. One pass, however deep.
+/// Searches every level of percent encoding in one pass. A complete escape is decoded at once, and
+/// the decoded byte may complete an earlier escape.
 fn exposes_secret_key(query: &str) -> bool {
     let mut plain: Vec<u8> = Vec::with_capacity(query.len());
     for byte in query.bytes() {
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_headers_in_order() {
+    fn reads_key_headers_in_order() {
         let bearer = format!("Bearer {SECRET}");
         let lower = format!("bearer   {SECRET} ");
         let basic = "Basic dTpw".to_owned();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn refuses_missing_malformed_and_repeated_keys() {
         let bearer = format!("Bearer {SECRET}");
         let glued = format!("Bearer{SECRET}");
         for pairs in [
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publishable_key_may_stand_in_the_query_where_the_route_says_so() {
+    fn publishable_key_is_read_from_query_if_route_allows_it() {
         let escaped = PUBLIC.replace('_', "%5F");
         let nothing = HeaderMap::new();
         for query in [PUBLIC, &escaped] {
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_key_in_a_query_is_refused_however_it_is_written() {
+    fn secret_key_in_query_is_refused_in_any_encoding() {
         let good = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
         for query in [
             format!("api_key={SECRET}"),

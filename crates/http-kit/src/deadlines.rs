@@ -1,9 +1,9 @@
-//! What one connection is doing, and until when it may go on doing it.
+//! What one connection is doing, and its deadline for that.
 //!
-//! The HTTP library knows one deadline for a head and counts idling into it, and answers a
-//! broken head with a bare status. This wrapper of the socket tells idling from a head that
-//! drips in, watches stalled writes, and holds back what the library would write before any
-//! request has been dispatched, so that the connection's owner can send the envelope instead.
+//! The HTTP library has one deadline for a head, includes idle time in it, and responds to a
+//! malformed head with a bare status. [`Watched`] wraps the socket: it separates idle time from a
+//! slow head, detects stalled writes, and holds back what the library would write before it has
+//! dispatched a request. The owner of the connection can then send the error envelope.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -19,20 +19,20 @@ use tokio::time::Instant;
 
 use crate::framing::{AmbiguousLength, DeclaredLength, Framing};
 
-/// How long a connection may take over each thing it does.
+/// The longest time for each step of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// From the connection to the first byte of its first request.
     pub first_byte: Duration,
     /// From the first byte of a request until its head is complete.
     pub header: Duration,
-    /// From then until its body is complete.
+    /// From the end of the head until the body is complete.
     pub body: Duration,
-    /// Without any request, after the first.
+    /// Idle time between two requests.
     pub idle: Duration,
-    /// From the moment an answer cannot be written on until all of it has been.
+    /// From the first write that blocks until the response is completely written.
     pub write: Duration,
-    /// For what is in flight when the service is told to stop.
+    /// For requests in flight after shutdown begins.
     pub shutdown: Duration,
 }
 
@@ -49,13 +49,13 @@ impl Default for Deadlines {
     }
 }
 
-/// How long a connection of the reserved share may take over its head.
+/// Time for the head of a connection in the reserved share.
 const RESERVED_HEAD: Duration = Duration::from_secs(1);
-/// How long a connection of the reserved share may take to read its answer.
+/// Time for a connection in the reserved share to read its response.
 const RESERVED_WRITE: Duration = Duration::from_secs(2);
 
 impl Deadlines {
-    /// The deadlines of the reserved share, whose places have to be free again soon.
+    /// The deadlines of the reserved share, whose places must become free soon.
     pub(crate) fn reserved(self) -> Self {
         Self {
             first_byte: self.first_byte.min(RESERVED_HEAD),
@@ -66,14 +66,14 @@ impl Deadlines {
     }
 }
 
-/// Which deadline has passed.
+/// The deadline that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineExceeded {
-    /// Nothing was asked for.
+    /// No request arrived.
     Idle,
-    /// A head was begun and not finished.
+    /// The head is incomplete.
     Header,
-    /// An answer is not being read.
+    /// The client does not read the response.
     Write,
 }
 
@@ -85,12 +85,12 @@ enum Phase {
     Head,
     /// A request is being served.
     Busy,
-    /// Its answer is being written.
+    /// The response is being written.
     Answering,
 }
 
-/// The connection's state, shared by the socket's wrapper, the service and the owner, all of
-/// which run in one task: the lock is never contended.
+/// The state of a connection. The socket wrapper, the service and the owner share it and run in one
+/// task, so the lock is never contended.
 #[derive(Debug)]
 pub(crate) struct Progress {
     deadlines: Deadlines,
@@ -122,7 +122,7 @@ impl Progress {
         })
     }
 
-    /// A head has been parsed and is handed to the service.
+    /// Records that a head was parsed and passed to the service.
     pub(crate) fn dispatch(
         &self,
         headers: &HeaderMap,
@@ -135,22 +135,22 @@ impl Progress {
         inner.framing.parsed(stated(headers))
     }
 
-    /// The request's body has been read to its end.
+    /// Records that the body was read to its end.
     pub(crate) fn body_ended(&self) {
         self.inner.lock().body_open = false;
     }
 
-    /// The answer is ready to be written.
+    /// Records that the response is ready to be written.
     pub(crate) fn answering(&self) {
         self.inner.lock().phase = Phase::Answering;
     }
 
-    /// Whether the last request was not read to its end, so that its rest is still on the wire.
+    /// Whether part of the last request is still unread on the connection.
     pub(crate) fn has_unread_body(&self) -> bool {
         self.inner.lock().body_open
     }
 
-    /// Whether no request is being served, so that whatever the library writes is its own error.
+    /// Whether no request is being served. What the library writes then is its own error response.
     pub(crate) fn is_between_requests(&self) -> bool {
         matches!(self.inner.lock().phase, Phase::Idle | Phase::Head)
     }
@@ -160,7 +160,7 @@ impl Progress {
         self.inner.lock().ended
     }
 
-    /// The next deadline, if any is running.
+    /// The next deadline, if there is one.
     pub(crate) fn due(&self) -> Option<Instant> {
         let inner = self.inner.lock();
         match (inner.phase_due, inner.write_due) {
@@ -169,7 +169,7 @@ impl Progress {
         }
     }
 
-    /// The deadline that has passed, if one has.
+    /// The deadline that has passed, if any.
     pub(crate) fn late(&self, now: Instant) -> Option<DeadlineExceeded> {
         let inner = self.inner.lock();
         if inner.write_due.is_some_and(|due| due <= now) {
@@ -214,7 +214,7 @@ impl Progress {
     }
 }
 
-/// What a head says of its body, as the library has left it.
+/// The body length that a parsed head declares.
 fn stated(headers: &HeaderMap) -> DeclaredLength {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -229,7 +229,7 @@ fn stated(headers: &HeaderMap) -> DeclaredLength {
     }
 }
 
-/// A socket that keeps its [`Progress`].
+/// A socket that updates its [`Progress`].
 #[derive(Debug)]
 pub(crate) struct Watched {
     stream: TcpStream,
@@ -241,8 +241,7 @@ impl Watched {
         Self { stream, progress }
     }
 
-    /// Where a crash test asks for it, part of an answer goes out, and the connection or the
-    /// process ends there.
+    /// For crash tests: sends part of a response, then ends the connection or the process.
     fn torn(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Option<io::Error> {
         let torn = instruments::failpoint::torn(slices.iter().map(|slice| slice.len()).sum())?;
         let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
@@ -251,7 +250,7 @@ impl Watched {
         Some((torn.end)())
     }
 
-    /// The bare socket, once the library is done with it.
+    /// The socket itself, after the library is done with it.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -318,7 +317,7 @@ impl AsyncWrite for Watched {
         Poll::Ready(Ok(()))
     }
 
-    /// The owner closes the socket itself: it may still have an envelope to send.
+    /// The owner closes the socket, because it may still have to send an error envelope.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

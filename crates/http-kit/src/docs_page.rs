@@ -1,7 +1,8 @@
-//! The API reference as one page: no scripts, nothing fetched, readable offline and in print.
+//! The API reference as one page without scripts or external resources, readable offline and in
+//! print.
 //!
-//! It is rendered from the published contract, so it says nothing the contract does not say.
-//! Every error code has an anchor of its own name, which is where `doc_url` points.
+//! It is rendered from the published contract and adds no facts. Every error code is an anchor;
+//! `doc_url` points at it.
 
 mod html;
 mod schema;
@@ -14,11 +15,11 @@ use crate::error_docs::ErrorDoc;
 use crate::openapi::X_CODES;
 
 const STYLE: &str = include_str!("docs_page/style.css");
-/// A table of two columns.
+/// The glossary, a Markdown table with two columns.
 const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// A document that the service serves, as the page links it.
+/// A document of the service, as the page links to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Linked {
     pub(crate) title: String,
@@ -26,8 +27,8 @@ pub(crate) struct Linked {
     pub(crate) json_path: String,
 }
 
-/// Renders an OpenAPI 3.1 document with the explanation of every error code, and links every
-/// document that the service serves.
+/// Renders an OpenAPI 3.1 document, with the explanation of every error code and links to every
+/// document.
 pub(crate) fn render_docs(document: &Value, errors: &[ErrorDoc], linked: &[Linked]) -> String {
     let page = Page {
         document,
@@ -73,7 +74,7 @@ impl<'a> Operation<'a> {
         text(self.value, "operationId")
     }
 
-    /// The anchor of an event. The prefix keeps it apart from the error codes, which have anchors of their own names.
+    /// The anchor of an event. The prefix separates it from the anchors of error codes.
     fn event_anchor(&self) -> String {
         format!("event-{}", self.id())
     }
@@ -239,13 +240,13 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// A call to paste into a shell.
+    /// A `curl` command for the operation.
     fn call(&self, found: &Operation<'a>) -> String {
         let server = list(self.document, "servers").first();
         let server = server
             .map_or("", |server| text(server, "url"))
             .trim_end_matches('/');
-        // Where the document does not know its own origin, the reader fills it in once.
+        // If the document does not contain its origin, the command uses `$BASE_URL`.
         let server = if server.contains("://") {
             server.to_owned()
         } else {
@@ -345,7 +346,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// One row of an operation's errors, each code linked to its explanation.
+    /// One row of an operation's errors; each code links to its explanation.
     fn refusal(&self, status: &str, response: &'a Value) -> Option<Row> {
         let response = self.schemas.resolve(response);
         let codes = list(response, X_CODES)
@@ -379,7 +380,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The words that need an explanation, as `docs/glossary.md` has them.
+/// The terms of `docs/glossary.md`.
 fn glossary() -> String {
     let rows = GLOSSARY.lines().filter_map(|line| {
         let (word, meaning) = line
@@ -396,7 +397,7 @@ fn glossary() -> String {
     )
 }
 
-/// The documents that the service serves, for programs.
+/// Links to the documents that the service serves for programs.
 fn documents(linked: &[Linked]) -> String {
     let rows = linked.iter().map(|document| {
         format!(
@@ -428,7 +429,7 @@ fn found_in<'a>(paths: &'a Value, methods: &[&'static str]) -> Vec<Operation<'a>
     found
 }
 
-/// Whether an operation takes a key whose scheme begins with this word.
+/// Whether an operation takes a key whose scheme begins with this text.
 fn takes(operation: &Value, scheme: &str) -> bool {
     list(operation, "security")
         .iter()
@@ -484,7 +485,7 @@ fn first_of<'a>(texts: &[&'a str]) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A value as it stands in a path or a header: strings without quotes.
+/// A value as text for a path or a header: strings have no quotes.
 fn plain(value: &Value) -> String {
     value
         .as_str()

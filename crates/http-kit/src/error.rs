@@ -1,4 +1,4 @@
-//! The one error type of the HTTP layer, and the envelope it is sent in.
+//! The error type of the HTTP layer, and its envelope.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -17,13 +17,13 @@ use crate::service_info::ServiceInfo;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The request itself has to change.
+    /// The request must change.
     InvalidRequest,
     /// The credential is missing or unknown.
     Unauthorized,
-    /// The credential is known and may not do this.
+    /// The credential is known but not allowed to do this.
     Forbidden,
-    /// No such object for this partner.
+    /// The partner has no such object.
     NotFound,
     /// The object's state does not allow it.
     Conflict,
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that a status carries unless a code says otherwise.
+    /// The kind of a status. A code may override it.
     #[must_use]
     pub fn of(status: StatusCode) -> Self {
         match status.as_u16() {
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// The word of the envelope.
+    /// The text in the envelope.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,13 +63,13 @@ impl Kind {
     }
 }
 
-/// What a 5xx tells the client; the cause goes to the log under the request id.
+/// The message of a 5xx. The cause is logged under the request id.
 const GENERIC: &str = "Something went wrong on our side. Retry with bounded backoff; a write keeps its Idempotency-Key.";
 
-/// A refusal or a fault, on its way to becoming the error envelope.
+/// A refusal or a failure that becomes an error envelope.
 ///
-/// It is turned into bytes by the outermost layer, which knows the request id. Small on
-/// purpose: it is the error half of most results in the HTTP crates.
+/// The outermost layer renders it, because only that layer knows the request id. The type is boxed
+/// to keep the results of the HTTP crates small.
 #[derive(Debug, Clone)]
 pub struct ApiError(Box<Fields>);
 
@@ -101,13 +101,13 @@ impl ApiError {
         }))
     }
 
-    /// 400 with a sharp code.
+    /// 400 with a specific code.
     #[must_use]
     pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// 400 `invalid_request`: plain validation. The message names the field and what was expected.
+    /// 400 `invalid_request`. The message names the field and the expected value.
     #[must_use]
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::invalid("invalid_request", message)
@@ -125,26 +125,28 @@ impl ApiError {
         Self::new(StatusCode::PAYMENT_REQUIRED, code, message)
     }
 
-    /// 403 with the code of the denial.
+    /// 403 with a specific code.
     #[must_use]
     pub fn forbidden(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// 404 `resource_not_found`, naming the kind of object, such as `pool`. An object of another
-    /// partner reads exactly like one that never was, so the message says nothing about the id.
+    /// 404 `resource_not_found`, with a message that names the kind of object, such as `pool`.
+    ///
+    /// An unknown object and another partner's object give the same message, so it does not mention
+    /// the id.
     #[must_use]
     pub fn not_found(kind: &str) -> Self {
         Self::not_found_as("resource_not_found", format!("No such {kind}."))
     }
 
-    /// 404 with a sharper code.
+    /// 404 with a specific code.
     #[must_use]
     pub fn not_found_as(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
     }
 
-    /// 409 with the code of the conflict.
+    /// 409 with a specific code.
     #[must_use]
     pub fn conflict(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
@@ -156,19 +158,19 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
     }
 
-    /// 500 `internal_error`. The cause is logged with its whole chain and never shown.
+    /// 500 `internal_error`. The cause is logged with its whole chain and never sent.
     #[must_use]
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", GENERIC).caused_by(cause)
     }
 
-    /// 501: the capability is not enabled, and repeating the request does not enable it.
+    /// 501: the capability is not enabled, and a retry does not enable it.
     #[must_use]
     pub fn not_implemented(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, code, message)
     }
 
-    /// 503 with a code and the number of seconds after which a retry makes sense.
+    /// 503 with a code and the seconds to wait before a retry.
     #[must_use]
     pub fn unavailable(
         code: &'static str,
@@ -179,7 +181,7 @@ impl ApiError {
             .with_header(header::RETRY_AFTER, HeaderValue::from(retry_after))
     }
 
-    /// 503 `overloaded`: a queue is full; nothing has been done.
+    /// 503 `overloaded`: a queue is full and the request had no effect.
     #[must_use]
     pub fn overloaded() -> Self {
         Self::unavailable(
@@ -189,7 +191,7 @@ impl ApiError {
         )
     }
 
-    /// 503 `overloaded`: the connection is over a bound, and the request is not for health.
+    /// 503 `overloaded`: the connection is over a limit and the request is not a health check.
     pub(crate) fn connections_taken() -> Self {
         Self::unavailable(
             "overloaded",
@@ -199,28 +201,28 @@ impl ApiError {
         .closing()
     }
 
-    /// Overrides the kind that the status alone would give.
+    /// Overrides the kind of the status.
     #[must_use]
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
         self
     }
 
-    /// Keeps a cause for the log.
+    /// Attaches a cause for the log.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.cause = Some(Arc::from(cause.into()));
         self
     }
 
-    /// Ends the connection after this answer, because the rest of the request was not read.
+    /// Closes the connection after this response, because the rest of the request is unread.
     #[must_use]
     pub(crate) fn closing(self) -> Self {
         self.with_header(header::CONNECTION, HeaderValue::from_static("close"))
@@ -232,8 +234,8 @@ impl ApiError {
         self.0.status
     }
 
-    /// Did something fail? A capability that is not enabled is a refusal like a 4xx, whatever its
-    /// status says.
+    /// Whether the service failed. A capability that is not enabled is a refusal like a 4xx,
+    /// despite its 501.
     pub(crate) fn is_fault(&self) -> bool {
         self.0.status.is_server_error() && self.0.status != StatusCode::NOT_IMPLEMENTED
     }
@@ -256,19 +258,19 @@ impl ApiError {
         &self.0.message
     }
 
-    /// The headers that this error adds to its answer.
+    /// The headers that this error adds to its response.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.0.headers
     }
 
-    /// Every cause, outermost first, in one line; `None` where nothing was kept.
+    /// All causes in one line, outermost first; `None` if there is no cause.
     #[must_use]
     pub fn cause_chain(&self) -> Option<String> {
         Some(causes(self.0.cause.as_deref()?))
     }
 
-    /// The six documented fields as bytes.
+    /// The envelope with its six documented fields, as JSON.
     #[must_use]
     pub fn envelope(&self, request_id: &str, site: &ServiceInfo) -> Bytes {
         let fields = Envelope {
@@ -279,12 +281,12 @@ impl ApiError {
             doc_url: &site.doc_url(self.0.code),
             status_code: self.0.status.as_u16(),
         };
-        // A struct of texts and one number cannot fail to serialise.
+        // Serializing texts and one number cannot fail.
         Bytes::from(serde_json::to_vec(&fields).unwrap_or_default())
     }
 }
 
-/// The wire shape of every error, in the documented order.
+/// The JSON of every error, in the documented field order.
 #[derive(Serialize)]
 struct Envelope<'a> {
     #[serde(rename = "type")]
@@ -312,8 +314,8 @@ impl fmt::Display for ApiError {
 impl Error for ApiError {}
 
 impl IntoResponse for ApiError {
-    /// The answer carries the error itself, not yet its body: only the outermost layer
-    /// knows the request id.
+    /// Attaches the error to the response without a body. Only the outermost layer knows the
+    /// request id.
     fn into_response(mut self) -> Response {
         let mut response = Response::default();
         *response.status_mut() = self.0.status;
@@ -323,8 +325,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// How a fault of the store reads from outside. A commit of unknown outcome is never a 4xx:
-/// only a retry under the same key can find out.
+/// The response to a store error. An unknown commit is never a 4xx, because only a retry with the
+/// same key can find the outcome.
 impl From<StoreError> for ApiError {
     fn from(fault: StoreError) -> Self {
         instruments::faults::of_store(&fault);
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_follows_from_the_status() {
+    fn kind_follows_from_status() {
         for (status, kind) in [
             (400, "invalid_request"),
             (401, "unauthorized"),
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_shows_nothing_and_keeps_its_chain() {
+    fn internal_error_hides_its_cause_and_keeps_its_chain() {
         #[derive(Debug, thiserror::Error)]
         #[error("outer")]
         struct Outer(#[source] std::io::Error);
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_commit_is_never_the_clients_fault() {
+    fn unknown_commit_is_a_server_error() {
         let error = ApiError::from(StoreError::CommitUnknown("gone".into()));
         assert_eq!(
             (error.status().as_u16(), error.code()),

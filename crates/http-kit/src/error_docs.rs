@@ -1,26 +1,26 @@
-//! What the documentation says of each error code: the codes every service shares.
+//! The documentation of error codes, with the codes that all services share.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::error::Kind;
 
-/// One code as the documentation explains it.
+/// The documentation of one error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorDoc {
     /// The `code`; also the anchor on the documentation page.
     pub code: &'static str,
-    /// The status it comes with.
+    /// The status of the response.
     pub status: u16,
-    /// The `type` it comes with.
+    /// The `type` of the response.
     pub kind: Kind,
-    /// What has happened.
+    /// Why the request failed.
     pub meaning: &'static str,
     /// What the caller should do.
     pub what_to_do: &'static str,
 }
 
-/// A row of [`SHARED_ERRORS`] or of a product's own list.
+/// Builds a row of [`SHARED_ERRORS`] or of a product's list.
 #[must_use]
 pub const fn error_doc(
     code: &'static str,
@@ -38,8 +38,8 @@ pub const fn error_doc(
     }
 }
 
-/// A page of codes in Markdown, by status. A heading is the code alone, so that its anchor is the
-/// code.
+/// A Markdown page of the codes, by status. Each heading is only the code, so that its anchor is
+/// the code.
 #[must_use]
 pub fn errors_page(introduction: &str, docs: impl IntoIterator<Item = ErrorDoc>) -> String {
     let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
@@ -72,7 +72,7 @@ const FIX: &str = "Fix the request; do not retry it unchanged.";
 const RETRY: &str = "Retry with bounded backoff; retry a write with the same Idempotency-Key.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
 
-/// Every code that this crate gives, whatever the product.
+/// Error codes that the HTTP layer returns in every product.
 pub const SHARED_ERRORS: &[ErrorDoc] = {
     use Kind::{Forbidden, InvalidRequest, NotFound, RateLimited, ServerError, Unauthorized};
     &[
@@ -115,7 +115,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             "secret_key_in_query",
             401,
             Unauthorized,
-            "A secret key stands in the query string, where logs and browsers keep it.",
+            "The query string contains a secret key, where logs and browsers keep it.",
             "Revoke that key, create a new one, and send the new key in the header.",
         ),
         error_doc(
@@ -199,21 +199,21 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             "internal_error",
             500,
             ServerError,
-            "Something failed on our side; nothing of it is your request's fault.",
+            "The service failed; the request is not the cause.",
             RETRY,
         ),
         error_doc(
             "overloaded",
             503,
             ServerError,
-            "The service is busy, or too many connections are open; nothing was changed.",
+            "The service is busy, or too many connections are open; the request had no effect.",
             RETRY,
         ),
         error_doc(
             "service_unavailable",
             503,
             ServerError,
-            "A part the service depends on does not answer; nothing was changed.",
+            "A component that the service depends on does not respond; the request had no effect.",
             RETRY,
         ),
         error_doc(
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_stand_once_and_fit_their_status() {
+    fn codes_are_unique_and_fit_their_status() {
         for (at, doc) in SHARED_ERRORS.iter().enumerate() {
             let earlier = SHARED_ERRORS.iter().take(at);
             assert!(

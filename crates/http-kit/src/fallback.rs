@@ -1,10 +1,10 @@
-//! Answers for what no route takes. They are given without looking at any key.
+//! Responses to unknown routes and methods. They do not depend on a key.
 
 use axum::http::StatusCode;
 
 use crate::error::{ApiError, Kind};
 
-/// 404 `route_not_found`: a fault of the request, not a missing object.
+/// 404 `route_not_found`: the path is wrong, so its `type` is `invalid_request`.
 pub(crate) async fn route_not_found() -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,

@@ -1,11 +1,10 @@
-//! Sees through a request that states its length twice.
+//! Detects a request whose length is ambiguous.
 //!
-//! A head with both `Transfer-Encoding` and `Content-Length`, or with `Content-Length` twice, is
-//! read differently by different servers, which is how one request is smuggled inside another.
-//! The HTTP parser drops the second statement silently. So the lines of each head that state a
-//! length are counted as they arrive, and the count is compared with what the parser has found. To
-//! know where the next head begins, bodies are followed to their end, chunked ones by the grammar of
-//! RFC 9112, section 7.1, to the letter.
+//! A head with both `Transfer-Encoding` and `Content-Length`, or with two `Content-Length` headers,
+//! is read differently by different servers. This allows request smuggling. The HTTP parser drops
+//! the second header silently. This module counts the length headers of each head as its bytes
+//! arrive, and compares the count with the parser's result. It follows bodies to their end to find
+//! the next head; chunked bodies by the exact grammar of RFC 9112, section 7.1.
 
 #[cfg(test)]
 mod fuzz;
@@ -15,16 +14,16 @@ use bytes::BytesMut;
 /// Why a request is refused although its head was parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AmbiguousLength {
-    /// Its length is stated twice, or cannot be told any more.
+    /// The length is declared twice or is unknown.
     Length,
-    /// Its body is coded otherwise than in chunks.
+    /// The body has a transfer coding other than chunked.
     Coding,
 }
 
-/// What the parser has found in a head.
+/// The body length that the parser found in a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeclaredLength {
-    /// Neither of the two headers.
+    /// Neither `Content-Length` nor `Transfer-Encoding`.
     Nothing,
     /// A `Content-Length`.
     Length(u64),
@@ -34,10 +33,10 @@ pub(crate) enum DeclaredLength {
     Coded,
 }
 
-/// Where one connection's input stands: in the next head, or in the body before it.
+/// The position in the input of one connection: in a head, or in a body.
 ///
-/// Of a head nothing is kept. What arrives after a head and before the parser's word on it is kept
-/// until then; it is never more than the parser has read at once.
+/// The bytes of a head are not kept. Bytes after a head are kept until the parser reports the head,
+/// at most as many as the parser reads at once.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     head: Head,
@@ -46,16 +45,17 @@ pub(crate) struct Framing {
 }
 
 impl Framing {
-    /// Bytes have arrived.
+    /// Follows bytes as they arrive.
     pub(crate) fn received(&mut self, bytes: &[u8]) {
         let rest = self.body.pass(bytes);
         let rest = self.head.pass(rest);
         self.unread.extend_from_slice(rest);
     }
 
-    /// A head has been parsed from these bytes.
+    /// Records that the parser has parsed a head from these bytes.
     pub(crate) fn parsed(&mut self, stated: DeclaredLength) -> Result<(), AmbiguousLength> {
-        // The parser ends a connection on chunks it cannot read; it has not, so we two disagree.
+        // The parser closes a connection on invalid chunks. It did not, so the two readers
+        // disagree.
         if self.body != Body::Over || self.head.line != Line::Ended {
             return Err(AmbiguousLength::Length);
         }
@@ -86,35 +86,35 @@ impl Framing {
 
 const LENGTH: &[u8] = b"content-length:";
 
-/// What has arrived of a head. Lines end with LF, as the parser accepts them; empty lines before
-/// the request line are skipped.
+/// The part of a head that has arrived. Lines end with LF, as the parser accepts them. Empty lines
+/// before the request line are skipped.
 #[derive(Debug, Default)]
 struct Head {
-    /// Whether the request line has arrived.
+    /// Whether the request line has begun.
     started: bool,
-    /// How many lines are a `Content-Length`.
+    /// The number of `Content-Length` lines.
     lengths: usize,
     line: Line,
 }
 
-/// What has arrived of a head's present line.
+/// The part of the current line that has arrived.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// Nothing.
+    /// No byte.
     #[default]
     Empty,
-    /// A CR at its begin.
+    /// A CR at the start of the line.
     Cr,
-    /// So many letters of [`LENGTH`].
+    /// This many letters of [`LENGTH`].
     Length(usize),
-    /// Something else.
+    /// Any other text.
     Other,
-    /// The head has ended; this is no line of it.
+    /// The head has ended.
     Ended,
 }
 
 impl Head {
-    /// Goes on through these bytes; what follows the end of the head is left.
+    /// Consumes bytes of the head and returns the bytes after it.
     fn pass<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         while self.line != Line::Ended {
             let Some((byte, rest)) = bytes.split_first() else {
@@ -156,7 +156,7 @@ impl Head {
     }
 }
 
-/// How much of a body is still to come.
+/// The part of a body that is still to come.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Body {
     #[default]
@@ -166,7 +166,7 @@ enum Body {
 }
 
 impl Body {
-    /// Goes on through these bytes; what lies behind the body's end is left.
+    /// Consumes bytes of the body and returns the bytes after it.
     fn pass<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         loop {
             match self {
@@ -193,36 +193,36 @@ impl Body {
     }
 }
 
-/// Up to so many bytes, as a number, and those behind them.
+/// Splits off at most this many bytes; returns their count and the rest.
 fn split(bytes: &[u8], most: u64) -> (u64, &[u8]) {
     let here = usize::try_from(most).map_or(bytes.len(), |most| most.min(bytes.len()));
     (here as u64, bytes.get(here..).unwrap_or_default())
 }
 
-/// Where a chunked body stands, named after what comes next.
+/// The state of a chunked body, named after the expected next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chunks {
     /// A digit of a chunk's size; `None` before the first.
     Size(Option<u64>),
-    /// An extension, or white space before one.
+    /// An extension, or white space before it.
     Extension(u64),
-    /// The LF behind a chunk's size.
+    /// The LF after a chunk's size.
     SizeLf(u64),
     /// The data of a chunk, and then its CR.
     Data(u64),
-    /// The LF behind a chunk's data.
+    /// The LF after a chunk's data.
     DataLf,
-    /// A trailer's line, or the last line of all, which is empty.
+    /// A trailer line, or the empty last line.
     Line,
-    /// The rest of a trailer's line.
+    /// The rest of a trailer line.
     Trailer,
-    /// The LF behind a trailer.
+    /// The LF after a trailer.
     TrailerLf,
     /// The last LF.
     LastLf,
-    /// Nothing.
+    /// The body is complete.
     End,
-    /// Anything: this is no chunked body. It never ends.
+    /// The body is not validly chunked. This state has no end.
     Broken,
 }
 
@@ -246,7 +246,7 @@ impl Chunks {
     }
 }
 
-/// A chunk's size with one more digit.
+/// Appends a digit to a chunk's size.
 fn longer(size: Option<u64>, digit: u8) -> Chunks {
     let digit = (digit as char).to_digit(16).map(u64::from);
     let longer = || size.unwrap_or(0).checked_mul(16)?.checked_add(digit?);
@@ -259,12 +259,12 @@ mod tests {
 
     const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const SIZED: &[u8] = b"\r\nPOST / HTTP/1.1\nContent-Length: 4\n\nabcd";
-    /// Everything that RFC 9112 allows in a chunked body.
+    /// A chunked body with every construct that RFC 9112 allows.
     const CHUNKED: &[u8] =
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
           0A;name=value;flag\r\n0123\r\n\r\n89\r\n1 ; quoted=\"a;b\"\r\nx\r\n00\r\nTrailer: one\r\nContent-Length: 9\r\n\r\n";
 
-    /// What is stated, and the bytes of head and body.
+    /// The declared length, and the bytes of head and body.
     type Case = (DeclaredLength, &'static [u8]);
     const SOUND: [Case; 3] = [
         (DeclaredLength::Nothing, PLAIN),
@@ -278,7 +278,8 @@ mod tests {
         framing.parsed(stated).err()
     }
 
-    /// Feeds requests in pieces; a head counts as parsed as soon as it and all before it are in.
+    /// Feeds requests in pieces. A head counts as parsed once it and all bytes before it have
+    /// arrived.
     fn follow(requests: &[Case], size: usize) -> Result<(), AmbiguousLength> {
         let bytes: Vec<u8> = requests
             .iter()
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn follows_sound_requests_however_they_arrive() {
+    fn framing_follows_valid_requests_in_pieces_of_any_size() {
         for first in SOUND {
             for second in SOUND {
                 let requests = [first, second, first];
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_second_length_behind_any_sound_request() {
+    fn framing_finds_second_length_after_any_valid_request() {
         const BOTH: &[u8] =
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-lengTH: 3\r\n\r\n";
         const TWICE: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n";
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_codings() {
+    fn framing_refuses_other_codings() {
         let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
         assert_eq!(
             unclear(DeclaredLength::Coded, head),
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_elsewhere_than_in_its_header_is_none() {
+    fn length_outside_its_header_is_ignored() {
         for line in [
             "X-Content-Length: 4",
             "Content-Length-X: 4",
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_broken_body_nothing_is_sound() {
+    fn framing_refuses_every_request_after_invalid_body() {
         const HEAD: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         for body in [
             &b"\r\n0\r\n\r\n"[..],

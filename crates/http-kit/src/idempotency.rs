@@ -8,8 +8,8 @@ use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 
 use crate::error::ApiError;
 
-/// The header as sent, and the request's operation. Taking it refuses nothing, so that a handler can
-/// validate the body first and the key after it.
+/// The header as sent, with the request's operation. Extraction never fails, so that a handler can
+/// validate the body before the key.
 #[derive(Debug, Clone)]
 pub struct IdempotencyHeader(Found);
 
@@ -21,7 +21,7 @@ enum Found {
 }
 
 impl IdempotencyHeader {
-    /// The key of a write that cannot do without one.
+    /// The key of a write that requires one.
     ///
     /// # Errors
     /// 400 `idempotency_key_required` or `idempotency_key_invalid`.
@@ -35,7 +35,7 @@ impl IdempotencyHeader {
     }
 
     /// The key of a write that is safe without one.
-    ///
+    /// The key of a write that is safe without a key.
     /// # Errors
     /// 400 `idempotency_key_invalid`.
     pub fn optional(self) -> Result<Option<OperationKey>, ApiError> {
@@ -68,8 +68,8 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
     }
 }
 
-/// The operation of a request: its route with the decoded parameters filled in, so that one operation
-/// has one text however its path is encoded.
+/// The operation of a request: its route with the decoded parameters. One operation has one text,
+/// however its path is encoded.
 async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
     let route = parts.extensions.get::<MatchedPath>().cloned();
     let params = RawPathParams::from_request_parts(parts, state).await;
@@ -112,7 +112,7 @@ mod tests {
 
     // rule: idempotency.scope
     #[tokio::test]
-    async fn operation_is_the_route_with_its_parameters() {
+    async fn operation_is_route_with_decoded_parameters() {
         let read = async |header: IdempotencyHeader| {
             let key = header.required().unwrap();
             key.operation.as_str().to_owned()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tells_absent_from_malformed() {
+    async fn absent_key_differs_from_malformed_key() {
         let key = read(&[b"abc"]).await.required().unwrap();
         assert_eq!(key.key.as_str(), "abc");
         assert_eq!(read(&[b"\"abc\""]).await.required().unwrap(), key);

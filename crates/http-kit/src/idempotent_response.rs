@@ -1,4 +1,4 @@
-//! Responses that a repeat of their request gets again, to the byte.
+//! Responses that are replayed unchanged to a repeated request.
 
 use std::convert::Infallible;
 
@@ -14,15 +14,16 @@ use serde::Serialize;
 use crate::error::ApiError;
 use crate::request_layer::X_REQUEST_ID;
 
-/// Makes answers that can be kept: it knows the id of the request they answer.
+/// Builds responses that can be stored, with the id of their request.
 #[derive(Debug, Clone)]
 pub struct ResponseBuilder(Option<RequestId>);
 
 impl ResponseBuilder {
-    /// The answer with this status and body.
+    /// A response with this status and body.
     ///
     /// # Errors
-    /// [`RenderError`]: none in practice.
+    /// [`RenderError`] if the request has no id or the body cannot be serialized. Neither happens
+    /// in practice.
     pub fn json(
         &self,
         status: StatusCode,
@@ -49,7 +50,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ResponseBuilder {
     }
 }
 
-/// An answer on its way out, given now or given again: status, request id and body are its own.
+/// A response, first or replayed. Its status, request id and body stay unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentReply(pub IdempotentResponse);
 
@@ -67,8 +68,8 @@ impl IntoResponse for IdempotentReply {
     }
 }
 
-/// What a stored response consists of. The form is one line with status and request id, then the body.
-/// It never changes, because a replay reads what older versions stored.
+/// The parts of a stored response. Its form is one line with status and request id, then the body.
+/// The form never changes, because a replay reads what older versions stored.
 #[derive(Debug, PartialEq, Eq)]
 struct StoredParts<'r> {
     status: u16,
@@ -125,7 +126,7 @@ mod tests {
 
     // rule: idempotency.gate-replay
     #[tokio::test]
-    async fn a_repeat_is_the_first_answer_to_the_byte() {
+    async fn replay_equals_first_response_to_the_byte() {
         let write = async |pen: ResponseBuilder| {
             let answer = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
             IdempotentReply(IdempotentResponse::First(answer))

@@ -19,11 +19,11 @@ use crate::error::ApiError;
 
 pub use missing::UnknownFields;
 
-/// A JSON body, read whole and parsed before the handler runs. Always a handler's last
-/// argument: the credential is judged first.
+/// A JSON body, parsed before the handler runs.
 ///
-/// `null` reads as absent through `Option`; unknown fields are ignored unless the type denies
-/// them; a fault is 400 with a message that names the field.
+/// It must be the handler's last argument, so that the credential is checked first. A `null` is an
+/// absent value for an `Option`. Unknown fields are ignored unless the type denies them. An invalid
+/// body is 400 with a message that names the field.
 #[derive(Debug, Clone, Copy)]
 pub struct Json<T>(pub T);
 
@@ -37,8 +37,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A JSON body with the fields that its route does not read, for routes that judge by themselves
-/// which fields are missing.
+/// A JSON body with its unknown fields, for routes that check for missing fields themselves.
 #[derive(Debug, Clone)]
 pub struct JsonWithUnknown<T>(pub T, pub UnknownFields);
 
@@ -52,7 +51,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonWithUnknown<T> 
     }
 }
 
-/// A JSON body that may be left out altogether.
+/// A JSON body that may be absent.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionalJson<T>(pub Option<T>);
 
@@ -73,8 +72,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OptionalJson<T> {
 /// Parses a body that must be one strict JSON object.
 ///
 /// # Errors
-/// 400 `invalid_json` naming what is wrong with the text, or 400 `invalid_request` naming the
-/// field and what was expected of it.
+/// - 400 `invalid_json`: the body is not strict JSON.
+/// - 400 `invalid_request`: a field is invalid. The message names it and the expected value.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     missing::read(bytes).map(|(value, _)| value)
 }
@@ -103,8 +102,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// A JSON value kept exactly as the client wrote it, for what is passed through and not read:
-/// numbers of any size keep every digit.
+/// A JSON value that is stored and returned unchanged. Numbers of any size keep every digit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawJson(String);
 
@@ -123,7 +121,7 @@ impl RawJson {
 }
 
 impl<'de> Deserialize<'de> for RawJson {
-    /// Works within [`Json`] only, whose reader knows the text of each value.
+    /// Works within [`Json`] only, whose reader has the text of each value.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
 
@@ -144,7 +142,7 @@ impl<'de> Deserialize<'de> for RawJson {
 }
 
 impl Serialize for RawJson {
-    /// Written through unchanged by the JSON serialiser.
+    /// The JSON serializer writes the text unchanged.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
         raw.serialize(serializer)
@@ -236,16 +234,16 @@ mod tests {
             ),
             "`firstName` is required. `first_name` is no field of this request: did you mean `firstName`?"
         );
-        // A field that is wrong is named first, as it was read first.
+        // An invalid field is reported before missing fields, because it is read first.
         assert_eq!(whole(r#"{"count":"x"}"#), "`count` must be an integer.");
-        // A missing field within another is named by itself.
+        // A missing field of a nested object is reported alone.
         let nested =
             r#"{"firstName":"a","side":"on_ramp","count":1,"isFast":true,"parts":[{}],"raw":1}"#;
         assert_eq!(whole(nested), "`parts[0].name` is required.");
     }
 
     #[test]
-    fn reads_fields_and_ignores_the_rest() {
+    fn parse_reads_known_fields_and_ignores_others() {
         let order: Order = parse(
             br#"{"amount":"1\u00300","side":"on_ramp","fast":null,"limit":7,"more":{"x":[1e400]},
                 "parts":[{"name":"a"}],"metadata":{ "n": 1.10, "big": 1e400 }}"#,
@@ -266,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_field_and_the_expectation() {
+    fn parse_names_field_and_expected_value() {
         let cases = [
             (r#"{"side":"on_ramp"}"#, "`amount` is required."),
             (
@@ -328,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_unknown_fields_where_a_type_denies_them() {
+    fn parse_refuses_unknown_fields_if_type_denies_them() {
         let (code, message) = fault::<Branding>(r#"{"brand":"x"}"#);
         assert_eq!(code, "invalid_request");
         assert_eq!(message, "`brand`: this field is not accepted here.");
     }
 
     #[test]
-    fn tells_text_from_fields() {
+    fn parse_separates_invalid_json_from_invalid_fields() {
         let (code, message) = fault::<Order>(r#"{"amount":"1","amount":"2"}"#);
         assert_eq!(code, "invalid_json");
         assert_eq!(message, "The key `amount` stands twice in one object.");
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn asks_for_the_content_type() {
+    async fn json_requires_content_type() {
         for (content_type, accepted) in [
             (Some("application/json"), true),
             (Some("Application/JSON; charset=utf-8"), true),
@@ -371,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_optional_body_may_be_absent() {
+    async fn optional_body_may_be_absent() {
         let absent = Request::new(Body::empty());
         let read = OptionalJson::<Part>::from_request(absent, &())
             .await

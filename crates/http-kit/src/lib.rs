@@ -1,8 +1,8 @@
-//! What both HTTP APIs share: the listener and its deadlines, the error envelope, strict
-//! readers of bodies, queries and ids, route classes with their throttles, and the published
-//! contract as YAML and as a page.
+//! The HTTP layer of both APIs: listener, deadlines, error envelope, strict request readers, route
+//! classes.
 //!
-//! A service merges its routes, closes the router with [`finish`] and hands it to [`serve()`].
+//! It also renders the published contract as YAML and as a page. A service merges its routes,
+//! closes the router with [`finish`] and passes it to [`serve()`].
 
 mod admission;
 mod body;
@@ -53,5 +53,5 @@ pub use serve::{Options, serve};
 pub use service_info::ServiceInfo;
 pub use throttle::{Limit, LimitBy};
 
-/// What a service merges its routes into.
+/// The router type that a service builds.
 pub use axum::Router;

@@ -1,5 +1,5 @@
-//! The published contract: what every operation of every service shares, added in one place to
-//! what the routes say of themselves.
+//! The published contract: adds what all operations of all services share to the documentation of
+//! the routes.
 
 mod requests;
 
@@ -28,10 +28,10 @@ pub const SECRET_KEY: &str = "secretKey";
 /// The name of the security scheme of publishable keys.
 pub const PUBLISHABLE_KEY: &str = "publishableKey";
 
-/// Where a response lists its error codes for programs.
+/// The extension with which a response lists its error codes.
 pub(crate) const X_CODES: &str = "x-error-codes";
 const ERROR: &str = "Error";
-/// The status of whatever is not documented with its own.
+/// The response for statuses without their own documentation.
 const ANY_ERROR: &str = "default";
 const JSON: &str = "application/json";
 
@@ -42,17 +42,17 @@ pub struct WebhookDoc {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// When it is sent and what to do with it.
+    /// When the event is sent, and what the receiver should do.
     pub description: &'static str,
     /// The name of the body's schema among the components.
     pub schema: &'static str,
-    /// A body as it is sent.
+    /// A sample body.
     pub example: serde_json::Value,
-    /// The headers of a delivery: name and meaning.
+    /// The headers of a delivery, with their meaning.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
-/// Why a contract could not be put together: a fault of the program, found by its tests.
+/// The contract could not be built. This is a bug, which its tests find.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the published contract is inconsistent: {}", .0.join("; "))]
 pub struct ContractError(Vec<String>);
@@ -61,7 +61,7 @@ pub struct ContractError(Vec<String>);
 pub struct Contract {
     api: OpenApi,
     errors: BTreeMap<&'static str, ErrorDoc>,
-    /// Codes that an operation gives under another status than the others do.
+    /// Codes for which one operation returns another status than all others.
     elsewhere: BTreeMap<(&'static str, &'static str), u16>,
     faults: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Contract {
 }
 
 impl Contract {
-    /// Starts from what the routes say; `errors` is every code the service gives.
+    /// Starts from the documentation of the routes. `errors` lists every code of the service.
     pub fn new(api: OpenApi, errors: impl IntoIterator<Item = ErrorDoc>) -> Self {
         let errors = errors.into_iter().map(|doc| (doc.code, doc)).collect();
         let mut contract = Self {
@@ -100,8 +100,8 @@ impl Contract {
         contract
     }
 
-    /// One operation gives a code under another status than the others do. Called before the
-    /// operation's codes are documented.
+    /// Sets the status with which one operation returns a code, if it differs from other
+    /// operations. Call it before [`Self::errors`].
     #[must_use]
     pub fn status_of(
         mut self,
@@ -113,8 +113,8 @@ impl Contract {
         self
     }
 
-    /// Documents the codes of one operation, one response for each status. Whatever else may
-    /// happen is the `default` response.
+    /// Documents the codes of one operation, with one response for each status. The `default`
+    /// response covers all other errors.
     #[must_use]
     pub fn errors(mut self, operation_id: &'static str, codes: &[&'static str]) -> Self {
         let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
@@ -148,14 +148,14 @@ impl Contract {
         self
     }
 
-    /// No operation of the document takes a publishable key.
+    /// Documents that no operation takes a publishable key.
     #[must_use]
     pub fn secret_keys_only(mut self) -> Self {
         self.components().security_schemes.remove(PUBLISHABLE_KEY);
         self
     }
 
-    /// The groups that operations stand in, each with what it is about, in the order of reading.
+    /// The groups of operations with their descriptions, in reading order.
     #[must_use]
     pub fn tags(mut self, tags: &[(&str, &str)]) -> Self {
         let tags = tags.iter().map(|(name, about)| {
@@ -168,7 +168,7 @@ impl Contract {
         self
     }
 
-    /// Adds the event bodies under `webhooks`. Names stay in the order given.
+    /// Adds the event bodies under `webhooks`, in the given order.
     #[must_use]
     pub fn webhooks(mut self, webhooks: &[WebhookDoc]) -> Self {
         let mut paths = Paths::new();
@@ -185,9 +185,9 @@ impl Contract {
         self
     }
 
-    /// Gives operations an example of their answer and, if they take a body, of their request, by
-    /// operation id: `{"listThings": {"request": …, "response": …}}`. The text is a JSON object
-    /// of recorded exchanges.
+    /// Adds recorded examples of responses and request bodies, by operation id.
+    ///
+    /// The text is a JSON object: `{"listThings": {"request": …, "response": …}}`.
     #[must_use]
     pub fn examples(mut self, recorded: &str) -> Self {
         let mut recorded: BTreeMap<String, Exchange> = match serde_json::from_str(recorded) {
@@ -207,7 +207,7 @@ impl Contract {
         self
     }
 
-    /// Adds a schema that no operation mentions, such as the body of an event.
+    /// Adds a schema to which no operation refers, such as the body of an event.
     #[must_use]
     pub fn schema(mut self, name: &str, schema: impl Into<RefOr<Schema>>) -> Self {
         self.components()
@@ -216,8 +216,8 @@ impl Contract {
         self
     }
 
-    /// Adds `X-Request-Id` and the throttle's headers to every response of every operation.
-    /// Called after the errors are in.
+    /// Adds `X-Request-Id` and the throttle headers to every response. Call it after
+    /// [`Self::errors`].
     #[must_use]
     pub fn headers(mut self, tiers: &[&str]) -> Self {
         let common = common_headers(tiers);
@@ -245,11 +245,11 @@ impl Contract {
         self
     }
 
-    /// The finished document.
+    /// Completes the document.
     ///
     /// # Errors
-    /// [`ContractError`] naming everything that was mentioned and does not exist, and every
-    /// operation whose errors or whose group nobody has documented.
+    /// [`ContractError`] lists every name that does not exist, and every operation without errors
+    /// or without a described group.
     pub fn finish(mut self) -> Result<OpenApi, ContractError> {
         let groups: BTreeSet<String> = self.api.tags.iter().flatten().map(name_of).collect();
         for operation in operations(&mut self.api.paths) {
@@ -262,7 +262,7 @@ impl Contract {
             for tag in operation.tags.iter().flatten() {
                 if !groups.contains(tag) {
                     self.faults
-                        .push(format!("operation `{id}` stands under unknown `{tag}`"));
+                        .push(format!("operation `{id}` has the unknown tag `{tag}`"));
                 }
             }
         }
@@ -278,10 +278,10 @@ impl Contract {
     }
 }
 
-/// The document as it is published: the same bytes for the same contract.
+/// The document as YAML. The same contract gives the same bytes.
 ///
 /// # Errors
-/// Only if the document holds something YAML cannot express.
+/// [`ContractError`] if YAML cannot express the document.
 pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
     let yaml = api
         .to_yaml()
@@ -289,17 +289,17 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
     Ok(yaml.lines().map(with_quotes).collect())
 }
 
-/// The same document as JSON.
+/// The document as JSON.
 ///
 /// # Errors
-/// Only if the document holds something JSON cannot express.
+/// [`ContractError`] if JSON cannot express the document.
 pub fn to_json(api: &OpenApi) -> Result<String, ContractError> {
     let json = api.to_pretty_json();
     json.map_err(|fault| ContractError(vec![fault.to_string()]))
 }
 
-/// A line with its date or hexadecimal text in quotes. Our YAML is of version 1.2, where both are
-/// texts; many readers are of version 1.1, where they are not.
+/// Quotes a date or hexadecimal text in a line of YAML. Both are strings in YAML 1.2, which we
+/// write, but not in YAML 1.1, which many readers use.
 fn with_quotes(line: &str) -> String {
     let value_at = line
         .find(": ")
@@ -321,15 +321,15 @@ fn is_date(value: &str) -> bool {
     value.len() >= 10 && value.bytes().take(10).enumerate().all(fits)
 }
 
-/// The document as a value, for the documentation page and for checks.
+/// The document as a JSON value, for the documentation page and for checks.
 ///
 /// # Errors
-/// Only if the document holds something JSON cannot express.
+/// [`ContractError`] if JSON cannot express the document.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractError> {
     serde_json::to_value(api).map_err(|fault| ContractError(vec![fault.to_string()]))
 }
 
-/// A request as it was sent, and its answer.
+/// A recorded request and its response.
 #[derive(Debug, Deserialize)]
 struct Exchange {
     request: Option<serde_json::Value>,
@@ -399,22 +399,22 @@ fn error_schema() -> RefOr<Schema> {
         Kind::ServerError,
     ];
     let object = ObjectBuilder::new()
-        .description(Some("Every answer that is not a success. Branch on `statusCode`, `type` and `code`, never on `message`."))
+        .description(Some("Every response that is not a success. Branch on `statusCode`, `type` and `code`, never on `message`."))
         .property("type", text("The kind of error.").enum_values(Some(kinds.map(Kind::as_str))))
-        .property("code", text("A stable word for exactly what happened."))
-        .property("message", text("For people; may change at any time."))
-        .property("request_id", text("Names the request; the same as the `X-Request-Id` header."))
+        .property("code", text("A stable identifier of the exact error."))
+        .property("message", text("An explanation for people. It may change at any time."))
+        .property("request_id", text("The id of the request; equal to the `X-Request-Id` header."))
         .property(
             "doc_url",
             ObjectBuilder::new()
                 .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-                .description(Some("Where the code is explained.")),
+                .description(Some("A page that explains the code.")),
         )
         .property(
             "statusCode",
             ObjectBuilder::new()
                 .schema_type(Type::Integer)
-                .description(Some("The status of the answer.")),
+                .description(Some("The status of the response.")),
         );
     let fields = [
         "type",
@@ -436,7 +436,7 @@ fn error_content() -> utoipa::openapi::Content {
 
 fn any_error() -> Response {
     ResponseBuilder::new()
-        .description("Any other refusal or fault, in the same envelope.")
+        .description("Any other error, in the same envelope.")
         .content(JSON, error_content())
         .build()
 }
@@ -461,7 +461,7 @@ fn common_headers(tiers: &[&str]) -> NamedHeaders {
         "X-Request-Id".to_owned(),
         header(
             Type::String,
-            "Names this request in our logs; the same as `request_id` of an error.",
+            "The id of this request in our logs; equal to the `request_id` of an error.",
         ),
     )];
     for tier in tiers {
@@ -469,7 +469,7 @@ fn common_headers(tiers: &[&str]) -> NamedHeaders {
             ("Limit", "Requests admitted in one window of this tier."),
             (
                 "Remaining",
-                "Requests still admitted in the present window.",
+                "Requests still admitted in the current window.",
             ),
             ("Reset", "Seconds until the window closes."),
         ] {
@@ -487,16 +487,13 @@ fn waiting_headers(tiers: &[&str]) -> NamedHeaders {
         "Retry-After".to_owned(),
         header(
             Type::Integer,
-            "Seconds to wait: the longest of the exhausted tiers.",
+            "Seconds to wait: the longest wait of the exhausted tiers.",
         ),
     )];
     for tier in tiers {
         headers.push((
             format!("Retry-After-{tier}"),
-            header(
-                Type::Integer,
-                "Seconds to wait, where this tier is exhausted.",
-            ),
+            header(Type::Integer, "Seconds to wait, if this tier is exhausted."),
         ));
     }
     headers
@@ -526,7 +523,7 @@ fn webhook_operation(webhook: &WebhookDoc) -> Operation {
         .build();
     let taken = ResponseBuilder::new()
         .description(
-            "Any 2xx, given after the event is safely handled. Everything else is retried.",
+            "Any 2xx, sent after the event is safely handled. Any other response is retried.",
         )
         .build();
     OperationBuilder::new()
@@ -541,7 +538,7 @@ fn webhook_operation(webhook: &WebhookDoc) -> Operation {
         ))
         .request_body(Some(body))
         .response("2XX", taken)
-        // A delivery carries a signature and no key.
+        // A delivery carries a signature, not a key.
         .securities(Some(Vec::<SecurityRequirement>::new()))
         .build()
 }
@@ -556,7 +553,7 @@ fn delivery_header(name: &str, meaning: &str) -> Parameter {
         .build()
 }
 
-/// A list schema, for what the macros cannot say.
+/// A list schema, which the macros cannot express.
 #[must_use]
 pub fn list_of(schema: &str) -> RefOr<Schema> {
     RefOr::T(Schema::Array(Array::new(Ref::from_schema_name(schema))))

@@ -1,4 +1,4 @@
-//! Routes that need no key: the reference, the contract, and the probes.
+//! Routes that need no key: the reference page, the contract and the probes.
 
 use std::fmt;
 use std::future::ready;
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::error_docs::ErrorDoc;
 use crate::openapi::{ContractError, to_json, to_value, to_yaml};
 
-/// The page's own rule: no script can run in it, nothing is fetched but the icon, nobody frames it.
+/// The page's content security policy: no script, no external resource except the icon, no framing.
 const PAGE_POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const DOCS: &str = "/docs";
 const ICON: &str = include_str!("docs_page/icon.svg");
@@ -27,7 +27,7 @@ const ICON: &str = include_str!("docs_page/icon.svg");
 /// A document that a service publishes.
 #[derive(Clone)]
 pub struct Document {
-    /// Its name under `/openapi/`, without an ending, such as `pools-v1`.
+    /// The name under `/openapi/` without an extension, such as `pools-v1`.
     pub name: &'static str,
     /// The document.
     pub api: OpenApi,
@@ -45,11 +45,13 @@ impl Document {
     }
 }
 
-/// Everything that documents a service: the reference page of its contract at `/docs`, which `/`
-/// leads to; every document as YAML and as JSON; and an icon. The page links every document.
+/// The documentation routes of a service.
+///
+/// `/docs` is the reference page, to which `/` redirects. Every document is served as YAML and as
+/// JSON, and the page links to it.
 ///
 /// # Errors
-/// [`ContractError`] if a document holds what YAML or JSON cannot express.
+/// [`ContractError`] if YAML or JSON cannot express a document.
 pub fn documentation<S: Clone + Send + Sync + 'static>(
     contract: &Document,
     beside: &[Document],
@@ -75,7 +77,7 @@ pub fn documentation<S: Clone + Send + Sync + 'static>(
         });
     }
     let html = render_docs(&to_value(&contract.api)?, errors, &linked);
-    // `/` may lead elsewhere one day, so browsers are not told to remember it.
+    // The redirect is temporary, so that browsers do not cache its target.
     let to_docs = || get(|| ready(Redirect::temporary(DOCS)));
     let json_path = contract.path("json");
     let to_json = move || get(move || ready(Redirect::temporary(&json_path)));
@@ -99,7 +101,7 @@ fn page<S: Clone + Send + Sync + 'static>(html: String) -> MethodRouter<S> {
     get(move || ready((headers, page.clone())))
 }
 
-/// A text that never changes while the process lives.
+/// Serves a text that stays the same while the process runs.
 fn fixed<S: Clone + Send + Sync + 'static>(kind: &'static str, text: String) -> MethodRouter<S> {
     let text = Bytes::from(text);
     let headers: [(HeaderName, &str); 3] = [
@@ -110,8 +112,9 @@ fn fixed<S: Clone + Send + Sync + 'static>(kind: &'static str, text: String) -> 
     get(move || ready((headers, text.clone())))
 }
 
-/// `GET /metrics`, and 404 for everything else: what a private listener serves. Not to be closed with
-/// [`crate::finish`]: nobody wants a log line each time it is asked.
+/// The routes of the metrics listener: `GET /metrics`, and 404 for all other paths.
+///
+/// Do not close it with [`crate::finish`], which would log every scrape.
 pub fn metrics_router(render: fn() -> String) -> Router {
     const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
     let metrics = move || ready(([(header::CONTENT_TYPE, TEXT_FORMAT)], render()));
@@ -120,19 +123,19 @@ pub fn metrics_router(render: fn() -> String) -> Router {
         .fallback(|| ready((StatusCode::NOT_FOUND, "Metrics are at /metrics.\n")))
 }
 
-/// What one readiness check found.
+/// The result of one readiness check.
 #[derive(Debug)]
 pub struct Check {
-    /// What was looked at, such as `database`.
+    /// The checked component, such as `database`.
     pub name: &'static str,
-    /// What is said of it where nothing is wrong.
+    /// The text for a successful check.
     pub word: &'static str,
-    /// What is wrong with it, for the log alone.
+    /// The cause of a failed check, for the log only.
     pub fault: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Check {
-    /// A check from a result.
+    /// Makes a check from a result.
     pub fn of<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
         name: &'static str,
         found: Result<(), E>,
@@ -144,7 +147,7 @@ impl Check {
         }
     }
 
-    /// A detail worth knowing, whatever it is: it makes the service no less ready.
+    /// Information that does not affect readiness.
     #[must_use]
     pub const fn detail(name: &'static str, word: &'static str) -> Self {
         Self {
@@ -155,10 +158,10 @@ impl Check {
     }
 }
 
-/// The paths of the probes: what the reserved share of the connections serves.
+/// The paths of the probes, which the reserved share of connections serves.
 pub(crate) const HEALTH_PATHS: [&str; 2] = ["/health", "/health/ready"];
 
-/// `GET /health` says that the process is alive; `GET /health/ready` that it can serve.
+/// `GET /health` reports that the process runs, `GET /health/ready` that it can serve.
 pub fn health_routes<S, F, R>(checks: F) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -177,7 +180,8 @@ where
         )
 }
 
-/// The probes of a service: it is ready while its database is, and says where requests are counted.
+/// The probes of a service. It is ready while its database is; the response shows where requests
+/// are counted.
 pub fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
     health_routes(move || {
         let readiness = Arc::clone(&readiness);
@@ -189,7 +193,7 @@ pub fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Rou
     })
 }
 
-/// Said only of what is to be shared: a service that shares nothing has nothing to miss.
+/// The `limits` detail, only for a process that is configured to share its counts.
 fn limits(counting: CountScope) -> Option<Check> {
     let word = match counting {
         CountScope::Alone => return None,
@@ -214,7 +218,7 @@ fn alive() -> Response {
     .into_response()
 }
 
-/// A failed check is named; what is behind it goes to the log.
+/// Names a failed check in the response and logs its cause.
 fn readiness(checks: Vec<Check>) -> Response {
     let ready = checks
         .iter()
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn metrics_are_all_that_their_router_serves() {
+    async fn metrics_router_serves_metrics_only() {
         let app = metrics_router(|| "up 1\n".to_owned());
         let ask = async |path: &str| {
             let request = Request::builder().uri(path).body(Body::empty()).unwrap();
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tells_alive_from_ready() {
+    async fn liveness_is_independent_of_readiness() {
         let good = health_routes(|| ready(vec![Check::of("database", Ok::<(), &str>(()))]));
         let (_, body) = fetch(good.clone(), "/health").await;
         assert_eq!(body, r#"{"status":"ok"}"#);

@@ -9,17 +9,15 @@ use crate::error::ApiError;
 
 /// The one parameter of a route's path, percent-decoded.
 ///
-/// What cannot be an id (invalid UTF-8, a NUL) is simply not found, as is whatever the caller
-/// cannot parse.
+/// A text that cannot be an id (invalid UTF-8, a NUL, a wrong shape) is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathId(Option<String>);
 
 impl PathId {
-    /// Parses the id of a `kind` of object, such as `pool`; a wrong shape is 404
-    /// `resource_not_found`.
+    /// Parses the id of a `kind` of object, such as `pool`.
     ///
     /// # Errors
-    /// 404 where `parse` finds nothing.
+    /// 404 `resource_not_found` if `parse` returns `None`.
     pub fn parse<T>(
         &self,
         kind: &str,
@@ -55,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_impossible_id_is_not_found() {
+    async fn malformed_id_is_not_found() {
         let read = async |id: PathId| id.parse("thing", |text| Some(text.to_owned()));
         let app = Router::new().route("/things/{id}/parts", get(read));
         for (path, status) in [

@@ -1,4 +1,4 @@
-//! Query strings, read strictly where a route knows the parameter and not at all elsewhere.
+//! Reads query strings. Known parameters are strict, unknown parameters are ignored.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// The decoded query of a request.
 ///
-/// Unknown parameters are ignored; one that a route reads may stand there once only.
+/// A parameter that a route reads must not be repeated.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
@@ -22,7 +22,7 @@ impl Query {
     /// Decodes a raw query string.
     ///
     /// # Errors
-    /// 400 where a percent escape is broken or the decoded text is not UTF-8.
+    /// 400 if a percent escape is invalid or the decoded text is not UTF-8.
     pub fn read(raw: &str) -> Result<Self, ApiError> {
         let mut pairs = Vec::new();
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
@@ -32,10 +32,10 @@ impl Query {
         Ok(Self { pairs })
     }
 
-    /// A parameter's text, if it stands in the query.
+    /// A parameter's text; `None` if the query does not have the parameter.
     ///
     /// # Errors
-    /// 400 where it stands there more than once or holds a NUL.
+    /// 400 if the parameter is repeated or contains a NUL.
     pub fn text(&self, name: &'static str) -> Result<Option<&str>, ApiError> {
         let mut found = self.pairs.iter().filter(|(known, _)| known == name);
         let Some((_, value)) = found.next() else {
@@ -53,7 +53,7 @@ impl Query {
     /// An integer within a range.
     ///
     /// # Errors
-    /// 400 where it is no integer or lies outside.
+    /// 400 if the parameter is not an integer or is out of range.
     pub fn integer(
         &self,
         name: &'static str,
@@ -68,10 +68,10 @@ impl Query {
         }
     }
 
-    /// An integer, moved to the nearest end of the range where it lies outside.
+    /// An integer, clamped to a range.
     ///
     /// # Errors
-    /// 400 where it is no integer.
+    /// 400 if the parameter is not an integer.
     pub fn clamped(
         &self,
         name: &'static str,
@@ -86,10 +86,10 @@ impl Query {
         }
     }
 
-    /// One word of a list, as the value it stands for.
+    /// One of the allowed values, as its Rust value.
     ///
     /// # Errors
-    /// 400 naming the words.
+    /// 400 with a message that lists the allowed values.
     pub fn one_of<T: Copy>(
         &self,
         name: &'static str,
@@ -105,18 +105,18 @@ impl Query {
         Err(fault(name, &format!("must be one of {}", list.join(", "))))
     }
 
-    /// An instant that bounds a range.
+    /// An instant that is a bound of a range.
     ///
     /// # Errors
-    /// 400 with a hint where a `+` arrived as a space.
+    /// 400, with a hint if a `+` was decoded to a space.
     pub fn instant(&self, name: &'static str, bound: Bound) -> Result<Option<Timestamp>, ApiError> {
         self.parsed(name, |text| Timestamp::parse(text, bound))
     }
 
-    /// Any other value; the parser's fault says what was expected.
+    /// Any other value. The parser's error describes the expected value.
     ///
     /// # Errors
-    /// 400 with the parser's words.
+    /// 400 with the parser's message.
     pub fn parsed<T, E: Display>(
         &self,
         name: &'static str,
@@ -142,8 +142,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// Digits with an optional minus. A number too large for 64 bits is still an integer, so it is
-/// read as the largest or smallest there is.
+/// Parses digits with an optional minus. A number beyond 64 bits is still an integer, so it becomes
+/// the largest or smallest `i64`.
 fn read_integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -177,7 +177,7 @@ fn decode(text: &str) -> Result<String, ApiError> {
         .map_err(|_| ApiError::invalid_request("The query string is not valid UTF-8."))
 }
 
-/// Decodes percent escapes and `+`; `None` where an escape is broken.
+/// Decodes percent escapes and `+`; `None` if an escape is invalid.
 pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, [u8]>> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Some(Cow::Borrowed(text.as_bytes()));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_the_unknown_and_refuses_the_repeated() {
+    fn query_ignores_unknown_and_refuses_repeated_parameters() {
         let read = query("utm=1&utm=2&limit=5&limit=6&side=on%5Framp&&=x&flag");
         assert_eq!(read.text("side").unwrap(), Some("on_ramp"));
         assert_eq!(read.text("cursor").unwrap(), None);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_decode() {
+    fn query_refuses_invalid_encodings() {
         for raw in ["a=%", "a=%4", "a=%zz", "%ff=1", "a=%c0%80", "x=%ed%a0%80"] {
             assert_eq!(Query::read(raw).unwrap_err().status(), 400, "{raw}");
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_exact() {
+    fn integers_are_parsed_exactly() {
         let limit = |raw: &str| query(&format!("limit={raw}")).integer("limit", 1..=100);
         assert_eq!(limit("1").unwrap(), Some(1));
         assert_eq!(limit("100").unwrap(), Some(100));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_words_and_the_hint() {
+    fn errors_name_allowed_values_and_plus_hint() {
         let sides = [("on_ramp", 1), ("off_ramp", 2)];
         let read = query("side=sideways&created_after=2026-05-25T12:00:00+02:00");
         assert_eq!(

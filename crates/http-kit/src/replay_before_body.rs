@@ -1,5 +1,6 @@
-//! Repeats whose body is at fault: under a key that was used, the first answer is given whatever is
-//! asked, so a body that no handler would take is no exception.
+//! Replays the first response to a repeat with an invalid body.
+//!
+//! A used key returns its first response whatever the repeat contains.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
@@ -13,8 +14,9 @@ use crate::error::ApiError;
 use crate::idempotency::IdempotencyHeader;
 use crate::idempotent_response::IdempotentReply;
 
-/// Gives the first answer in place of a 400. Mounted within a class, over routes whose keys are of
-/// their method and path.
+/// Replaces a 400 with the stored first response of the key.
+///
+/// Mount it within a class, over routes whose idempotency keys are scoped by method and path.
 pub async fn first_answer(
     State(answers): State<ResponseStore>,
     request: Request,

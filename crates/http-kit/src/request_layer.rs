@@ -1,5 +1,5 @@
-//! The outermost layer: request id, envelope, security headers, containment of panics, and one
-//! log line for each request.
+//! The outermost layer: request id, envelope, security headers, panics, and one log line per
+//! request.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -26,11 +26,11 @@ use crate::error::ApiError;
 use crate::fallback;
 use crate::service_info::ServiceInfo;
 
-/// The header that names a request, on every answer.
+/// The header with the request id, on every response.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Finishes a service's router: fallbacks in the envelope, and the outermost layer around all
-/// of it. Called once, last, after every route has been merged.
+/// Completes a service's router with the fallbacks and the outermost layer. Call it once, after all
+/// routes have been merged.
 pub fn finish(router: Router, site: ServiceInfo) -> Router {
     router
         .fallback(fallback::route_not_found)
@@ -78,7 +78,7 @@ where
         request.extensions_mut().insert(seen.id);
         let mut inner = self.inner.clone();
         let site = self.site.clone();
-        // Whatever is logged while the request is worked on carries its id, at every level.
+        // All log lines of the request carry its id, at every level.
         let span =
             tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
         let trace = seen.trace.clone();
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// What is remembered of a request until its answer is there.
+/// Data of a request that its log line needs.
 struct Seen {
     id: RequestId,
     method: Method,
@@ -101,7 +101,7 @@ struct Seen {
     client_id: Option<HeaderValue>,
     is_api: bool,
     begun: Instant,
-    /// Disabled where traces are not exported.
+    /// Disabled if traces are not exported.
     trace: Span,
 }
 
@@ -131,7 +131,7 @@ impl Seen {
             *response.body_mut() = Body::from(error.envelope(&id, site));
             fill(response.headers_mut(), error, id);
         } else if !response.headers().contains_key(X_REQUEST_ID) {
-            // An answer that is repeated from a record carries the id it was first given.
+            // A replayed response keeps the id of its first request.
             name(response.headers_mut(), self.id.to_string());
         }
         if self.is_api {
@@ -159,7 +159,8 @@ impl Seen {
         trace::answered(&self.trace, &self.id, status, code);
     }
 
-    /// Never the query string, never a header but the validated id of the client's own.
+    /// Logs the request. The query string is never logged, and of the headers only the client's
+    /// validated request id.
     fn log(&self, response: &Response, error: Option<&ApiError>) {
         let code = error.map(ApiError::code);
         if let Some(error) = error.filter(|error| error.is_fault()) {
@@ -188,13 +189,13 @@ impl Seen {
     }
 }
 
-/// Whether anybody reads the line of each request, so that nothing is prepared in vain.
+/// Whether request lines are logged. If not, they are not prepared.
 pub(crate) fn answers_are_logged() -> bool {
     tracing::enabled!(tracing::Level::INFO)
 }
 
-/// Turns an answer that carries an [`ApiError`] into its final bytes, for the one place that
-/// answers without a router.
+/// Renders a response that carries an [`ApiError`], for the one place that responds without a
+/// router.
 pub(crate) fn seal(mut response: Response, id: &str, site: &ServiceInfo) -> Response<Bytes> {
     let mut body = Bytes::new();
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
@@ -223,14 +224,14 @@ fn name(headers: &mut HeaderMap, id: String) {
     }
 }
 
-/// A client's own trace. Two headers of that name are none: nobody can say which one is meant.
+/// The client's trace, unless the header is repeated, because the intended trace is then unknown.
 fn client_trace(headers: &HeaderMap) -> Option<TraceParent> {
     let mut given = headers.get_all("traceparent").iter();
     let only = given.next().filter(|_| given.next().is_none())?;
     TraceParent::parse(only.as_bytes())
 }
 
-/// A client's own request id, if it is harmless in a log, and no key sent there by mistake.
+/// The client's request id if it is safe to log and is not a key sent by mistake.
 fn loggable(value: &HeaderValue) -> Option<&str> {
     const KEYS: [&str; 5] = ["sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_"];
     let text = value.to_str().ok()?;
@@ -242,7 +243,7 @@ fn loggable(value: &HeaderValue) -> Option<&str> {
     harmless.then_some(text)
 }
 
-/// Runs a future to its end or to its panic.
+/// Runs a future until it completes or panics.
 pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     poll_fn(
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_every_answer_itself() {
+    async fn every_response_has_generated_request_id() {
         let (parts, body) = call("GET", "/v1/things/1").await;
         assert_eq!(body, "fine");
         assert!(
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_and_panics_wear_the_envelope() {
+    async fn refusals_and_panics_return_the_envelope() {
         let (parts, body) = call("GET", "/v1/refused").await;
         assert_envelope(&parts, &body, "not_found", "resource_not_found");
         let (parts, body) = call("GET", "/v1/panic").await;
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unknown_routes_and_methods_wear_the_envelope() {
+    async fn unknown_routes_and_methods_return_the_envelope() {
         let (parts, body) = call("GET", "/v1/nowhere").await;
         assert_eq!(parts.status, 404);
         assert_envelope(&parts, &body, "invalid_request", "route_not_found");
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_only_harmless_ids_of_clients() {
+    fn client_request_id_is_logged_only_if_harmless() {
         let read = |text: &'static str| loggable(&HeaderValue::from_static(text)).is_some();
         assert!(read("abc-1.2_3"));
         assert!(!read(""));

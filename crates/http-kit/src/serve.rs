@@ -1,10 +1,9 @@
-//! The listener: accepts connections, bounds their number, and stops in order.
+//! The listener: accepts connections, limits their number and shuts down in order.
 //!
-//! It never stops accepting while it runs, because a backlog full of silent connections would keep
-//! every other client waiting. What is over a bound is answered and closed; see `admission`.
-//!
-//! The accept loop is our own because the stock one installs no timer, so that a client could
-//! hold a connection for ever by sending its head one byte at a time.
+//! It never stops accepting while it runs, because a backlog of silent connections would keep every
+//! other client waiting. A connection over a limit is refused; see `admission`. The accept loop is
+//! our own because axum's has no header timeout: a client could hold a connection forever by
+//! sending its head one byte at a time.
 
 use std::io;
 use std::sync::Arc;
@@ -26,9 +25,9 @@ use crate::service_info::ServiceInfo;
 /// How a listener serves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Tells the listener from others of the process in metrics.
+    /// The listener's name in metrics.
     pub name: &'static str,
-    /// The service behind the answers.
+    /// The service that responds.
     pub site: ServiceInfo,
     /// How long each step of a connection may take.
     pub deadlines: Deadlines,
@@ -49,11 +48,12 @@ impl Options {
     }
 }
 
-/// Serves HTTP/1.1 until `shutdown` is cancelled, then stops accepting, finishes what is in
-/// flight and returns. Requests run to their end even when their client has hung up.
+/// Serves HTTP/1.1 until `shutdown` is cancelled, then finishes requests in flight and returns.
+///
+/// A request runs to its end even after its client has disconnected.
 ///
 /// # Errors
-/// Only if the listener itself is unusable.
+/// [`io::Error`] if the listener is unusable.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -85,7 +85,7 @@ pub async fn serve(
         tracing::warn!(
             http.connections = connections.len(),
             http.requests = shared.requests.len(),
-            "Stopped before everything in flight had finished"
+            "Shut down with requests still in flight"
         );
     }
     Ok(())
@@ -106,14 +106,14 @@ async fn accept(
             Ok(accepted) => accepted,
             Err(fault) if is_of_one_connection(&fault) => continue,
             Err(fault) => {
-                // Out of file descriptors or memory: give the others time to finish.
+                // File descriptors or memory are exhausted. The pause lets other requests finish.
                 http::unaccepted(shared.name);
                 tracing::warn!(error.chain = %fault, "Failed to accept a connection");
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        // Answers are small and complete: waiting to fill a packet would only delay them.
+        // Responses are small and complete, so waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
         let place = admission.admit(peer.ip());
         if place.as_ref().map(Place::share) != Some(Share::Full) {
@@ -122,7 +122,7 @@ async fn accept(
         }
         let Some(place) = place else {
             let site = shared.site.clone();
-            // If this many are being refused already, the connection is closed without an answer.
+            // If too many refusals are in flight, the connection is closed without a response.
             if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
                 connections.spawn(async move {
                     turn_away(stream, site).await;
@@ -141,9 +141,9 @@ async fn accept(
     }
 }
 
-/// How many connections without a place are told so at once.
+/// How many connections may be refused with a response at the same time.
 const REFUSALS: usize = 64;
-/// How often the log says that connections are over a bound.
+/// Pause between two warnings about connections over a limit.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 fn warn_of_bounds(warned: &mut Option<Instant>) {

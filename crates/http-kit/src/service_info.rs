@@ -1,4 +1,4 @@
-//! What every answer of one service needs to know about that service.
+//! Facts about a service that its responses need.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,9 @@ use std::sync::Arc;
 use kernel::{Clock, Entropy, RequestId};
 use parking_lot::Mutex;
 
-/// The service behind the answers: where its documentation stands, and where request ids
-/// come from.
+/// The location of a service's documentation and the source of its request ids.
 ///
-/// Cheap to clone; one value is shared by the listener, the outermost layer and the routes.
+/// It is cheap to clone. The listener, the outermost layer and the routes share one value.
 #[derive(Clone)]
 pub struct ServiceInfo(Arc<Inner>);
 
@@ -19,8 +18,8 @@ struct Inner {
     entropy: Stock,
 }
 
-/// Random bytes fetched in advance, because every request needs some and the operating system
-/// answers for many as fast as for few. Good for names; keys and secrets draw their own.
+/// Random bytes for request ids, fetched in blocks because every request needs some. Keys and
+/// secrets never use them.
 struct Stock {
     source: Arc<dyn Entropy>,
     left: Mutex<StockLeft>,
@@ -50,8 +49,8 @@ impl Entropy for Stock {
 }
 
 impl ServiceInfo {
-    /// `docs_base` is the address of the service's documentation page, such as
-    /// `https://pools.example/docs`; relative (`/docs`) where the public origin is not known.
+    /// `docs_base` is the address of the documentation page, such as `https://pools.example/docs`,
+    /// or the relative `/docs` if the public origin is unknown.
     #[must_use]
     pub fn new(
         docs_base: impl Into<Box<str>>,
@@ -71,19 +70,19 @@ impl ServiceInfo {
         }))
     }
 
-    /// A fresh request id. The client's own value is never trusted into it.
+    /// A new request id. It never contains the client's id.
     #[must_use]
     pub fn request_id(&self) -> RequestId {
         RequestId::new(&*self.0.clock, &self.0.entropy)
     }
 
-    /// The clock of the process, for what is throttled or measured here.
+    /// The clock of the process, for throttles and measurements.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.clock
     }
 
-    /// Where an error code is explained.
+    /// The URL that explains an error code.
     #[must_use]
     pub fn doc_url(&self, code: &str) -> String {
         format!("{}#{code}", self.0.docs_base)
@@ -100,7 +99,7 @@ impl fmt::Debug for ServiceInfo {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A site with a fixed clock and counting entropy.
+    //! A [`ServiceInfo`] with a fixed clock and counting entropy.
 
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -134,7 +133,7 @@ pub(crate) mod testing {
     }
 
     #[test]
-    fn points_at_the_anchor_of_a_code() {
+    fn doc_url_points_at_anchor_of_code() {
         assert_eq!(
             site().doc_url("unauthorized"),
             "http://pools.test/docs#unauthorized"
@@ -142,7 +141,7 @@ pub(crate) mod testing {
     }
 
     #[test]
-    fn request_ids_do_not_repeat_while_the_randomness_does_not() {
+    fn request_ids_are_unique_for_unique_entropy() {
         let site = site();
         let ids: Vec<String> = (0..16).map(|_| site.request_id().to_string()).collect();
         let mut distinct = ids.clone();

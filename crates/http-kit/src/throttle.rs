@@ -1,4 +1,4 @@
-//! Throttles as a client sees them: the headers of every answer, and the 429.
+//! Throttles as clients see them: the headers of every response, and the 429.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use partner_core::throttle::{ThrottleDecision, Tier};
 
 use crate::error::ApiError;
 
-/// Whose requests a limit counts.
+/// Whose requests a limit counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitBy {
-    /// Those of one API key; judged after the key.
+    /// Requests with one API key; checked after the key.
     Credential,
-    /// Those of one client network: an IPv4 address or an IPv6 /64; judged before anything else.
+    /// Requests of one client network, an IPv4 address or an IPv6 /64; checked first.
     Client,
-    /// Those of one client network with one API key; judged after the key.
+    /// Requests of one client network with one API key; checked after the key.
     CredentialFromClient,
 }
 
 impl LimitBy {
-    /// The word of metrics.
+    /// The label in metrics.
     const fn as_str(self) -> &'static str {
         match self {
             Self::Credential => "credential",
@@ -32,7 +32,7 @@ impl LimitBy {
     }
 }
 
-/// A partner's own tier in place of a route's tiers, if the partner has one.
+/// A partner's own tier, which replaces a route's tiers.
 pub(crate) type OwnTier = fn(&Access) -> Option<Tier>;
 
 /// The limit of a route or of a group of routes.
@@ -51,7 +51,7 @@ struct Fields {
     headers: Box<[TierHeaders]>,
 }
 
-/// The names and the constant value of one tier's headers, made once.
+/// The header names and the constant value of one tier, built once.
 #[derive(Debug)]
 struct TierHeaders {
     limit: HeaderName,
@@ -61,7 +61,7 @@ struct TierHeaders {
 }
 
 impl Limit {
-    /// `group` names the bucket: routes with the same group share one.
+    /// `group` names the bucket. Routes with the same group share one bucket.
     #[must_use]
     pub fn new(group: &'static str, whose: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
@@ -69,8 +69,8 @@ impl Limit {
         Self::of_tiers(group, whose, tiers, Box::default())
     }
 
-    /// The same limit under a ceiling: these tiers count every admitted request of one API key,
-    /// from all clients together. Their names differ from those of the limit's own tiers.
+    /// Adds a ceiling: tiers that count every admitted request of one API key, from all clients
+    /// together. Their names differ from the names of the limit's own tiers.
     #[must_use]
     pub fn under_ceiling(&self, ceiling: impl Into<Box<[Tier]>>) -> Self {
         let ceiling = ceiling.into();
@@ -108,7 +108,7 @@ impl Limit {
         }
     }
 
-    /// The same limit, in which a partner's own tier takes the place of these.
+    /// Replaces the tiers by a partner's own tier, if the partner has one.
     #[must_use]
     pub fn or_own(self, own: fn(&Access) -> Option<Tier>) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Limit {
         }
     }
 
-    /// The limit as it applies to a partner.
+    /// The limit for one partner.
     pub(crate) fn of(&self, access: &Access) -> Self {
         match self.own.and_then(|own| own(access)) {
             Some(tier) => {
@@ -128,8 +128,8 @@ impl Limit {
         }
     }
 
-    /// The same limit counted for somebody else, as the guessing of keys is counted against
-    /// the client's address under the numbers of the routes.
+    /// The same limit with another counter. Guesses of keys are counted by client address, with the
+    /// tiers of the routes.
     #[must_use]
     pub fn counting(&self, whose: LimitBy) -> Self {
         Self::new(self.fields.group, whose, self.fields.tiers.clone())
@@ -141,13 +141,13 @@ impl Limit {
         self.fields.group
     }
 
-    /// Whose requests it counts.
+    /// Whose requests the limit counts together.
     #[must_use]
     pub fn whose(&self) -> LimitBy {
         self.fields.whose
     }
 
-    /// Its tiers.
+    /// The tiers of the limit.
     #[must_use]
     pub fn tiers(&self) -> &[Tier] {
         &self.fields.tiers
@@ -159,7 +159,7 @@ impl Limit {
         &self.fields.ceiling
     }
 
-    /// What counts a tier: the limit's own bucket or the ceiling's.
+    /// The counter of a tier: of the limit itself or of the ceiling.
     fn whose_tier(&self, tier: &str) -> LimitBy {
         if self.fields.ceiling.iter().any(|known| known.name == tier) {
             LimitBy::Credential
@@ -168,10 +168,9 @@ impl Limit {
         }
     }
 
-    /// Says in the headers where the caller stands in each tier; on a refusal also when to
-    /// come back.
+    /// Writes the status of each tier to the headers, and after a refusal the seconds to wait.
     pub(crate) fn write(&self, verdict: &ThrottleDecision, headers: &mut HeaderMap) {
-        // And room for what the outermost layer adds.
+        // Reserves space also for the headers of the outermost layer.
         headers.reserve(3 * verdict.standings.len() + 4);
         let mut wait = 0;
         for (names, standing) in self.fields.headers.iter().zip(&verdict.standings) {
@@ -192,7 +191,7 @@ impl Limit {
 }
 
 impl TierHeaders {
-    /// `None` for a tier whose name is no header token; it is enforced without being shown.
+    /// `None` if the tier's name is not a valid header token. The tier is enforced but not shown.
     fn of(tier: &str) -> Option<Self> {
         let name =
             |prefix: &str| HeaderName::from_bytes(format!("{prefix}-{tier}").as_bytes()).ok();
@@ -205,7 +204,7 @@ impl TierHeaders {
     }
 }
 
-/// 429 `rate_limited`. The headers are written by the layer that asked the throttle.
+/// 429 `rate_limited`. The layer that consulted the throttle writes the headers.
 pub(crate) fn rate_limited(limit: &Limit, verdict: &ThrottleDecision) -> ApiError {
     let full = verdict
         .standings
@@ -224,7 +223,8 @@ pub(crate) fn rate_limited(limit: &Limit, verdict: &ThrottleDecision) -> ApiErro
     )
 }
 
-/// Every answer carries a handful of small numbers; they are written once.
+/// The header value of a number. Responses need the same small numbers often, so their texts are
+/// cached.
 fn number(value: u64) -> HeaderValue {
     static SMALL: LazyLock<Vec<HeaderValue>> =
         LazyLock::new(|| (0..=3600_u32).map(HeaderValue::from).collect());
@@ -232,7 +232,7 @@ fn number(value: u64) -> HeaderValue {
     known.cloned().unwrap_or_else(|| HeaderValue::from(value))
 }
 
-/// Rounded up, so that whoever waits that long is not early.
+/// Rounds up to whole seconds, so that a client that waits this long is not early.
 fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_three_headers_a_tier_and_the_waits_of_a_refusal() {
+    fn refusal_has_three_headers_per_tier_and_waits() {
         let tiers = [
             tier("short", 10, 10),
             tier("medium", 10, 60),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_admitted_request_is_not_told_to_wait() {
+    fn admitted_request_has_no_retry_after() {
         let limit = Limit::new("pools", LimitBy::Credential, [tier("short", 10, 1)]);
         let mut headers = HeaderMap::new();
         let verdict = ThrottleDecision {

@@ -6,9 +6,10 @@ use axum::http::{HeaderMap, HeaderValue};
 use bolero::check;
 use http_kit::TrustedProxies;
 
-/// Finds an address that the client chose itself: one in front of an address that no trusted proxy wrote.
+/// Finds an address that the client chose: an entry to the left of an address that no trusted proxy
+/// wrote.
 #[test]
-fn forwarded_address_is_not_the_clients_choice() {
+fn client_cannot_choose_forwarded_address() {
     const SOUND: [&str; 3] = ["203.0.113.9", ", ", "10.0.0.1"];
     const PARTS: [&str; 18] = [
         "10.0.0.1",
@@ -55,7 +56,7 @@ fn forwarded_address_is_not_the_clients_choice() {
             })
         };
         assert!(found == peer || line.split(',').any(in_line), "{line}");
-        // What a client writes is to the left of what the proxies append.
+        // The client's text is to the left of what proxies append.
         if !is_proxy(found) {
             assert_eq!(client(&[&format!("{CHOSEN},{line}")]), found, "{line}");
             assert_eq!(client(&[CHOSEN, &line]), found, "{line}");
@@ -67,7 +68,8 @@ fn forwarded_address_is_not_the_clients_choice() {
     });
 }
 
-/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+/// Makes up to four changes to a valid text, as the given bytes choose. Each change inserts,
+/// replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
     let mut text = sound.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));

@@ -1,4 +1,5 @@
-//! Many requests over one connection, however their bytes arrive: the same answers as one by one.
+//! Many requests over one connection, split at any byte, get the same responses as separate
+//! connections.
 
 #![expect(
     clippy::expect_used,
@@ -58,12 +59,12 @@ async fn start() -> SocketAddr {
     at
 }
 
-/// Sends pieces apart from each other, and reads until the service closes.
+/// Sends each piece separately, and reads until the service closes the connection.
 async fn say<'p>(at: SocketAddr, pieces: impl IntoIterator<Item = &'p [u8]>) -> String {
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.set_nodelay(true).unwrap();
     for piece in pieces {
-        // It may have refused the request and gone.
+        // The service may have refused the request and closed the connection.
         if stream.write_all(piece).await.is_err() {
             break;
         }
@@ -72,11 +73,11 @@ async fn say<'p>(at: SocketAddr, pieces: impl IntoIterator<Item = &'p [u8]>) -> 
     let _ = stream.shutdown().await;
     let mut answers = Vec::new();
     let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut answers)).await;
-    end.expect("the service closes").unwrap();
+    end.expect("the service closes the connection").unwrap();
     String::from_utf8(answers).unwrap()
 }
 
-/// Statuses and bodies, one for each answer.
+/// The status and body of each response.
 fn answers(text: &str) -> Vec<(u16, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -92,7 +93,7 @@ fn answers(text: &str) -> Vec<(u16, String)> {
     found
 }
 
-/// A chunk's size as clients write it.
+/// A chunk's size in one of the spellings that clients use.
 fn size(length: usize, style: u8) -> String {
     match style % 6 {
         0 => format!("{length:x}"),
@@ -116,7 +117,7 @@ fn chunked(chunks: &[(String, u8)], trailers: usize) -> String {
     body + "\r\n"
 }
 
-/// Text that looks like the framing around it.
+/// Body data that looks like HTTP framing.
 fn data() -> impl Strategy<Value = String> {
     let odd = select(vec![
         "0\r\n\r\n",
@@ -149,7 +150,7 @@ fn request() -> impl Strategy<Value = String> {
     prop_oneof![1 => plain, 2 => sized, 4 => chunked]
 }
 
-/// What no reader may guess at, each with the beginning of a request smuggled behind it.
+/// Ambiguous or invalid heads, each followed by the start of a smuggled request.
 fn malformed() -> impl Strategy<Value = String> {
     const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
     let heads = [
@@ -174,7 +175,7 @@ fn malformed() -> impl Strategy<Value = String> {
     select(heads.to_vec()).prop_map(|rest| format!("POST /echo HTTP/1.1\r\n{rest}"))
 }
 
-/// The places at which a stream of bytes is cut.
+/// Splits a stream of bytes at the given places.
 fn cut<'b>(bytes: &'b [u8], places: &[Index]) -> Vec<&'b [u8]> {
     let mut places: Vec<usize> = places.iter().map(|at| at.index(bytes.len())).collect();
     places.sort_unstable();
@@ -187,7 +188,7 @@ fn cut<'b>(bytes: &'b [u8], places: &[Index]) -> Vec<&'b [u8]> {
     pieces
 }
 
-/// Runs one property over a service of its own.
+/// Checks one property against a new service.
 fn check<S: Strategy>(cases: u32, strategy: &S, holds: impl AsyncFn(SocketAddr, S::Value)) {
     let runtime = Runtime::new().unwrap();
     let at = runtime.block_on(start());
@@ -202,7 +203,7 @@ fn check<S: Strategy>(cases: u32, strategy: &S, holds: impl AsyncFn(SocketAddr, 
 }
 
 #[test]
-fn a_connection_answers_as_many_connections_do() {
+fn one_connection_responds_as_many_connections() {
     let strategy = (vec(request(), 1..6), vec(any::<Index>(), 0..12));
     check(200, &strategy, async |at, (requests, places)| {
         let mut wanted = Vec::new();
@@ -218,7 +219,7 @@ fn a_connection_answers_as_many_connections_do() {
 }
 
 #[test]
-fn what_is_malformed_is_refused_and_nothing_behind_it_is_read() {
+fn malformed_request_is_refused_and_ends_connection() {
     let strategy = (
         vec(request(), 0..4),
         malformed(),

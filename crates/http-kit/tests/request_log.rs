@@ -1,4 +1,5 @@
-//! The log of requests, in a program of its own: the subscriber is one for the whole process.
+//! The log of requests. The test is a program of its own because the subscriber is global to the
+//! process.
 
 #![expect(clippy::unwrap_used, reason = "this whole program is a test")]
 
@@ -29,7 +30,7 @@ impl Entropy for Fixed {
     }
 }
 
-/// Where the lines go.
+/// Collects the log lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -59,7 +60,7 @@ async fn call(app: &Router, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn one_line_a_request_and_nothing_a_client_could_hide_in_it() {
+async fn request_has_one_log_line_without_path_or_query() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()

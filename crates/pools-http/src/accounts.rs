@@ -23,7 +23,7 @@ const DEFAULT_LIMIT: i64 = 50;
 const LARGEST_LIMIT: i64 = 200;
 const EUR: &str = "EUR";
 
-/// Whether and with how much a partner can trade in a pool.
+/// Your balance and availability in one pool.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BalanceView {
@@ -41,8 +41,8 @@ pub(crate) struct BalanceView {
     /// The pools you are entitled to.
     #[schema(example = json!(["EUR-USDT"]))]
     allowed_pools: Vec<String>,
-    /// Pre-funded balance in the pool's fiat; null where the balance gate is off, which means no
-    /// pre-funded balance, not zero.
+    /// Pre-funded balance in the pool's fiat. Null if the balance gate is off: you then have no
+    /// pre-funded balance, which is not a balance of zero.
     #[schema(required = true, example = "1000.00")]
     balance: Option<String>,
 }
@@ -53,13 +53,13 @@ pub(crate) struct FundingInstructions {
     /// Currency of the deposit.
     #[schema(example = "EUR")]
     currency: String,
-    /// Account to pay to; null while not provisioned.
+    /// Account to pay to; null until it is provisioned.
     #[schema(required = true, example = "DE89370400440532013000")]
     iban: Option<String>,
     /// Text to include with the deposit.
     #[schema(example = "ACME-7F3K")]
     reference: String,
-    /// What to do, for people.
+    /// What to do, in words.
     instructions: String,
 }
 
@@ -83,10 +83,10 @@ pub(crate) struct LedgerEntry {
     #[schema(rename = "ref")]
     #[serde(rename = "ref")]
     reference: String,
-    /// The trade, or null.
+    /// The trade; null for other movements.
     #[schema(required = true)]
     transact_id: Option<String>,
-    /// When. Never decreases along an account.
+    /// When the entry was made. Never decreases along an account.
     #[schema(format = DateTime)]
     created_at: String,
 }
@@ -96,7 +96,7 @@ pub(crate) struct LedgerEntry {
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum LedgerReason {
     PayinCredit,
@@ -115,33 +115,33 @@ pub(crate) struct LedgerPage {
     /// The account's currency.
     #[schema(example = "EUR")]
     currency: String,
-    /// What the account holds.
+    /// The balance of the account.
     #[schema(example = "900.00")]
     available: String,
     /// The entries.
     entries: Vec<LedgerEntry>,
-    /// The cursor of the next page; null when exhausted.
+    /// The cursor of the next page; null on the last page.
     #[schema(required = true)]
     next_cursor: Option<String>,
-    /// Do more follow?
+    /// Whether another page follows.
     has_more: bool,
 }
 
-/// What narrows the ledger.
+/// The filters of the ledger.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(
     dead_code,
-    reason = "documents the parameters; they are read one by one, strictly"
+    reason = "documents the parameters; each is read strictly by its handler"
 )]
 pub(crate) struct LedgerParams {
     /// The account's currency.
     #[param(default = "EUR", example = "EUR")]
     currency: Option<String>,
-    /// Entries per page; moved to the nearest of 1 and 200 where it lies outside.
+    /// Entries per page, clamped to 1 to 200.
     #[param(required = false, value_type = AnyLimit, inline)]
     limit: i64,
-    /// The previous `nextCursor`.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
     /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
     created_after: Option<String>,
@@ -149,7 +149,7 @@ pub(crate) struct LedgerParams {
     created_before: Option<String>,
 }
 
-/// A limit of whatever size: what lies outside is moved, not refused.
+/// The schema of a limit of any size. Values out of range are clamped, not refused.
 struct AnyLimit;
 
 impl PartialSchema for AnyLimit {
@@ -161,12 +161,12 @@ impl PartialSchema for AnyLimit {
 
 impl ToSchema for AnyLimit {}
 
-/// What narrows funding instructions.
+/// The parameters of funding instructions.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(
     dead_code,
-    reason = "documents the parameters; they are read one by one, strictly"
+    reason = "documents the parameters; each is read strictly by its handler"
 )]
 pub(crate) struct FundingParams {
     /// Currency of the deposit; only `EUR`.
@@ -176,7 +176,7 @@ pub(crate) struct FundingParams {
 
 /// Read your balance in a pool
 ///
-/// Contains neither access nor KYC state, nor anything of the liquidity behind the pool.
+/// Contains no access or KYC state, and no data about the liquidity of the pool.
 #[utoipa::path(get, path = "/v1/pools/{id}/balance", operation_id = "getBalance", tag = "Funds",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
     security(("secretKey" = [])),
@@ -215,7 +215,7 @@ pub(crate) async fn get_balance(
 
 /// Read how to fund your balance
 ///
-/// Where `iban` is null, funding is enabled and not provisioned yet: wait rather than retry.
+/// If `iban` is null, funding is enabled but not provisioned yet: wait rather than retry.
 #[utoipa::path(get, path = "/v1/pools/funding", operation_id = "getFundingInstructions", tag = "Funds",
     params(FundingParams),
     security(("secretKey" = [])),
@@ -299,7 +299,8 @@ fn instructions(access: &Access, currency: String) -> FundingInstructions {
     }
 }
 
-/// The cursor of the ledger, opaque to clients: number and id of the page's last entry.
+/// Prefix of the ledger's cursors. A cursor is opaque to clients and holds the number and id of the
+/// page's last entry.
 const CURSOR_PREFIX: &str = "lc_";
 
 fn cursor(place: LedgerCursor) -> String {
@@ -354,7 +355,7 @@ fn page(asset: Asset, statement: &AccountStatement) -> Result<LedgerPage, ApiErr
 fn entry(entry: &Entry) -> Result<LedgerEntry, ApiError> {
     let mark = entry
         .mark
-        .ok_or_else(|| ApiError::internal("an entry of an account without its place in it"))?;
+        .ok_or_else(|| ApiError::internal("a ledger entry without its number in the account"))?;
     let amount = entry.transfer.amount;
     let delta = if entry.transfer.debit == AccountKind::Partner {
         format!("-{amount}")
@@ -383,7 +384,7 @@ mod tests {
     proptest! {
         // rule: list.malformed-cursor
         #[test]
-        fn every_place_has_one_cursor(sequence in 1..=i64::MAX, number in any::<u128>()) {
+        fn every_position_has_one_cursor(sequence in 1..=i64::MAX, number in any::<u128>()) {
             let entry = EntryId::from_parts(Mode::Live, Ulid(number));
             let read = place(&cursor(LedgerCursor { sequence, entry })).unwrap();
             prop_assert_eq!((read.sequence, read.entry), (sequence, entry));
@@ -391,7 +392,7 @@ mod tests {
 
         // rule: list.malformed-cursor
         #[test]
-        fn whatever_reads_as_a_cursor_is_its_own_text(
+        fn parsed_cursor_is_rendered_to_the_same_text(
             text in ".{0,60}|lc_[+-]?[0-9]{0,20}_le_(test|live)_[0-9A-Za-z]{26}",
         ) {
             if let Some(place) = place(&text) {

@@ -1,4 +1,4 @@
-//! What every handler of the pools API shares.
+//! State that all handlers of the pools API share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use pools_core::usecases::queries::PoolsQueries;
 use pools_core::usecases::reject_quote::RejectQuote;
 use pools_core::usecases::transact_quote::TransactQuote;
 
-/// The use cases behind the routes.
+/// The use cases of the routes.
 #[derive(Clone)]
 pub struct Parts {
     /// The process's mode.
     pub mode: Mode,
-    /// Who may do what, and which pools there are.
+    /// The partners, their access and the pools.
     pub directory: Arc<dyn Directory>,
-    /// Gives quotes.
+    /// Creates quotes.
     pub quoting: CreateQuote,
     /// Executes quotes.
     pub transacting: TransactQuote,
-    /// Moves trades.
+    /// Polls trades.
     pub polling: PollTrade,
     /// Rejects quotes.
     pub rejecting: RejectQuote,
-    /// Reads.
+    /// Reads quotes, trades and accounts.
     pub reading: PoolsQueries,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Parts {
     }
 }
 
-/// The state of the router; cheap to clone.
+/// The state of the router. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct App(Arc<Inner>);
 
@@ -53,7 +53,7 @@ struct Inner {
     discovery: RwLock<HashMap<PartnerId, Discovery>>,
 }
 
-/// A partner's discovery answer as bytes, good for as long as both of its sources are the same.
+/// A partner's discovery response as bytes, valid while both of its sources are unchanged.
 #[derive(Debug, Clone)]
 struct Discovery {
     access: Arc<Access>,
@@ -61,11 +61,11 @@ struct Discovery {
     body: Bytes,
 }
 
-/// Partners whose discovery answer is kept; past that the table starts afresh.
+/// The largest number of cached discovery responses. A full cache is emptied.
 const DISCOVERY_LIMIT: usize = 10_000;
 
 impl App {
-    /// The state over the given use cases.
+    /// Builds the state from the use cases.
     #[must_use]
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
@@ -78,7 +78,7 @@ impl App {
         &self.0.parts
     }
 
-    /// A pool by its id; 404 where there is none.
+    /// Finds a pool by its id; 404 if it does not exist.
     pub(crate) async fn pool(&self, id: &PathId) -> Result<Pool, ApiError> {
         let id = id.parse("pool", PoolId::parse)?;
         let pools = self.pools().await?;
@@ -89,7 +89,8 @@ impl App {
             .ok_or_else(|| ApiError::not_found("pool"))
     }
 
-    /// A pool the partner is allowed in: 404 where there is none, 403 where it is not allowed.
+    /// Finds a pool that the partner may use: 404 if it does not exist, 403 if the partner may not
+    /// use it.
     pub(crate) async fn allowed_pool(
         &self,
         access: &Access,
@@ -104,7 +105,7 @@ impl App {
         Ok(self.0.parts.directory.pools_all(self.0.parts.mode).await?)
     }
 
-    /// The partner's discovery answer, serialised once for each state of its sources.
+    /// The partner's discovery response, serialized once for each version of its sources.
     pub(crate) async fn discovery(
         &self,
         access: &Arc<Access>,

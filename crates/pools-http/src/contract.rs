@@ -11,7 +11,7 @@ use crate::errors::ERROR_DOCS;
 use crate::routes;
 use crate::trades::TradeEventBody;
 
-/// The contract's version: a date.
+/// The contract's version, which is a date.
 const VERSION: &str = "2026-05-25";
 
 const DESCRIPTION: &str = "\
@@ -23,30 +23,27 @@ Money and rates are decimal strings, never floats; every `*Bps` field is an inte
 instants are RFC 3339 in UTC. Clients ignore fields they do not know. Another partner's object reads \
 exactly like one that does not exist: 404.";
 
-/// Exchanges with the service, as a test has recorded them and compares them.
+/// Recorded requests and responses. A test compares them with the service.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// The tiers of the limits, as they stand in the headers.
+/// The tiers of the limits, as named in the headers.
 const TIERS: [&str; 2] = ["short", "medium"];
 
-/// What the operations are about.
+/// The groups of operations.
 const TAGS: [(&str, &str); 4] = [
-    (
-        "Discovery",
-        "Which pools there are, and what you may do in them.",
-    ),
+    ("Discovery", "The pools, and what you may do in them."),
     (
         "Quotes",
-        "A price: firm, to be executed once while it lasts, or indicative.",
+        "Prices: a firm quote can be executed once before it expires, an indicative quote is a price only.",
     ),
+    ("Trades", "Executed quotes: their status and their records."),
     (
-        "Trades",
-        "Firm quotes executed: their state, and the record of them.",
+        "Funds",
+        "Balances, funding instructions, and all movements.",
     ),
-    ("Funds", "Balances, how to add to them, and every movement."),
 ];
 
-/// Refusals every operation shares.
+/// Refusals that all operations share.
 const SHARED: [&str; 10] = [
     "unauthorized",
     "secret_key_in_query",
@@ -77,7 +74,7 @@ const BODY: [&str; 5] = [
     "request_timeout",
 ];
 
-/// What each operation refuses beside [`SHARED`].
+/// The refusals of each operation, in addition to [`SHARED`].
 const OPERATIONS: [(&str, &[&[&str]]); 12] = [
     ("listPools", &[]),
     ("getCapabilities", &[&ENTITLED, &["resource_not_found"]]),
@@ -153,7 +150,7 @@ const OPERATIONS: [(&str, &[&[&str]]); 12] = [
     ("listLedgerEntries", &[&["invalid_request"]]),
 ];
 
-/// Headers of every delivery.
+/// The headers of every delivery.
 const DELIVERY_HEADERS: &[(&str, &str)] = &[
     (
         "Pools-Signature",
@@ -161,22 +158,23 @@ const DELIVERY_HEADERS: &[(&str, &str)] = &[
     ),
     (
         "webhook-id",
-        "The event's id, as in Standard Webhooks; the same on every attempt.",
+        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
     ),
     (
         "webhook-timestamp",
-        "When this attempt was signed, in unix seconds.",
+        "The time of this attempt's signature, in unix seconds.",
     ),
     (
         "webhook-signature",
-        "`v1,<base64>`: the signature of Standard Webhooks.",
+        "`v1,<base64>`: the signature as in Standard Webhooks.",
     ),
 ];
 
 /// The document, complete.
 ///
 /// # Errors
-/// [`ContractError`] where it mentions what does not exist; the tests would have found it.
+/// [`ContractError`] if the document refers to something that does not exist, which the tests rule
+/// out.
 pub fn openapi() -> Result<OpenApi, ContractError> {
     let mut api = OpenApiRouter::new()
         .merge(routes::any_key())
@@ -215,15 +213,15 @@ pub fn openapi() -> Result<OpenApi, ContractError> {
     contract.headers(&TIERS).finish()
 }
 
-/// The document as published.
+/// The document as published, in YAML.
 ///
 /// # Errors
-/// [`ContractError`], as [`openapi`].
+/// [`ContractError`] as in [`openapi`].
 pub fn openapi_yaml() -> Result<String, ContractError> {
     to_yaml(&openapi()?)
 }
 
-/// Every code the service gives.
+/// All error codes of the service.
 pub fn every_error() -> impl Iterator<Item = ErrorDoc> {
     SHARED_ERRORS.iter().chain(ERROR_DOCS).copied()
 }
@@ -233,19 +231,19 @@ fn webhooks() -> [WebhookDoc; 3] {
         webhook(
             "pool.transaction.settled",
             "A trade settled",
-            "The crypto was delivered, or the payout issued. A later return is not announced: keep polling, or watch the ledger.",
+            "The crypto was delivered, or the payout was issued. No event announces a later return: keep polling, or read the ledger.",
             "settled",
         ),
         webhook(
             "pool.transaction.failed",
             "A trade failed",
-            "It was attempted and could not complete; what was reserved is back on your balance.",
+            "The trade was attempted and could not complete. The reservation was returned to your balance.",
             "failed",
         ),
         webhook(
             "pool.transaction.released",
             "A trade was released",
-            "Its reservation was given back before anything was attempted.",
+            "The reservation was returned to your balance before the trade was attempted.",
             "released",
         ),
     ]

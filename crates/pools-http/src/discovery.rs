@@ -17,11 +17,11 @@ use crate::wire::JsonNumber;
 /// The pools a partner is entitled to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PoolList {
-    /// One item per pool; empty where nothing is provisioned.
+    /// One item per pool; empty if no pool is provisioned.
     pools: Vec<PoolItem>,
 }
 
-/// A pool as discovery shows it.
+/// A pool in the list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Pool)]
@@ -29,7 +29,7 @@ pub(crate) struct PoolItem {
     /// Pool id, `<FIAT>-<CRYPTO>`; used as `{id}` in pool paths.
     #[schema(example = "EUR-USDT")]
     id: String,
-    /// Display label; not for machine logic.
+    /// Display label; do not parse it.
     #[schema(example = "EUR/USDT")]
     pair: String,
     /// Fiat side.
@@ -38,11 +38,11 @@ pub(crate) struct PoolItem {
     /// Crypto side.
     #[schema(example = "USDT")]
     crypto_currency: String,
-    /// Present availability: a snapshot, not a promise that a quote will succeed.
+    /// Current availability. It does not promise that a quote will succeed.
     available: bool,
 }
 
-/// What a partner can do in one pool, and on which terms.
+/// What a partner can do in one pool, and the terms.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Capabilities {
@@ -67,7 +67,7 @@ pub(crate) struct Capabilities {
     /// Partner tier.
     #[schema(example = "standard")]
     tier: String,
-    /// Draw fee charged, in basis points. Not a ceiling.
+    /// Draw fee in basis points. The exact fee, not a maximum.
     #[schema(example = 30)]
     draw_fee_bps: u16,
     /// Maximum spread that can be quoted, in basis points.
@@ -76,7 +76,7 @@ pub(crate) struct Capabilities {
     /// Minimum order size, in USDT.
     #[schema(value_type = f64, example = 10)]
     min_order_usdt: JsonNumber,
-    /// Maximum order size, in USDT; null: no maximum.
+    /// Maximum order size, in USDT; null means no maximum.
     #[schema(value_type = Option<f64>, required = true, example = 100_000)]
     max_order_usdt: Option<JsonNumber>,
     /// The partner's dedicated deposit address; null until provisioned.
@@ -86,8 +86,8 @@ pub(crate) struct Capabilities {
 
 /// List the pools you are entitled to
 ///
-/// Takes a publishable or a secret key. Pools you are not entitled to are absent; an empty list
-/// is not an error.
+/// Takes a publishable or a secret key. The list contains only pools that you are entitled to; an
+/// empty list is not an error.
 #[utoipa::path(get, path = "/v1/pools", operation_id = "listPools", tag = "Discovery",
     security(("publishableKey" = []), ("secretKey" = [])),
     responses((status = 200, description = "The pools you are entitled to", body = PoolList)))]
@@ -98,7 +98,7 @@ pub(crate) async fn list_pools(who: AnyKey, State(app): State<App>) -> Result<Re
 
 /// Read what you can do in a pool
 ///
-/// The values are configured per partner and pool and can change: read them instead of
+/// The values are configured per partner and pool and can change, so read them rather than
 /// hard-coding them.
 #[utoipa::path(get, path = "/v1/pools/{id}/capabilities", operation_id = "getCapabilities", tag = "Discovery",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),

@@ -1,7 +1,7 @@
-//! How the refusals of the pools domain read from outside.
+//! The error responses to the refusals of the pools domain.
 //!
-//! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
-//! holds [`ERROR_DOCS`] to the same codes.
+//! Every match is exhaustive, so a new refusal does not compile without a row here. A test checks
+//! that [`ERROR_DOCS`] has the same codes.
 
 use http_kit::{ApiError, ErrorDoc, Kind, UnknownFields, error_doc};
 use instruments::faults::{Violation, violated};
@@ -16,9 +16,9 @@ use pools_core::usecases::transact_quote::TransactError;
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
-const NEW_QUOTE: &str = "Read the quote; ask for a new one if you still want to trade.";
+const NEW_QUOTE: &str = "Read the quote. Request a new one if you still want to trade.";
 
-/// The codes of the pools API, beside those every service shares.
+/// The codes of the pools API, in addition to the codes that all services share.
 pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
     use Kind::{Conflict, Forbidden, InvalidRequest, NotFound, RateLimited, ServerError};
     &[
@@ -26,7 +26,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "amount_precision",
             400,
             InvalidRequest,
-            "The amount has more fractional digits than its currency or asset, counted as written.",
+            "The amount has more fractional digits than its currency or asset allows. Trailing zeros count.",
             FIX,
         ),
         error_doc(
@@ -54,21 +54,21 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "unknown_currency",
             400,
             InvalidRequest,
-            "The code is no active ISO 4217 currency, or no asset known here.",
+            "The code is not an active ISO 4217 currency or a known asset.",
             FIX,
         ),
         error_doc(
             "currency_mismatch",
             400,
             InvalidRequest,
-            "The currency or asset is not the pool's.",
+            "The currency or asset does not belong to the pool.",
             FIX,
         ),
         error_doc(
             "network_not_supported",
             400,
             InvalidRequest,
-            "`cryptoNetwork` is none of the pool's networks, or `destNetwork` is off the delivery allowlist.",
+            "`cryptoNetwork` is not one of the pool's networks, or `destNetwork` is not on the delivery allowlist.",
             "Read the networks from capabilities.",
         ),
         error_doc(
@@ -82,21 +82,21 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "address_checksum_mismatch",
             400,
             InvalidRequest,
-            "`destAddress` fails the checksum of its chain, EIP-55 for a mixed-case EVM address: a character is probably mistyped.",
+            "`destAddress` fails the checksum of its chain, which is EIP-55 for a mixed-case EVM address. A character is probably mistyped.",
             "Check the address with its owner.",
         ),
         error_doc(
             "insufficient_balance",
             402,
             InvalidRequest,
-            "The balance does not cover the reservation. Nothing was changed; the quote is as it was.",
-            "Fund the balance, then retry; the Idempotency-Key is still free.",
+            "The balance does not cover the reservation. Neither the balance nor the quote changed.",
+            "Fund the balance, then retry. The Idempotency-Key is still unused.",
         ),
         error_doc(
             "key_mode_mismatch",
             403,
             Forbidden,
-            "The key is of the other environment, or a publishable key was sent to a route that takes a secret one.",
+            "The key belongs to the other environment, or a publishable key was sent to a route that takes a secret one.",
             "Use the right key for this host and route.",
         ),
         error_doc(
@@ -124,7 +124,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "pool_not_allowed",
             403,
             Forbidden,
-            "The pool exists and is not among yours.",
+            "The pool exists, but you are not entitled to it.",
             ASK,
         ),
         error_doc(
@@ -138,14 +138,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "idempotency_in_progress",
             409,
             Conflict,
-            "Another request with the same Idempotency-Key is being worked on.",
+            "Another request with the same Idempotency-Key is in progress.",
             "Retry in a moment with the same key, or read the trade.",
         ),
         error_doc(
             "quote_in_progress",
             409,
             Conflict,
-            "Another transact of the quote is being worked on, under another Idempotency-Key, and took longer than this one could wait.",
+            "Another transact of the quote, with another Idempotency-Key, is in progress, and this request waited for it too long.",
             "Retry in a moment, or read the trade by its quote.",
         ),
         error_doc(
@@ -153,7 +153,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             409,
             Conflict,
             "The Idempotency-Key was used for another request.",
-            "Use a fresh key for each operation.",
+            "Use a new key for each operation.",
         ),
         error_doc(
             "quote_consumed",
@@ -180,14 +180,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "reservation_failed",
             409,
             Conflict,
-            "The engine refused to reserve liquidity, or the account could not hold what a return of the sale would credit. Nothing was changed; the quote is as it was.",
+            "The engine refused to reserve liquidity, or the account could not hold what a return of the sale would credit. Neither the balance nor the quote changed.",
             NEW_QUOTE,
         ),
         error_doc(
             "velocity_cap_exceeded",
             429,
             RateLimited,
-            "The trade would take you past your rolling notional cap. Not a throttle: waiting a second does not help.",
+            "The trade would exceed your rolling notional cap. This is not a throttle, so a retry after a second does not help.",
             "Wait until earlier trades leave the window, or ask the operator for a higher cap.",
         ),
         error_doc(
@@ -201,7 +201,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "engine_unavailable",
             503,
             ServerError,
-            "The reservation could not be made in time. Nothing was changed; the Idempotency-Key is still free.",
+            "The reservation could not be made in time. Nothing changed, and the Idempotency-Key is still unused.",
             "Retry with bounded backoff and the same Idempotency-Key while the quote is active.",
         ),
     ]
@@ -353,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    /// Every refusal of the domain, as it reads from outside.
+    /// The error response to every refusal of the domain.
     fn every_refusal() -> Vec<ApiError> {
         let pool = PoolId::parse("EUR-USDT").unwrap();
         let leg = Leg {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_is_explained_as_it_is_sent() {
+    fn error_docs_match_every_refusal() {
         for error in every_refusal() {
             let doc = ERROR_DOCS
                 .iter()
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_is_explained_twice() {
+    fn error_codes_are_documented_once() {
         for (at, doc) in ERROR_DOCS.iter().enumerate() {
             let others = ERROR_DOCS.iter().skip(at + 1).chain(SHARED_ERRORS);
             assert!(

@@ -1,11 +1,11 @@
-//! How quotes and transacts were answered, counted where the answer is known.
+//! Records metrics about the responses to quotes and transacts.
 
 use http_kit::ApiError;
 use instruments::trading;
 use pools_core::batch::TransactOutcome;
 use pools_core::usecases::create_quote::QuoteResult;
 
-/// Counts the answer to a quote request and passes it on.
+/// Records the response to a quote request and returns it.
 pub(crate) fn quote(answer: Result<QuoteResult, ApiError>) -> Result<QuoteResult, ApiError> {
     let (outcome, reason) = match &answer {
         Ok(QuoteResult::Firm(..)) => ("firm", ""),
@@ -17,7 +17,7 @@ pub(crate) fn quote(answer: Result<QuoteResult, ApiError>) -> Result<QuoteResult
     answer
 }
 
-/// Counts the answer to a transact and passes it on.
+/// Records the response to a transact and returns it.
 pub(crate) fn transact(
     answer: Result<TransactOutcome, ApiError>,
 ) -> Result<TransactOutcome, ApiError> {
@@ -30,7 +30,8 @@ pub(crate) fn transact(
     answer
 }
 
-/// A refusal is somebody's choice; 500 and 503 are not, while 501 says that selling is not enabled.
+/// The outcome in metrics: `failed` for 500 and 503, otherwise `refused`. A 501 is a refusal, because
+/// it means that selling is not enabled.
 fn ending(error: &ApiError) -> &'static str {
     match error.status().as_u16() {
         500 | 503 => "failed",

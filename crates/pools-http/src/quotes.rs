@@ -1,4 +1,4 @@
-//! Quotes: give, read, reject.
+//! Quotes: create, read, reject.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::wire::{JsonNumber, instant};
 use crate::{errors, measured};
 
-/// An order to be quoted.
+/// An order for a quote.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuoteRequest {
@@ -27,7 +27,7 @@ pub(crate) struct QuoteRequest {
     #[schema(value_type = String, required = true, example = "USDT")]
     crypto_currency: Option<String>,
     /// The input leg, greater than zero: fiat paid in, or crypto sold. A decimal string without
-    /// sign, exponent or leading zeros, with at most the digits of its currency.
+    /// sign, exponent or leading zeros, with at most as many fractional digits as its currency has.
     #[schema(
         value_type = String,
         required = true,
@@ -35,57 +35,58 @@ pub(crate) struct QuoteRequest {
         pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"
     )]
     amount: Option<String>,
-    /// The chain the crypto leg moves on; locked on the quote. Defaults to `tron`.
+    /// The chain of the crypto leg, locked on the quote. Defaults to `tron`.
     #[schema(value_type = Option<CryptoNetwork>, default = "tron", example = "ethereum")]
     crypto_network: Option<String>,
-    /// `firm`: executable once, for a short time. `indicative`: a price only.
+    /// `firm`: executable once, before it expires. `indicative`: a price only.
     #[serde(rename = "type")]
     #[schema(value_type = Option<QuoteType>, default = "firm")]
     kind: Option<String>,
-    /// Where a purchase is delivered: an EVM address. Mixed case must carry the EIP-55 checksum.
-    /// A pool with native addresses takes an address of the delivery network instead: on `tron` a
-    /// T-address, on `solana` 32 bytes in base58. Required on `on_ramp`; locked on the quote.
+    /// Where a purchase is delivered: an EVM address. A mixed-case address must have a valid EIP-55
+    /// checksum. In a pool with native addresses it is an address of the delivery network instead:
+    /// a T-address on `tron`, 32 bytes in base58 on `solana`. Required on `on_ramp`; locked on the
+    /// quote.
     #[schema(
         example = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
         pattern = "^(0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{32,44})$"
     )]
     dest_address: Option<String>,
-    /// Delivery network; defaults to the quoted `cryptoNetwork`. `tron` and `solana` can be named
-    /// in a pool with native addresses only.
+    /// Delivery network; defaults to the quoted `cryptoNetwork`. `tron` and `solana` are accepted
+    /// only in a pool with native addresses.
     #[schema(value_type = Option<DestNetwork>, example = "ethereum")]
     dest_network: Option<String>,
 }
 
-/// Which way an order goes.
+/// The direction of an order.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum Side {
     OnRamp,
     OffRamp,
 }
 
-/// Firm or price only.
+/// Whether a quote is firm or a price only.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are read by the domain"
+    reason = "documents the allowed values; the domain reads them"
 )]
 pub(crate) enum QuoteType {
     Firm,
     Indicative,
 }
 
-/// A chain the crypto leg can move on.
+/// A chain of the crypto leg.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum CryptoNetwork {
     Tron,
@@ -95,12 +96,12 @@ pub(crate) enum CryptoNetwork {
     Solana,
 }
 
-/// A network crypto can be delivered on.
+/// A network for delivery of crypto.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are read by the domain"
+    reason = "documents the allowed values; the domain reads them"
 )]
 pub(crate) enum DestNetwork {
     Arbitrum,
@@ -112,12 +113,12 @@ pub(crate) enum DestNetwork {
     Solana,
 }
 
-/// Why an order cannot be priced at the moment.
+/// Why an order cannot be priced now.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum UnavailableReason {
     PoolDry,
@@ -130,7 +131,7 @@ pub(crate) enum UnavailableReason {
 #[schema(as = QuoteStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum QuoteStatusWord {
     Active,
@@ -139,13 +140,13 @@ pub(crate) enum QuoteStatusWord {
     Rejected,
 }
 
-/// The answer to a quote request, 200 whether or not it could be priced.
+/// The response to a quote request: 200 whether or not the order could be priced.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuoteResponse {
-    /// False where the pool cannot be priced at the moment.
+    /// False if the order cannot be priced now.
     available: bool,
-    /// `firm` or `indicative`; with `available` true.
+    /// `firm` or `indicative`. Present if `available` is true.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<QuoteType>, nullable = false)]
     kind: Option<&'static str>,
@@ -153,11 +154,11 @@ pub(crate) struct QuoteResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     executable: Option<bool>,
-    /// Joins quote, trade and status; firm quotes only.
+    /// The id for the trade and its status; firm quotes only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: Option<String>,
-    /// Output per unit of input for the chosen side, all-in.
+    /// Output per unit of input for the chosen side, including spread and fee.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "1.0790325")]
     rate: Option<String>,
@@ -173,7 +174,7 @@ pub(crate) struct QuoteResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, nullable = false, example = 10)]
     min_order_usdt: Option<JsonNumber>,
-    /// Maximum order size, in USDT; null: no maximum. Absent where `available` is false.
+    /// Maximum order size, in USDT; null means no maximum. Absent if `available` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, example = 100_000)]
     max_order_usdt: Option<Option<JsonNumber>>,
@@ -181,7 +182,7 @@ pub(crate) struct QuoteResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     expires_at: Option<String>,
-    /// Why there is no price; with `available` false. Do not retry in a tight loop.
+    /// Why there is no price. Present if `available` is false. Do not retry in a tight loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<UnavailableReason>, nullable = false)]
     unavailable_reason: Option<&'static str>,
@@ -213,7 +214,7 @@ pub(crate) struct QuoteRecord {
     /// Crypto leg: received on `on_ramp`, sold on `off_ramp`.
     #[schema(example = "107.90325")]
     crypto_amount: String,
-    /// Output per unit of input, all-in.
+    /// Output per unit of input, including spread and fee.
     #[schema(example = "1.0790325")]
     rate: String,
     /// Spread in the rate, in basis points.
@@ -222,33 +223,34 @@ pub(crate) struct QuoteRecord {
     /// Draw fee in the rate, in basis points.
     #[schema(example = 30)]
     fee_bps: u16,
-    /// Derived when read: `rejected` wins over `consumed`, that over `expired`, that over `active`.
+    /// Derived at the time of reading. `rejected` takes precedence over `consumed`, `consumed` over
+    /// `expired`, and `expired` over `active`.
     #[schema(value_type = QuoteStatusWord)]
     status: &'static str,
-    /// From this instant on the quote is expired.
+    /// The quote is expired from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
-    /// When it was executed, or null.
+    /// When the quote was executed, or null.
     #[schema(required = true, format = DateTime)]
     consumed_at: Option<String>,
-    /// When it was rejected, or null.
+    /// When the quote was rejected, or null.
     #[schema(required = true, format = DateTime)]
     rejected_at: Option<String>,
-    /// When it was given.
+    /// When the quote was created.
     #[schema(format = DateTime)]
     created_at: String,
 }
 
 /// Quote an order
 ///
-/// A firm quote is executable once until `expiresAt`; an indicative one is a price only and
-/// leaves no trace. The other leg is `amount` × `rate`, rounded down to its digits. An order that
-/// cannot be priced at the moment is 200 with `available` false.
+/// A firm quote can be executed once, until `expiresAt`. An indicative quote is a price only and is
+/// not stored. The other leg is `amount` × `rate`, rounded down to the fractional digits of its
+/// currency or asset. An order that cannot be priced now is 200 with `available` false.
 #[utoipa::path(post, path = "/v1/pools/{id}/quote", operation_id = "createQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
     request_body = QuoteRequest,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The quote, or why there is none", body = QuoteResponse)))]
+    responses((status = 200, description = "The quote, or why the order cannot be priced", body = QuoteResponse)))]
 pub(crate) async fn create_quote(
     who: Entitled,
     State(app): State<App>,
@@ -271,7 +273,7 @@ pub(crate) async fn create_quote(
 
 /// Read a firm quote
 ///
-/// A pure read: it does not consume, extend or re-price.
+/// Reading does not consume, extend or re-price the quote.
 #[utoipa::path(get, path = "/v1/pools/quotes/{quoteId}", operation_id = "getQuote", tag = "Quotes",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
     security(("secretKey" = [])),
@@ -289,7 +291,7 @@ pub(crate) async fn get_quote(
 
 /// Reject a firm quote
 ///
-/// Succeeds exactly once, on an active quote; no money moves and no event is sent.
+/// Succeeds once, on an active quote. No money moves and no event is sent.
 #[utoipa::path(post, path = "/v1/pools/quotes/{quoteId}/reject", operation_id = "rejectQuote", tag = "Quotes",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
     security(("secretKey" = [])),

@@ -1,5 +1,5 @@
-//! The route table of the pools API. Authority is visible here: a route's class says which key it
-//! takes and whether it asks for the product's entitlement.
+//! The route table of the pools API. The class of a route shows which key it takes and whether it
+//! requires entitlement to the product.
 
 use axum::Router;
 use http_kit::{Door, Limit};
@@ -14,7 +14,7 @@ pub(crate) fn any_key() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(discovery::list_pools))
 }
 
-/// Routes that take a secret key and run no entitlement check.
+/// Routes that take a secret key and check no entitlement.
 pub(crate) fn secret() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(quotes::get_quote))
@@ -35,7 +35,7 @@ pub(crate) fn entitled() -> OpenApiRouter<App> {
         .routes(routes!(accounts::get_balance))
 }
 
-/// Every route behind its class, under one limit per credential.
+/// All routes within their classes, under one limit per credential.
 pub(crate) fn router(app: App, door: &Door, limit: Option<&Limit>) -> Router {
     let plain = |routes: OpenApiRouter<App>| Router::from(routes);
     Router::new()

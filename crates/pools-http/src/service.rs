@@ -1,5 +1,5 @@
-//! The whole HTTP face of the service: the routes behind their door, the published contract, its
-//! page and the probes.
+//! The complete router of the service: the routes within their classes, the contract, its page and
+//! the probes.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -21,7 +21,7 @@ use crate::routes;
 /// The contract's name under `/openapi/`.
 const DOCUMENT: &str = "pools-v1";
 
-/// In pools, a key of the wrong mode or kind always reads the same.
+/// The error codes of pools: the same code for every key of the wrong mode or kind.
 const WORDING: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "key_mode_mismatch",
     live_key_on_test: "key_mode_mismatch",
@@ -29,21 +29,21 @@ const WORDING: ProductErrorCodes = ProductErrorCodes {
     not_in_live: "key_mode_mismatch",
 };
 
-/// What the service is made of.
+/// The components of the service.
 #[derive(Clone)]
 pub struct Setup {
     /// The use cases.
     pub parts: Parts,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
-    /// The limit of every route, per credential; unknown keys count against the client's address
-    /// under the same numbers. `None` where throttles are off.
+    /// The limit of all routes, per credential. Unknown keys count against the client's address
+    /// with the same tiers. `None` if throttles are off.
     pub tiers: Option<Vec<Tier>>,
-    /// Whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
-    /// Request ids and the documentation's address.
+    /// Creates request ids and knows the address of the documentation.
     pub site: ServiceInfo,
-    /// Whether the store is there.
+    /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
 }
 
@@ -55,11 +55,10 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// Builds the router, complete and finished.
+/// Builds the complete router.
 ///
 /// # Errors
-/// [`ContractError`] where the published contract does not hold together; the tests would have
-/// found it.
+/// [`ContractError`] if the published contract is inconsistent, which the tests rule out.
 pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limit = setup
         .tiers
@@ -83,7 +82,8 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
     ))
 }
 
-/// What documents the service: written once a process, for that takes longer than the rest of a service's making.
+/// The documentation pages, rendered once per process because rendering is slower than building the
+/// rest of the service.
 fn pages() -> Result<Router, ContractError> {
     static PAGES: LazyLock<Result<Router, ContractError>> = LazyLock::new(write_pages);
     PAGES.clone()

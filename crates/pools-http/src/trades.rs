@@ -23,12 +23,12 @@ use crate::{errors, measured};
 const DEFAULT_LIMIT: i64 = 50;
 const LARGEST_LIMIT: i64 = 100;
 
-/// Names the quote to execute. Nothing else is read from the body.
+/// The quote to execute. All other fields of the body are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TransactRequest {
     /// A firm, active quote of this pool.
-    // Taken as it stands: whatever it is, it is judged after the Idempotency-Key.
+    // Any JSON value, because it is validated after the Idempotency-Key.
     #[schema(value_type = String, required = true, example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: Option<RawJson>,
 }
@@ -45,7 +45,7 @@ impl TransactRequest {
 #[schema(as = TradeStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "documents the words; values are written from the domain's own type"
+    reason = "documents the allowed values; the domain's own type writes them"
 )]
 pub(crate) enum TradeStatusWord {
     Quoted,
@@ -56,24 +56,24 @@ pub(crate) enum TradeStatusWord {
     Returned,
 }
 
-/// The acknowledgement of a transact.
+/// The response to a transact.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TransactAck {
-    /// The trade made, or the one the quote had already.
+    /// The new trade, or the trade that the quote already had.
     #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     transact_id: String,
-    /// `reserved` on first execution; the trade's present status on a repeat.
+    /// `reserved` after the first execution; on a repeat, the trade's current status.
     #[schema(value_type = TradeStatusWord)]
     status: &'static str,
-    /// The quote executed.
+    /// The executed quote.
     #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: String,
-    /// True where the quote had this trade already.
+    /// True if the quote already had this trade.
     idempotent: bool,
 }
 
-/// A trade's progress. It carries no money: that is on the trade.
+/// A trade's status. It has no amounts; read the trade for these.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StatusView {
@@ -83,7 +83,7 @@ pub(crate) struct StatusView {
     /// Quote id.
     #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: String,
-    /// Where the trade stands.
+    /// The trade's status.
     #[schema(value_type = TradeStatusWord)]
     status: &'static str,
     /// Pool id.
@@ -95,7 +95,7 @@ pub(crate) struct StatusView {
     /// When the quote was executed.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it settled, or null.
+    /// When the trade settled, or null.
     #[schema(required = true, format = DateTime)]
     settled_at: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct TradeRecord {
     /// Trade id; also the list cursor.
     #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     transact_id: String,
-    /// Quote executed.
+    /// The executed quote.
     #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: String,
     /// Pool id.
@@ -120,7 +120,7 @@ pub(crate) struct TradeRecord {
     /// Side.
     #[schema(value_type = crate::quotes::Side)]
     side: &'static str,
-    /// Where the trade stands.
+    /// The trade's status.
     #[schema(value_type = TradeStatusWord)]
     status: &'static str,
     /// Fiat leg.
@@ -138,7 +138,7 @@ pub(crate) struct TradeRecord {
     /// Crypto leg.
     #[schema(example = "107.90325")]
     crypto_amount: String,
-    /// All-in rate locked from the quote.
+    /// Rate locked on the quote, including spread and fee.
     #[schema(example = "1.0790325")]
     quoted_rate: String,
     /// Spread in the rate, in basis points.
@@ -150,23 +150,23 @@ pub(crate) struct TradeRecord {
     /// `spreadBps` + `feeBps`.
     #[schema(example = 55)]
     total_bps: u16,
-    /// Opaque reference of the fill, for support; null until settled.
+    /// Opaque reference of the fill, for support; null until the trade settles.
     #[schema(required = true)]
     engine_fill_tx_id: Option<String>,
     /// When the quote was executed.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it settled, or null.
+    /// When the trade settled, or null.
     #[schema(required = true, format = DateTime)]
     settled_at: Option<String>,
 }
 
-/// The body of an event: its id and type, and the trade as `getTrade` gives it.
+/// The body of an event: its id and type, and the trade as `getTrade` returns it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TradeEvent)]
 pub(crate) struct TradeEventBody {
-    /// Hex SHA-256 of `<transactId>:<type>`. Deliveries repeat: handle an id once.
+    /// Hex SHA-256 of `<transactId>:<type>`. Deliveries can repeat, so handle each id once.
     event_id: String,
     /// The event's type.
     #[serde(rename = "type")]
@@ -182,30 +182,30 @@ pub(crate) struct TradeEventBody {
 pub(crate) struct TradePage {
     /// The trades.
     data: Vec<TradeRecord>,
-    /// The cursor of the next page; null when exhausted.
+    /// The cursor of the next page; null on the last page.
     #[schema(required = true)]
     next_cursor: Option<String>,
-    /// Do more follow?
+    /// Whether another page follows.
     has_more: bool,
 }
 
-/// What narrows the list.
+/// The filters of the list.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(
     dead_code,
-    reason = "documents the parameters; they are read one by one, strictly"
+    reason = "documents the parameters; each is read strictly by its handler"
 )]
 pub(crate) struct TradeListParams {
     /// Trades per page.
     #[param(required = false, minimum = 1, maximum = 100, default = 50)]
     limit: u32,
-    /// A `transactId` taken from the previous `nextCursor`.
+    /// The `nextCursor` of the previous page, which is a `transactId`.
     cursor: Option<String>,
-    /// Only this side.
+    /// Returns only trades of this side.
     #[param(value_type = Option<crate::quotes::Side>, inline)]
     side: Option<String>,
-    /// Only this status.
+    /// Returns only trades with this status.
     #[param(value_type = Option<TradeStatusWord>, inline)]
     status: Option<String>,
     /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
@@ -218,9 +218,9 @@ pub(crate) struct TradeListParams {
 
 /// Execute a firm quote
 ///
-/// Exactly once: a repeat for the same quote returns the existing trade with `idempotent` true,
-/// under whatever key. Side, amounts, rate and delivery target come from the quote, never from
-/// this body. Retry a 5xx with the same `Idempotency-Key`.
+/// A quote is executed at most once: a repeat under any key returns the existing trade with
+/// `idempotent` true. Side, amounts, rate and delivery target come from the quote, never from this
+/// body. Retry a 5xx with the same `Idempotency-Key`.
 #[utoipa::path(post, path = "/v1/pools/{id}/transact", operation_id = "transact", tag = "Trades",
     params(
         ("id" = String, Path, description = "Pool id", example = "EUR-USDT"),
@@ -229,7 +229,7 @@ pub(crate) struct TradeListParams {
     ),
     request_body = TransactRequest,
     security(("secretKey" = [])),
-    responses((status = 200, description = "The trade was made, or existed already", body = TransactAck)))]
+    responses((status = 200, description = "The trade was created, or it existed already", body = TransactAck)))]
 pub(crate) async fn transact(
     who: Entitled,
     State(app): State<App>,
@@ -259,12 +259,12 @@ pub(crate) async fn transact(
 
 /// Poll a trade by its quote
 ///
-/// The only call that moves a trade: a reserved one advances by what has happened since. Poll on
-/// a steady interval; go on after `settled` to detect `returned`.
+/// Only this call changes the trade's status: it advances a reserved trade by what has happened
+/// since. Poll at a steady interval, and continue after `settled` to detect `returned`.
 #[utoipa::path(get, path = "/v1/pools/transactions/{quoteId}", operation_id = "getTransactionByQuote", tag = "Trades",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
     security(("secretKey" = [])),
-    responses((status = 200, description = "Where the trade stands", body = StatusView)))]
+    responses((status = 200, description = "The trade's status", body = StatusView)))]
 pub(crate) async fn get_transaction_by_quote(
     who: Secret,
     State(app): State<App>,
@@ -293,8 +293,8 @@ pub(crate) async fn get_transaction_by_quote(
 
 /// List your trades
 ///
-/// A pure read, newest first. Keep the filters the same while you follow the cursor; a cursor
-/// that is none of your trades gives an empty page.
+/// A pure read, newest first. Keep the same filters while you follow the cursor. A cursor that is
+/// not one of your trades returns an empty page.
 #[utoipa::path(get, path = "/v1/pools/trades", operation_id = "listTrades", tag = "Trades",
     params(TradeListParams),
     security(("secretKey" = [])),
@@ -348,8 +348,8 @@ pub(crate) async fn get_trade(
     )))
 }
 
-/// The filters of the list; `None` where they ask for `quoted`, a status the contract lists and
-/// no stored trade has.
+/// The filters of the list; `None` for the status `quoted`, which the contract lists and no stored
+/// trade has.
 fn trade_filter(query: &Query) -> Result<Option<TradeFilter>, ApiError> {
     let mut words = vec![("quoted", None)];
     words.extend(TradeStatus::ALL.map(|status| (status.as_str(), Some(status))));

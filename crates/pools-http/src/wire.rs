@@ -1,4 +1,4 @@
-//! Wire shapes that several resources share, and how domain values are written.
+//! JSON shapes that several resources share, and the text form of domain values.
 
 use kernel::Timestamp;
 use rust_decimal::Decimal;
@@ -6,7 +6,7 @@ use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A decimal written as a JSON number, digit by digit, never through a float.
+/// A decimal as a JSON number, written digit by digit and never converted to a float.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JsonNumber(pub(crate) Decimal);
 
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decimal_is_a_number_with_its_own_digits() {
+    fn decimal_is_a_json_number_with_unchanged_digits() {
         for (text, json) in [
             ("10", "10"),
             ("10.50", "10.5"),

@@ -1,5 +1,5 @@
-//! The published contract: the committed document is the generated one, and it lists what the
-//! contract lists.
+//! The committed contract equals the generated one, and has the documented operations, events and
+//! version.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ fn document() -> Value {
     http_kit::openapi::to_value(&api).unwrap()
 }
 
-/// The ids of every operation under a part of the document.
+/// The operations of a part of the document.
 fn operations(part: &Value) -> BTreeSet<(String, String, String)> {
     let paths = part.as_object().unwrap();
     let operation = |(path, item): (&String, &Value)| {
@@ -34,7 +34,7 @@ fn operations(part: &Value) -> BTreeSet<(String, String, String)> {
 
 // rule: openapi.published
 #[test]
-fn the_committed_document_is_the_generated_one() {
+fn committed_document_is_up_to_date() {
     let committed = include_str!("../../../docs/openapi/pools-v1.yaml");
     let generated = pools_http::openapi_yaml().unwrap();
     assert!(
@@ -45,7 +45,7 @@ fn the_committed_document_is_the_generated_one() {
 
 // rule: openapi.operations
 #[test]
-fn it_lists_the_twelve_operations() {
+fn document_has_the_twelve_operations() {
     let expected: BTreeSet<_> = [
         ("listPools", "get", "/v1/pools"),
         ("getCapabilities", "get", "/v1/pools/{id}/capabilities"),
@@ -72,7 +72,7 @@ fn it_lists_the_twelve_operations() {
 
 // rule: openapi.operations
 #[test]
-fn it_lists_the_three_events() {
+fn document_has_the_three_events() {
     let document = document();
     let names: Vec<&str> = document["webhooks"]
         .as_object()
@@ -93,7 +93,7 @@ fn it_lists_the_three_events() {
 
 // rule: openapi.operations
 #[test]
-fn it_carries_the_version_of_the_contract() {
+fn document_has_the_contract_version() {
     let document = document();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["version"], "2026-05-25");

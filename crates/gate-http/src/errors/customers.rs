@@ -1,4 +1,4 @@
-//! How the refusals of customers read from outside.
+//! The error responses to the refusals of customers.
 
 use gate_core::customer::Unique;
 use gate_core::usecases::customers::CustomerError;

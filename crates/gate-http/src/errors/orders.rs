@@ -1,4 +1,4 @@
-//! How the refusals of an order read from outside: of what a preview and a signed quote have in common.
+//! The error responses that previews and signed quotes share.
 
 use gate_core::order::OrderError;
 use gate_core::pricing::OutOfRange;

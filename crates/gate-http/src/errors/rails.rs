@@ -1,4 +1,4 @@
-//! How the refusals of signed quotes and rails read from outside.
+//! The error responses to the refusals of signed quotes and rails.
 
 use gate_core::catalogue::Ineligible;
 use gate_core::rail::Mismatch;
@@ -50,7 +50,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     }
 }
 
-/// Names the field, and what was expected of it.
+/// The message of a refused order: it names the field and the expected value.
 const fn not_offered(reason: Ineligible) -> &'static str {
     match reason {
         Ineligible::CountryUnresolved | Ineligible::CountryNotSupported => {
@@ -80,7 +80,7 @@ fn no_rail() -> ApiError {
     )
 }
 
-/// Every refusal of rails, as it reads from outside.
+/// The error response to every refusal of rails.
 #[cfg(test)]
 pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
     use gate_core::pricing::OutOfRange;

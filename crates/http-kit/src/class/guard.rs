@@ -1,4 +1,4 @@
-//! What judges a caller before its handler runs: a limit by address, the key, a limit by key.
+//! Checks a caller before its handler runs: a limit by address, the key, a limit by key.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::request_layer::answers_are_logged;
 use crate::throttle::{Limit, LimitBy, rate_limited};
 
-/// What is known of a caller before anything is asked.
+/// Facts about a request before the limits and the directory are consulted.
 pub(super) struct Arriving<'r> {
     pub(super) key: Result<PresentedKey, ApiError>,
     pub(super) network: ClientNetwork,
@@ -39,10 +39,10 @@ impl<'r> Arriving<'r> {
     }
 }
 
-/// Where the caller stands with the limit that was asked last.
+/// The limit that was consulted last, with its decision.
 pub(super) type Standing = Option<(Limit, ThrottleDecision)>;
 
-/// Why a caller is refused, and whose key it was if that is known.
+/// The refusal of a caller, with its key's partner if known.
 pub(super) struct Refusal {
     pub(super) error: ApiError,
     pub(super) key: Option<Arc<Access>>,
@@ -57,14 +57,14 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
+    /// Attaches the caller to the response, for the log and the CORS headers.
     pub(super) fn name(&self, access: Arc<Access>, response: &mut Response) {
         if self.class == Class::Publishable || answers_are_logged() {
             response.extensions_mut().insert(Caller(access));
         }
     }
 
-    /// The order of the checks: a limit by address, the key, a limit by credential.
+    /// Checks in this order: a limit by address, the key, a limit by credential.
     pub(super) async fn judge(
         &self,
         caller: &Arriving<'_>,
@@ -120,13 +120,13 @@ impl Guard {
         }
     }
 
-    /// Whether a request for browsers comes from a page that is not the partner's own.
+    /// Whether a browser's request comes from a page that does not belong to the partner.
     fn is_foreign(&self, access: &Access, headers: &HeaderMap) -> bool {
         let own_page = self.own_page.as_ref();
         own_page.is_some_and(|own_page| !own_page(access, headers))
     }
 
-    /// An answer of 401 counts against the address, and is a 429 once that is full.
+    /// Counts a 401 against the client's address. Once that limit is full, the response is 429.
     async fn count_guess(
         &self,
         network: ClientNetwork,
@@ -146,7 +146,8 @@ impl Guard {
         (Some((limit.clone(), verdict)), stranger(error))
     }
 
-    /// Mode, known key, revocation and expiry, kind of key, organisation, entitlement: in this order.
+    /// Checks in this order: mode, known key, revocation and expiry, kind of key, organization,
+    /// entitlement.
     async fn recognise(
         &self,
         key: &Result<PresentedKey, ApiError>,
@@ -184,7 +185,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Does the key fit the route?
+    /// Checks that the kind and the mode of the key fit the route.
     fn permit_key(&self, kind: KeyKind) -> Result<(), ApiError> {
         let DoorConfig { mode, wording, .. } = &*self.config;
         let wrong_kind = |message| Err(ApiError::forbidden(wording.wrong_kind, message));
@@ -203,8 +204,8 @@ impl Guard {
         }
     }
 
-    /// Counts a request in the limit's own bucket and under its ceiling, or in neither if one of
-    /// them is full.
+    /// Counts a request in the limit's own bucket and in its ceiling. Counts it in neither if one
+    /// of them is full.
     async fn take(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let own = bucket(limit, who);
@@ -224,7 +225,7 @@ impl Guard {
         together(below, throttle.take(&shared, limit.ceiling()).await)
     }
 
-    /// Counts a request of a foreign page apart, and shows where the ceiling stands.
+    /// Counts a foreign page's request in its own bucket, and shows the status of the ceiling.
     async fn take_foreign(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let apart = Bucket {
@@ -234,14 +235,14 @@ impl Guard {
         let below = throttle.take(&apart, limit.tiers()).await;
         let shared = bucket(limit, by_key(access));
         let mut above = throttle.peek(&shared, limit.ceiling()).await;
-        // A full ceiling is no reason to answer a foreign page otherwise.
+        // A foreign page gets the same response whether or not the ceiling is full.
         for standing in &mut above.standings {
             standing.exhausted = false;
         }
         together(below, above)
     }
 
-    /// Where a refused caller stands, counting nothing.
+    /// Reads the status of a limit for a refused caller, without counting.
     async fn peek(
         &self,
         limit: &Limit,
@@ -259,7 +260,7 @@ impl Guard {
     }
 }
 
-/// The group of buckets in which the requests of foreign pages are counted.
+/// The bucket group that counts requests of foreign pages.
 const FOREIGN_PAGES: &str = "foreign_pages";
 
 impl fmt::Debug for Guard {
@@ -282,7 +283,7 @@ fn by_key(access: &Access) -> Counted {
     Counted::Credential(access.key.id.to_string())
 }
 
-/// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
+/// The counter for a caller. A caller without a known key is counted by network.
 fn counted(limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Counted {
     match (limit.whose(), key) {
         (LimitBy::Client, _) | (_, None) => Counted::Network(network),
@@ -293,7 +294,7 @@ fn counted(limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Count
     }
 }
 
-/// The standings of a limit's own tiers, then those of its ceiling.
+/// Joins the tiers of a limit and the tiers of its ceiling.
 fn together(mut below: ThrottleDecision, above: ThrottleDecision) -> ThrottleDecision {
     below.standings.extend(above.standings);
     below

@@ -1,4 +1,4 @@
-//! The whole door, called as a router is.
+//! Tests of a door, called as a router calls it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::throttle::LimitBy;
 
 const LIMIT: u32 = 3;
 
-/// Keys by their text, as the door looks them up.
+/// A directory that finds keys by their hash.
 #[derive(Default)]
 struct Keys(HashMap<[u8; 32], Arc<Access>>, bool);
 
@@ -57,7 +57,7 @@ impl Directory for Keys {
     }
 }
 
-/// Counts without ever closing a window.
+/// A throttle whose windows never end.
 #[derive(Default)]
 struct Counter(Mutex<HashMap<Bucket, u32>>);
 
@@ -96,7 +96,7 @@ fn text_of(kind: &str, name: char) -> String {
     format!("{kind}_test_{}", name.to_string().repeat(32))
 }
 
-/// A clock that stands.
+/// A clock that always shows midnight.
 struct Midnight;
 impl kernel::Clock for Midnight {
     fn now(&self) -> Timestamp {
@@ -132,7 +132,7 @@ fn access(text: &str, change: impl FnOnce(&mut Access)) -> ([u8; 32], Arc<Access
     (presented.hash.0, Arc::new(access))
 }
 
-/// Any ULID that differs from key to key.
+/// A ULID that is different for each key.
 fn ulid_of(key: &PresentedKey) -> ulid::Ulid {
     let [.., a, b] = key.hash.0;
     ulid::Ulid::from_parts(1, u128::from(a) << 8 | u128::from(b))
@@ -286,7 +286,7 @@ async fn each_class_takes_its_keys() {
 }
 
 #[tokio::test]
-async fn the_checks_come_in_their_order() {
+async fn checks_run_in_the_documented_order() {
     let live = |kind: &str, name| text_of(kind, name).replace("test", "live");
     for (key, path, expected) in [
         (live("sk", 'x'), "/v1/secret", (403, "key_mode_mismatch")),
@@ -321,7 +321,7 @@ async fn the_checks_come_in_their_order() {
             (403, "kyc_not_approved"),
         ),
         (text_of("sk", 'd'), "/v1/secret", (200, "")),
-        // The body is judged after the key, and here it has no content type.
+        // The key is checked before the body, which has no content type here.
         (
             text_of("sk", 'a'),
             "/v1/entitled",
@@ -340,7 +340,7 @@ async fn the_checks_come_in_their_order() {
 
 // rule: gate.keys.publishable-query
 #[tokio::test]
-async fn only_a_route_for_browsers_reads_its_key_from_the_query() {
+async fn only_browser_routes_read_key_from_query() {
     let app = app();
     let public = text_of("pk", 'a');
     for (path, status) in [
@@ -355,7 +355,7 @@ async fn only_a_route_for_browsers_reads_its_key_from_the_query() {
         let got = send(&app, "GET", &path, None).await;
         assert_eq!(got.status, status, "{path}");
     }
-    // A header comes first.
+    // A header takes precedence over the query.
     let path = format!("/v1/publishable?publishable_key={public}");
     let got = send(&app, "GET", &path, Some(&text_of("sk", 'a'))).await;
     assert_eq!(
@@ -366,7 +366,7 @@ async fn only_a_route_for_browsers_reads_its_key_from_the_query() {
 
 // rule: gate.keys.codes
 #[tokio::test]
-async fn the_sandboxs_own_routes_refuse_every_live_key() {
+async fn sandbox_only_routes_refuse_every_live_key() {
     let live = |kind| text_of(kind, 'a').replace("test", "live");
     let known = [live("sk"), live("pk")].map(|text| access(&text, |_| {}));
     let app = app_in(
@@ -390,7 +390,7 @@ async fn the_sandboxs_own_routes_refuse_every_live_key() {
 }
 
 #[tokio::test]
-async fn every_answer_of_a_throttled_route_says_where_the_caller_stands() {
+async fn every_response_of_throttled_route_shows_limit_status() {
     let app = app();
     let key = text_of("sk", 'a');
     let steps = [
@@ -420,7 +420,7 @@ async fn every_answer_of_a_throttled_route_says_where_the_caller_stands() {
 }
 
 #[tokio::test]
-async fn a_refusal_before_the_throttle_counts_nothing() {
+async fn refusal_before_throttle_counts_nothing() {
     let app = app();
     for _ in 0..2 * LIMIT {
         let got = send(&app, "POST", "/v1/entitled", Some(&text_of("sk", 'd'))).await;
@@ -450,11 +450,11 @@ async fn guessing_is_limited_by_address() {
         assert!(got.headers.contains_key("retry-after-short"));
     }
     let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
-    assert_eq!(got.status, 200, "a good key is not held up by guesses");
+    assert_eq!(got.status, 200, "a valid key is served despite the guesses");
 }
 
 #[tokio::test]
-async fn a_limit_by_address_is_judged_before_the_key() {
+async fn limit_by_address_is_checked_before_key() {
     let app = app_over(keys(), LimitBy::Client);
     for expected in [401, 401, 401, 429] {
         let got = send(&app, "GET", "/v1/secret", None).await;
@@ -465,7 +465,7 @@ async fn a_limit_by_address_is_judged_before_the_key() {
 }
 
 #[tokio::test]
-async fn unknown_routes_and_methods_look_at_no_key() {
+async fn unknown_routes_and_methods_check_no_key() {
     let app = app();
     for _ in 0..2 * LIMIT {
         let got = send(&app, "DELETE", "/v1/secret", None).await;
@@ -485,7 +485,7 @@ async fn unknown_routes_and_methods_look_at_no_key() {
 }
 
 #[tokio::test]
-async fn a_secret_key_in_the_query_is_refused_beside_a_good_header() {
+async fn secret_key_in_query_is_refused_despite_valid_header() {
     let path = format!("/v1/secret?k={}", text_of("sk", 'a').replace('_', "%255f"));
     let got = send(&app(), "GET", &path, Some(&text_of("sk", 'a'))).await;
     assert_eq!(
@@ -495,13 +495,13 @@ async fn a_secret_key_in_the_query_is_refused_beside_a_good_header() {
 }
 
 #[tokio::test]
-async fn a_handler_in_the_wrong_class_fails_loudly() {
+async fn handler_in_wrong_class_fails() {
     let (status, code) = code_of(&app(), "GET", "/v1/astray", &text_of("sk", 'a')).await;
     assert_eq!((status, code.as_str()), (500, "internal_error"));
 }
 
 #[tokio::test]
-async fn a_directory_that_is_away_is_nobodys_guess() {
+async fn unavailable_directory_is_not_counted_as_guess() {
     let app = app_over(Keys(HashMap::new(), true), LimitBy::Credential);
     let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
     assert_eq!(

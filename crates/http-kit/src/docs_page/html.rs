@@ -1,6 +1,6 @@
-//! Writing HTML: escaping, and the little markup that descriptions use.
+//! Writes HTML: escapes text, and renders the simple markup of descriptions.
 
-/// Text that is safe between tags and inside quoted attributes.
+/// Escapes text for use between tags and in quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -16,7 +16,7 @@ pub(super) fn escape(text: &str) -> String {
     safe
 }
 
-/// Says whether a field or parameter is required.
+/// A label that shows whether a field or parameter is required.
 pub(super) const fn mark(required: bool) -> &'static str {
     if required {
         " <span class=\"required\">required</span>"
@@ -25,9 +25,9 @@ pub(super) const fn mark(required: bool) -> &'static str {
     }
 }
 
-/// One row of a table: its anchor, if it has one, and its cells.
+/// One row of a table.
 pub(super) struct Row {
-    /// The id that links to the row name.
+    /// The id of the row, for links.
     pub(super) anchor: Option<String>,
     /// The cells, as HTML.
     pub(super) cells: Vec<String>,
@@ -43,9 +43,11 @@ impl Row {
     }
 }
 
-/// A table in a region that scrolls sideways by itself, with the keyboard too. A narrow screen shows each row as a block:
-/// the first cell is its title, and every other cell that needs a label carries the head of its column. The roles say
-/// what the elements are, which the style would hide from assistive programs.
+/// A table that scrolls sideways, also with the keyboard.
+///
+/// On a narrow screen each row is a block: the first cell is its title, and the other cells show
+/// their column's heading. The `role` attributes keep the table's meaning for assistive programs,
+/// which the style would hide.
 pub(super) fn table(label: &str, heads: &[&str], rows: &[Row]) -> String {
     let head: String = heads
         .iter()
@@ -74,8 +76,10 @@ pub(super) fn table(label: &str, heads: &[&str], rows: &[Row]) -> String {
     )
 }
 
-/// A description: paragraphs, `- ` lists, `#` headings, code spans and fenced code. Everything
-/// else is text. Its headings stand at this level; at 0 they are bold paragraphs, as in a table.
+/// Renders a description: paragraphs, `- ` lists, `#` headings, code spans and fenced code.
+///
+/// Other markup is escaped. Headings get the given level; at level 0 they are bold paragraphs, for
+/// use in a table.
 pub(super) fn prose(text: &str, heading_level: u8) -> String {
     let mut html = String::new();
     let mut lines = text.lines().peekable();
@@ -125,7 +129,7 @@ pub(super) fn prose(text: &str, heading_level: u8) -> String {
     html
 }
 
-/// Code spans and links; an uneven backtick stays a backtick.
+/// Renders code spans. Backticks stay text if one of them is unpaired.
 pub(super) fn inline(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let balanced = parts.len() % 2 == 1;
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_description_becomes_markup() {
+    fn markup_in_description_is_escaped() {
         assert_eq!(escape("<a href=\"'&"), "&lt;a href=&quot;&#39;&amp;");
         assert_eq!(
             prose("<script>`<b>`", 2),

@@ -1,13 +1,13 @@
-//! Schemas as tables of fields, and as examples.
+//! Renders schemas as tables of fields and as examples.
 
 use serde_json::{Map, Value, json};
 
 use super::html::{Row, escape, inline, mark, prose, table};
 
-/// How deep a schema is followed; a document that refers to itself ends here.
+/// The nesting depth at which rendering stops, because a schema may refer to itself.
 const DEPTH: usize = 6;
 
-/// Who writes a value. Only who writes one needs to know which fields are required.
+/// The writer of a value. Required fields are marked for a partner's values only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// The partner, in a request.
@@ -16,7 +16,7 @@ pub(super) enum Written {
     ByService,
 }
 
-/// The document's schemas, by reference.
+/// Resolves references within the document.
 #[derive(Clone, Copy)]
 pub(super) struct Schemas<'a> {
     document: &'a Value,
@@ -27,7 +27,7 @@ impl<'a> Schemas<'a> {
         Self { document }
     }
 
-    /// What a `$ref` points at; any other value is itself.
+    /// The target of a `$ref`; any other value is returned unchanged.
     pub(super) fn resolve(&self, value: &'a Value) -> &'a Value {
         let Some(place) = value.get("$ref").and_then(Value::as_str) else {
             return value;
@@ -36,8 +36,8 @@ impl<'a> Schemas<'a> {
         self.document.pointer(pointer).unwrap_or(value)
     }
 
-    /// A table of an object's fields, with nested objects as rows of their own; a line for
-    /// anything else.
+    /// A table of an object's fields, in which nested fields have rows of their own. Another schema
+    /// becomes a paragraph with its type.
     pub(super) fn table(&self, schema: &'a Value, written: Written) -> String {
         let mut rows = Vec::new();
         self.rows(schema, "", written, &mut rows, 0);
@@ -96,8 +96,8 @@ impl<'a> Schemas<'a> {
         ])
     }
 
-    /// What a field means. Its own words come before those of the type it refers to; a field that
-    /// may be null has them in one of its alternatives.
+    /// The description of a field. It takes precedence over the description of the field's type. A
+    /// nullable field may have its description in an alternative.
     pub(super) fn description(&self, field: &'a Value) -> &'a str {
         let of = |value: &'a Value| value.get("description").and_then(Value::as_str);
         let parts = || {
@@ -112,13 +112,13 @@ impl<'a> Schemas<'a> {
             .unwrap_or_default()
     }
 
-    /// The branches of a choice that are not `null`.
+    /// The alternatives of a schema that are not `null`.
     fn alternatives(&self, schema: &'a Value) -> Vec<&'a Value> {
         let choices = list(schema, "oneOf").iter().chain(list(schema, "anyOf"));
         choices.filter(|choice| !is_null(choice)).collect()
     }
 
-    /// The type in words: `string`, `integer or null`, `array of Trade`.
+    /// The type as text: `string`, `integer or null`, `array of Trade`.
     pub(super) fn type_of(&self, schema: &'a Value, depth: usize) -> String {
         if depth == DEPTH {
             return "…".to_owned();
@@ -171,7 +171,7 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// An example of a value, from the examples, defaults and words of its schema.
+    /// A sample value, from the schema's examples, defaults and allowed values.
     pub(super) fn sample(&self, schema: &'a Value, depth: usize) -> Value {
         let schema = self.resolve(schema);
         if depth == DEPTH {
@@ -223,7 +223,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The members of an array field; empty where there is none.
+/// The items of an array field; empty if the field is absent.
 pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     match value.get(field) {
         Some(Value::Array(items)) => items,

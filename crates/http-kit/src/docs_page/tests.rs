@@ -1,4 +1,4 @@
-//! The page over a small contract made with the same helpers as the real ones.
+//! Tests of the page, with a small contract built by the same functions as the real contracts.
 
 use serde_json::json;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, PathItem, Paths};
@@ -63,7 +63,7 @@ fn complete() -> OpenApi {
 }
 
 #[test]
-fn the_contract_says_what_every_operation_shares() {
+fn contract_documents_shared_parts_of_every_operation() {
     let value = to_value(&complete()).unwrap();
     assert_eq!(value["openapi"], "3.1.0");
     let responses = &value["paths"]["/things/{id}"]["get"]["responses"];
@@ -93,14 +93,14 @@ fn the_contract_says_what_every_operation_shares() {
 }
 
 #[test]
-fn the_same_contract_is_the_same_bytes() {
+fn same_contract_renders_same_bytes() {
     let yaml = to_yaml(&complete()).unwrap();
     assert_eq!(yaml, to_yaml(&complete()).unwrap());
     assert!(yaml.starts_with("openapi: 3.1.0\n"), "{yaml}");
 }
 
 #[test]
-fn what_does_not_exist_is_named() {
+fn unknown_names_are_reported() {
     let fault = contract()
         .errors("listThings", &["no_such_code"])
         .errors("noSuchOperation", &["unauthorized"])
@@ -115,7 +115,7 @@ fn what_does_not_exist_is_named() {
 }
 
 #[test]
-fn the_page_is_whole_and_fetches_nothing() {
+fn page_is_complete_and_self_contained() {
     let html = render_docs(
         &to_value(&complete()).unwrap(),
         SHARED_ERRORS,
@@ -153,7 +153,7 @@ fn the_page_is_whole_and_fetches_nothing() {
             doc.code
         );
     }
-    // Nobody has to send the fields of a response.
+    // The fields of a response are not marked as required.
     assert!(!html.contains("class=\"required\""));
     for foreign in [
         "<script",

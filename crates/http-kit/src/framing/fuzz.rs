@@ -1,4 +1,5 @@
-//! Byte fuzzing of request heads and bodies, against `httparse` and against other cuts of the same bytes.
+//! Byte fuzzing of request heads and bodies, against `httparse` and against other cuts of the same
+//! bytes.
 
 use bolero::check;
 
@@ -35,9 +36,10 @@ const PARTS: [&str; 28] = [
     "é",
 ];
 
-/// Finds a head that ends elsewhere for us than for the HTTP parser, or has more or fewer lengths: a request hidden in another.
+/// Finds a head that ends elsewhere for the HTTP parser, or has another number of lengths: a
+/// smuggled request.
 #[test]
-fn head_ends_and_states_its_length_as_the_parser_says() {
+fn head_end_and_lengths_agree_with_parser() {
     const SOUND: [&str; 5] = [
         "POST / HTTP/1.1\n",
         "Host: x\r\n",
@@ -63,15 +65,15 @@ fn head_ends_and_states_its_length_as_the_parser_says() {
                 );
             }
             Ok(httparse::Status::Partial) => assert_ne!(framing.head.line, Line::Ended),
-            // The parser ends the connection.
+            // The parser closes the connection.
             Err(_) => {}
         }
     });
 }
 
-/// Finds a state that depends on how the network cuts the bytes: an attacker chooses the cuts.
+/// Finds a result that depends on how the network splits the bytes. An attacker chooses the splits.
 #[test]
-fn framing_does_not_depend_on_the_cuts() {
+fn framing_is_independent_of_splits() {
     const SOUND: [&str; 7] = [
         "3\r\nabc\r\n",
         "3;a=b\r\n",
@@ -100,7 +102,8 @@ fn framing_does_not_depend_on_the_cuts() {
     });
 }
 
-/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+/// Makes up to four changes to a valid text, as the given bytes choose. Each change inserts,
+/// replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
     let mut text = sound.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));

@@ -49,9 +49,10 @@ const PARTS: [&[u8]; 40] = [
     b"[[[[[[[[[[[",
 ];
 
-/// Finds a body that we accept and another reader refuses, and a well-formed body that we refuse for a reason not documented.
+/// Finds a body that only our reader accepts, and a well-formed body that it refuses for an
+/// undocumented reason.
 #[test]
-fn reader_accepts_what_serde_json_accepts_but_for_the_documented_refusals() {
+fn reader_agrees_with_serde_json_except_for_documented_refusals() {
     const SOUND: [&[u8]; 14] = [
         b"{", b"\"a\":", b"[", b"1", b",", b"\"a\"", b"]", b",", b"\"b\":", b"-", b"0", b".", b"1",
         b"}",
@@ -61,7 +62,7 @@ fn reader_accepts_what_serde_json_accepts_but_for_the_documented_refusals() {
         .for_each(|bytes: &[u8]| compare(&bent(bytes, &SOUND, &PARTS)));
 }
 
-/// Finds a panic on bytes that no dictionary has, such as a cut inside a character.
+/// Finds a panic on bytes that are in no dictionary, such as part of a character.
 #[test]
 fn reader_of_any_bytes_agrees_with_serde_json() {
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
@@ -89,7 +90,8 @@ fn compare(bytes: &[u8]) {
     }
 }
 
-/// A sound body with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+/// Makes up to four changes to a valid body, as the given bytes choose. Each change inserts,
+/// replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&[u8]], pieces: &[&[u8]]) -> Vec<u8> {
     let mut text = sound.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));

@@ -1,7 +1,7 @@
-//! Names every missing field of a body at once.
+//! Reports all missing fields of a body in one response.
 //!
-//! A reader of fields stops at the first one that is missing. So the body is read again with a
-//! stand-in for each field that was missed, until all of them are known.
+//! Deserialization stops at the first missing field. So the body is read again, with a placeholder
+//! for each field reported so far, until no field is missing.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,17 @@ use super::read::FieldError;
 use super::scan::{self, Node, Value};
 use crate::error::ApiError;
 
-/// The most fields of one body that are named as missing.
+/// The largest number of missing fields that are reported.
 const MOST: usize = 32;
 
-/// The fields of a body that its route does not read. They are ignored, but they may be the
-/// misspelt names of fields that are missing.
+/// Fields of a body that its route does not read. They are ignored, but one of them may be the
+/// misspelled name of a missing field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownFields(Vec<String>);
 
 impl UnknownFields {
-    /// The sentences of a 400 for missing fields: all of them, and which names look misspelt.
+    /// The message for missing fields. It names all of them and suggests corrections of misspelled
+    /// names.
     #[must_use]
     pub fn explain(&self, missing: &[&str]) -> String {
         let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
@@ -40,8 +41,8 @@ impl UnknownFields {
     }
 }
 
-/// Whether a name is a misspelling of a known one: another case or style of it, or a slip of one
-/// or two letters.
+/// Whether a name is a likely misspelling of a known name: other case or word separators, or one or
+/// two wrong letters.
 fn is_near(sent: &str, known: &str) -> bool {
     let folded = |name: &str| -> String {
         let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));

@@ -13,7 +13,7 @@ use serde_path_to_error::{Path, Segment};
 
 use super::scan::{Node, Value};
 
-/// The name under which [`super::RawJson`] asks for the text of a value.
+/// The type name with which [`super::RawJson`] requests the text of a value.
 pub(super) const RAW: &str = "$http_kit::RawJson";
 
 /// Which field could not be read, and why.
@@ -132,7 +132,7 @@ impl de::Error for FieldError {
 }
 
 impl Node<'_> {
-    /// `null` where a value is required reads as an absent field.
+    /// A `null` where a value is required is reported as a missing field.
     fn mismatch(&self, expected: &'static str) -> FieldError {
         match self.value {
             Value::Null => FieldError {
@@ -166,7 +166,7 @@ macro_rules! integers {
 impl<'de> Deserializer<'de> for Node<'de> {
     type Error = FieldError;
 
-    /// Only whole numbers have a value here. Others are kept exactly as [`super::RawJson`].
+    /// Deserializes whole numbers only. Other numbers need [`super::RawJson`].
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Null => visitor.visit_unit(),

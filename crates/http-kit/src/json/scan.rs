@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 /// How deep objects and arrays may nest.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// A value and the text it was read from.
+/// A value and its source text.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) raw: &'a str,
@@ -25,7 +25,7 @@ pub(crate) struct Node<'a> {
 pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
-    /// A number, as written.
+    /// A number; [`Node`] has its text.
     Number,
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_well_formed() {
+    fn scanner_accepts_well_formed_objects() {
         for good in [
             "{}",
             " \t\r\n{ \"a\" : [ 1 , -0.5e+10 , true , false , null , \"x\" ] , \"b\" : { } } ",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_strings() {
+    fn scanner_decodes_strings() {
         let text = r#"{"a\u0062":"x\n\ud83c\udf0ay"}"#;
         let node = read_object(text.as_bytes()).unwrap();
         assert_eq!(node.raw, text);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn names_each_refusal() {
+    fn scanner_names_each_refusal() {
         assert_eq!(fault(""), ScanError::Empty);
         assert_eq!(fault(" \n"), ScanError::Empty);
         assert_eq!(fault("\u{feff}{}"), ScanError::ByteOrderMark);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_json() {
+    fn scanner_refuses_invalid_json() {
         for bad in [
             "{",
             "{\"a\"",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_duplicate_keys_at_any_depth() {
+    fn scanner_finds_duplicate_keys_at_any_depth() {
         let key = |text: &str| ScanError::DuplicateKey(text.to_owned());
         assert_eq!(fault(r#"{"a":1,"a":1}"#), key("a"));
         assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), key("a"));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_at_the_depth_limit() {
+    fn scanner_stops_at_depth_limit() {
         let nested = |depth: usize| {
             let inner = depth - 1;
             format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(fault(&deepest), ScanError::TooDeep);
     }
 
-    /// Any document, as another library knows it.
+    /// Any document, as a `serde_json` value.
     fn document() -> impl Strategy<Value = Theirs> {
         let text = || "[^\\x00]{0,12}";
         let leaf = prop_oneof![
@@ -340,7 +340,7 @@ mod tests {
             }
             (Value::Number, Theirs::Number(other)) => {
                 let (one, other): (f64, f64) = (ours.raw.parse().unwrap(), other.as_f64().unwrap());
-                // The other library reads fractions to within a few of the last bits.
+                // `serde_json` rounds fractions differently in a few of the last bits.
                 one.to_bits().abs_diff(other.to_bits()) <= 8
             }
             (Value::Text(one), Theirs::String(other)) => one == other,
@@ -362,16 +362,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_another_library_writes_reads_the_same(document in document(), indented in any::<bool>()) {
+        fn document_written_by_serde_json_reads_the_same(document in document(), indented in any::<bool>()) {
             let text = if indented { format!("{document:#}") } else { document.to_string() };
             let node = read_object(text.as_bytes()).unwrap();
             prop_assert_eq!(node.raw, &text);
             prop_assert!(same(&node, &document), "{}", text);
         }
 
-        /// The strict reader takes nothing that the other refuses, but numbers of any size, and what it takes it understands alike.
+        /// The scanner accepts no text that `serde_json` refuses, except numbers out of range, and
+        /// reads the same values.
         #[test]
-        fn a_bent_document_is_refused_or_read_the_same(document in document(), at in any::<prop::sample::Index>(), put in "[\\[\\]{}:,\"0-9eE.+a-z\\\\ -]{0,2}") {
+        fn changed_document_is_refused_or_read_the_same(document in document(), at in any::<prop::sample::Index>(), put in "[\\[\\]{}:,\"0-9eE.+a-z\\\\ -]{0,2}") {
             let mut text: Vec<char> = document.to_string().chars().collect();
             let at = at.index(text.len());
             text.splice(at..=at, put.chars());

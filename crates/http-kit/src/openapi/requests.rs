@@ -1,4 +1,4 @@
-//! What a request may hold, where the macros cannot say it.
+//! Constraints on requests that the macros cannot express.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{Object, ObjectBuilder, OneOf, SchemaType, Type};
@@ -6,7 +6,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// Says it of one operation.
+/// Tightens the constraints of one operation.
 pub(super) fn sharpen(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         let RefOr::T(parameter) = parameter else {
@@ -25,13 +25,13 @@ pub(super) fn sharpen(operation: &mut Operation) {
         if let RefOr::T(content) = content
             && let Some(RefOr::T(Schema::OneOf(OneOf { items, .. }))) = &content.schema
         {
-            // One that may be left out is still not null.
+            // An optional body may be absent but not null.
             content.schema = items.iter().find(|it| matches!(it, RefOr::Ref(_))).cloned();
         }
     }
 }
 
-/// A header or a query is there or it is not; neither can hold a null.
+/// A header or a query parameter may be absent but not null.
 fn never_null(schema: &mut Object) {
     if let SchemaType::Array(kinds) = &mut schema.schema_type {
         kinds.retain(|kind| *kind != Type::Null);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_header_and_no_body_can_be_null() {
+    fn headers_and_bodies_cannot_be_null() {
         let nullable = SchemaType::from_iter([Type::String, Type::Null]);
         let header = |name: &str| {
             ParameterBuilder::new()

@@ -4,7 +4,7 @@ use super::*;
 use crate::error_docs::SHARED_ERRORS;
 
 #[test]
-fn an_operation_without_documented_errors_is_noticed() {
+fn finish_reports_operation_without_errors() {
     let operation = |id: &str| OperationBuilder::new().operation_id(Some(id)).build();
     for method in [HttpMethod::Get, HttpMethod::Head, HttpMethod::Trace] {
         let mut paths = Paths::new();
@@ -26,7 +26,7 @@ fn an_operation_without_documented_errors_is_noticed() {
 }
 
 #[test]
-fn an_operation_under_an_undescribed_group_is_noticed() {
+fn finish_reports_operation_with_unknown_tag() {
     let operation = OperationBuilder::new()
         .operation_id(Some("listStars"))
         .tag("Stars")
@@ -46,13 +46,13 @@ fn an_operation_under_an_undescribed_group_is_noticed() {
             .err()
             .map(|fault| fault.0),
         Some(vec![
-            "operation `listStars` stands under unknown `Stars`".to_owned()
+            "operation `listStars` has the unknown tag `Stars`".to_owned()
         ])
     );
 }
 
 #[test]
-fn dates_and_addresses_are_texts_to_every_reader() {
+fn dates_and_addresses_are_strings_in_yaml_1_1() {
     for (line, written) in [
         ("  version: 2026-05-25", "  version: '2026-05-25'\n"),
         (

@@ -51,12 +51,12 @@ fn routes(done: Arc<AtomicU32>) -> Router {
 struct Server {
     at: SocketAddr,
     stop: CancellationToken,
-    /// How often `/slow` has run to its end.
+    /// How often `/slow` has completed.
     done: Arc<AtomicU32>,
     task: JoinHandle<io::Result<()>>,
 }
 
-/// Listens with deadlines of [`SHORT`], except those that a test does not want to meet.
+/// Starts a server with the deadlines of [`SHORT`], changed by the test.
 async fn start(change: impl FnOnce(&mut Options)) -> Server {
     let mut options = Options::new(site());
     options.deadlines = Deadlines {
@@ -86,7 +86,7 @@ async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.at).await.unwrap()
 }
 
-/// Sends bytes and reads until the server closes.
+/// Sends bytes and reads until the server closes the connection.
 async fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = connect(server).await;
     stream.write_all(bytes).await.unwrap();
@@ -97,12 +97,12 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
         .await
-        .expect("the server closes")
+        .expect("the server closes the connection")
         .unwrap();
     String::from_utf8(answer).unwrap()
 }
 
-/// Reads one answer that has a length, and leaves the connection open.
+/// Reads one response with a length and leaves the connection open.
 async fn read_answer(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     loop {
@@ -148,7 +148,7 @@ fn assert_closes(answer: &str) {
 }
 
 #[tokio::test]
-async fn answers_and_keeps_the_connection() {
+async fn server_responds_and_keeps_connection() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     for _ in 0..3 {
@@ -173,7 +173,7 @@ async fn answers_and_keeps_the_connection() {
 }
 
 #[tokio::test]
-async fn answers_pipelined_requests_in_order() {
+async fn pipelined_requests_get_responses_in_order() {
     let server = start(|_| {}).await;
     let answer = exchange(
         &server,
@@ -187,7 +187,7 @@ async fn answers_pipelined_requests_in_order() {
 }
 
 #[tokio::test]
-async fn a_dripping_head_is_timed_out_with_an_envelope() {
+async fn slow_head_times_out_with_envelope() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     let begun = Instant::now();
@@ -202,7 +202,7 @@ async fn a_dripping_head_is_timed_out_with_an_envelope() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_outlives_the_head_deadline_and_is_closed_silently() {
+async fn idle_connection_outlives_head_deadline_and_is_closed_silently() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     sleep(2 * SHORT).await;
@@ -221,7 +221,7 @@ async fn an_idle_connection_outlives_the_head_deadline_and_is_closed_silently() 
 }
 
 #[tokio::test]
-async fn a_slow_body_is_timed_out() {
+async fn slow_body_times_out() {
     let server = start(|_| {}).await;
     let answer = exchange(
         &server,
@@ -233,7 +233,7 @@ async fn a_slow_body_is_timed_out() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_refused() {
+async fn incomplete_body_is_refused() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     stream
@@ -251,7 +251,7 @@ async fn a_body_that_breaks_off_is_refused() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_refused_without_losing_the_answer() {
+async fn large_body_is_refused_without_losing_response() {
     let server = start(|_| {}).await;
     let mut request =
         b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
@@ -263,7 +263,7 @@ async fn a_large_body_is_refused_without_losing_the_answer() {
 }
 
 #[tokio::test]
-async fn a_body_that_no_handler_reads_does_no_harm() {
+async fn unread_body_does_not_affect_next_request() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     for _ in 0..2 {
@@ -276,7 +276,7 @@ async fn a_body_that_no_handler_reads_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_answer() {
+async fn panic_returns_internal_error() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     for path in ["/panic", "/late-panic"] {
@@ -287,7 +287,7 @@ async fn a_panic_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_cancels_nothing() {
+async fn disconnect_does_not_cancel_request() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     stream
@@ -301,7 +301,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_may_close_its_side_and_still_be_answered() {
+async fn half_closed_client_gets_response() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     stream
@@ -314,7 +314,7 @@ async fn a_client_may_close_its_side_and_still_be_answered() {
 
 // rule: error.headers-too-large
 #[tokio::test]
-async fn heads_that_are_too_large_wear_the_envelope() {
+async fn too_large_head_returns_envelope() {
     let server = start(|_| {}).await;
     let large = format!("GET /fast HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(17 * 1024));
     let huge = format!(
@@ -346,7 +346,7 @@ async fn heads_that_are_too_large_wear_the_envelope() {
 }
 
 #[tokio::test]
-async fn garbage_wears_the_envelope() {
+async fn invalid_http_returns_envelope() {
     let server = start(|_| {}).await;
     for garbage in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
@@ -372,7 +372,7 @@ async fn garbage_wears_the_envelope() {
 }
 
 #[tokio::test]
-async fn a_length_stated_twice_is_refused_and_nothing_is_smuggled() {
+async fn repeated_length_is_refused_without_smuggling() {
     let server = start(|_| {}).await;
     for request in [
         "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
@@ -392,7 +392,7 @@ async fn a_length_stated_twice_is_refused_and_nothing_is_smuggled() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_read_is_given_up() {
+async fn unread_response_is_abandoned() {
     let server = start(|_| {}).await;
     let mut stream = connect(&server).await;
     stream
@@ -408,7 +408,7 @@ async fn an_answer_that_is_not_read_is_given_up() {
 }
 
 #[tokio::test]
-async fn stops_in_order() {
+async fn shutdown_finishes_requests_in_flight() {
     let server = start(|_| {}).await;
     let idle = connect(&server).await;
     let mut busy = connect(&server).await;
@@ -427,7 +427,7 @@ async fn stops_in_order() {
 }
 
 #[tokio::test]
-async fn shutdown_does_not_wait_longer_than_its_grace() {
+async fn shutdown_waits_no_longer_than_its_deadline() {
     let server = start(|options| options.deadlines.shutdown = SHORT).await;
     let mut busy = connect(&server).await;
     busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
@@ -440,7 +440,7 @@ async fn shutdown_does_not_wait_longer_than_its_grace() {
 
 const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\n\r\n";
 
-/// A connection that is served, as its first answer shows.
+/// A connection that has a full place, as its first response shows.
 async fn served(server: &Server) -> TcpStream {
     let mut stream = connect(server).await;
     stream
@@ -510,7 +510,7 @@ async fn silent_connection_ends_at_the_first_byte_deadline() {
     let begun = Instant::now();
     assert_eq!(read_to_end(&mut silent).await, "");
     assert!((2 * SHORT..10 * SHORT).contains(&begun.elapsed()));
-    // After the first answer a connection may idle for longer.
+    // After its first response a connection may idle for longer.
     let mut known = served(&server).await;
     sleep(4 * SHORT).await;
     known.write_all(HEALTH).await.unwrap();
@@ -519,7 +519,7 @@ async fn silent_connection_ends_at_the_first_byte_deadline() {
 
 // rule: base.connections
 #[tokio::test]
-async fn silent_connections_of_one_network_keep_others_out_of_nothing() {
+async fn silent_connections_of_one_network_block_no_other_network() {
     let server = start(|options| {
         options.bounds.connections = 40;
         options.bounds.per_network = 20;

@@ -4,7 +4,7 @@ use bolero::check;
 
 use super::{cursor, place};
 
-/// Finds a second spelling of a cursor, and a sequence below one.
+/// Finds a second spelling of a cursor, and a sequence number below 1.
 #[test]
 fn cursor_has_one_spelling() {
     const SOUND: [&str; 5] = ["lc_", "1", "_", "le_test_", "01HF7YAT00408104G208104081"];
@@ -33,7 +33,8 @@ fn cursor_has_one_spelling() {
     });
 }
 
-/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
+/// Makes up to four changes to a valid text, as the given bytes choose. Each change inserts,
+/// replaces or removes a piece.
 fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
     let mut text = sound.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
