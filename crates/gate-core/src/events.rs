@@ -1,7 +1,7 @@
-//! The events of the gate, with their final bytes.
+//! The event factory of the gate. It renders the final bytes of every event.
 //!
-//! The body is an envelope around the resource as it is read at that moment; a client secret is
-//! in none.
+//! The body is an envelope around the resource as `GET` returns it at that instant. No event contains a client
+//! secret.
 
 use std::collections::BTreeMap;
 
@@ -20,29 +20,29 @@ use crate::rail::RailRecord;
 use crate::session::{Flow, Session, SessionEvent, SessionState};
 use crate::signed_quote::SignedQuote;
 
-/// The type of the event that a partner sends itself.
+/// The type of the test event.
 pub const TEST_EVENT: &str = "webhook.test";
 
-/// The type of the event of a signed quote that was redeemed.
+/// The type of the event of a redeemed signed quote.
 pub const QUOTE_CONSUMED: &str = "quote.consumed";
 
-/// An event that could not be made.
+/// Why an event could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
-    /// Its body could not be written out.
+    /// The body could not be serialized.
     #[error("an event's body could not be written out")]
     Unwritable(#[from] serde_json::Error),
-    /// Its body could not be sealed.
+    /// The body could not be sealed.
     #[error("an event's body could not be sealed")]
     Unsealed(#[from] SealRefused),
 }
 
-/// What events are made with.
+/// Makes events.
 #[derive(Clone, Copy)]
 pub struct EventFactory<'i> {
-    /// Seals bodies.
+    /// Seals the bodies.
     pub sealer: &'i Sealer,
-    /// For ids.
+    /// Randomness for event ids.
     pub entropy: &'i dyn Entropy,
 }
 
@@ -53,10 +53,10 @@ impl std::fmt::Debug for EventFactory<'_> {
 }
 
 impl EventFactory<'_> {
-    /// The event of a session, as it stands after the step that emits it.
+    /// The event of a session, whose `session` is the state after the step.
     ///
     /// # Errors
-    /// [`EventError`]: none in practice.
+    /// [`EventError`] if the body cannot be serialized or sealed.
     pub fn session(
         &self,
         who: &Tenant,
@@ -77,11 +77,11 @@ impl EventFactory<'_> {
         Ok(event.seal(who, at, self.sealer, self.entropy)?)
     }
 
-    /// The event of a customer, as it stands after what emits it. Of one that is deleted no more is
-    /// told than the deletion itself answers.
+    /// The event of a customer, with its state after the write. The event of a deletion has only the fields of the
+    /// deletion's response.
     ///
     /// # Errors
-    /// [`EventError`]: none in practice.
+    /// [`EventError`] if the body cannot be serialized or sealed.
     pub fn customer(
         &self,
         who: &Tenant,
@@ -106,10 +106,10 @@ impl EventFactory<'_> {
         Ok(event.seal(who, at, self.sealer, self.entropy)?)
     }
 
-    /// The event of a signed quote that was redeemed.
+    /// The event of a redeemed signed quote.
     ///
     /// # Errors
-    /// [`EventError`]: none in practice.
+    /// [`EventError`] if the body cannot be serialized or sealed.
     pub fn quote_consumed(
         &self,
         who: &Tenant,
@@ -128,10 +128,10 @@ impl EventFactory<'_> {
         Ok(event.seal(who, at, self.sealer, self.entropy)?)
     }
 
-    /// The event of a rail record's present state.
+    /// The event of a rail record's current state.
     ///
     /// # Errors
-    /// [`EventError`]: none in practice.
+    /// [`EventError`] if the body cannot be serialized or sealed.
     pub fn rail(
         &self,
         who: &Tenant,
@@ -150,11 +150,12 @@ impl EventFactory<'_> {
         Ok(event.seal(who, at, self.sealer, self.entropy)?)
     }
 
-    /// The event that a partner sends itself, to see its endpoint work. It is about itself, so it
-    /// waits for nothing.
+    /// The test event that a partner requests for its own endpoint.
+    ///
+    /// Its object is the event itself, so no other delivery precedes it.
     ///
     /// # Errors
-    /// [`EventError`]: none in practice.
+    /// [`EventError`] if the body cannot be serialized or sealed.
     pub fn test(&self, who: &Tenant, at: Timestamp) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let data = TestData {
@@ -196,17 +197,18 @@ fn body(
     })
 }
 
-/// Does a body tell of this event? What it is about has an id, or is the event itself.
+/// Whether a stored body belongs to this event: its id, type and object match. A body without an object id is about
+/// the event itself.
 #[must_use]
 pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
-    let told: Result<About, _> = serde_json::from_slice(body);
-    told.is_ok_and(|told| {
-        let about = told.data.id.as_deref().unwrap_or(id);
-        (told.id.as_str(), told.kind.as_str(), about) == (id, kind, object)
+    let parsed: Result<About, _> = serde_json::from_slice(body);
+    parsed.is_ok_and(|body| {
+        let about = body.data.id.as_deref().unwrap_or(id);
+        (body.id.as_str(), body.kind.as_str(), about) == (id, kind, object)
     })
 }
 
-/// What every body has.
+/// The part that all bodies share.
 #[derive(Deserialize)]
 struct About {
     id: String,

@@ -1,8 +1,8 @@
-//! Settling rail records: asking the rail about what is under way, and applying what it says.
+//! Advancing rail records: ask the rail about records that are processing, and apply its reports.
 //!
-//! A record is claimed in one transaction and moved in another, under the claim's token; the rail
-//! is asked in between, outside any. Whoever dies in the middle leaves the record to the next once
-//! the claim is over.
+//! One transaction claims the record with a lease, and a second one applies the report under the lease's token. The
+//! rail is asked between the two, outside any transaction. If the process stops in between, another poller claims the
+//! record after the lease has expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,25 @@ use crate::ports::{Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
 use crate::session::SessionAction;
 
-/// A rail answers within this time, or has not answered.
+/// Timeout of a call to a rail.
 pub const RAIL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a claim holds: longer than the rail may take.
+/// Duration of a lease: the rail's timeout and 2 s more.
 const CLAIM: Duration = RAIL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// How long a record that is under way rests: the first time, and at most.
+/// Backoff after the first poll without a result. It doubles up to `LONGEST_REST`.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// Settles records.
+/// Polls rails and advances their records.
 #[derive(Clone)]
 pub struct AdvanceRails {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
-    /// What moves the money.
+    /// The rail that moves the money.
     pub rail: Arc<dyn Rail>,
 }
 
 impl AdvanceRails {
-    /// Records of a mode that the rail is to be asked about, the longest overdue first, at most
-    /// `limit`.
+    /// Records of a mode whose next poll is due, the longest overdue first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -44,7 +43,7 @@ impl AdvanceRails {
         self.context.store.rails_due(mode, limit).await
     }
 
-    /// Asks the rail about a record that is due, and applies what it says.
+    /// Polls the rail about a due record and applies the report.
     ///
     /// # Errors
     /// [`GateError`].
@@ -109,8 +108,8 @@ impl AdvanceRails {
         ending.await?.won()?;
         tx.event_insert(&self.context.events().rail(who, &record, now)?)
             .await?;
-        // Only sessions from before the rule of one payment can have ended meanwhile. They stay as
-        // they are: the money has moved all the same.
+        // A session can have ended here only if it predates the rule of one payment. It keeps its state, although the
+        // money has moved.
         if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {
             let paid = SessionAction::Settle(record.refid);
             self.context
@@ -121,7 +120,7 @@ impl AdvanceRails {
     }
 }
 
-/// The step that a report comes to; none where the rail is at work, or silent.
+/// The step for a report; `None` if the rail is processing the payment or did not respond.
 fn judge(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
     match record.advance(report?, now) {
         Ok(step) => step,
@@ -132,14 +131,14 @@ fn judge(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Op
     }
 }
 
-/// The claimant's random token.
+/// The random token of a lease.
 fn token(entropy: &dyn Entropy) -> u64 {
     let mut bytes = [0; 8];
     entropy.fill(&mut bytes);
     u64::from_be_bytes(bytes)
 }
 
-/// How long a record rests after so many attempts.
+/// The backoff after this many polls.
 fn rest(attempts: u32) -> Duration {
     let doubled = 1_u32.checked_shl(attempts.saturating_sub(1).min(16));
     FIRST_REST
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_rests_longer_each_time_and_a_minute_at_most() {
+    fn backoff_doubles_up_to_one_minute() {
         let rests: Vec<u64> = (1..9).map(|attempts| rest(attempts).as_secs()).collect();
         assert_eq!(rests, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(rest(u32::MAX), LONGEST_REST);

@@ -1,4 +1,4 @@
-//! A store in memory, with one writer: what the ports promise, in the plainest way.
+//! An in-memory store with one writer that implements the gate's ports.
 
 mod previews;
 mod rails;
@@ -35,7 +35,7 @@ use partner_core::stored_response::StoredResponse;
 use partner_core::webhooks::delivery::{DeliveryState, Progress};
 use partner_core::{Access, Tenant};
 
-/// Everything a store keeps.
+/// All rows of the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub(crate) now: Option<Timestamp>,
@@ -62,7 +62,7 @@ struct Inner {
     rows: Mutex<Rows>,
     writing: AtomicBool,
     in_flight: Mutex<BTreeSet<Scope>>,
-    /// So many commits from now on are lost.
+    /// The number of next commits that lose their race.
     losing: Mutex<u32>,
 }
 
@@ -143,7 +143,7 @@ impl ResponseReads for Memory {
     }
 }
 
-/// A page of what is ordered by its id, newest first.
+/// A page of rows ordered by id, newest first.
 fn page<K: Ord + Copy, T: Clone>(
     rows: &BTreeMap<(Tenant, K), T>,
     who: &Tenant,
@@ -315,7 +315,7 @@ impl GateStore for Memory {
     }
 }
 
-/// Dropped without commit, it leaves nothing behind.
+/// Dropping it without a commit discards its writes.
 struct MemoryTx {
     inner: Arc<Inner>,
     rows: Rows,
