@@ -1,7 +1,7 @@
 //! The events of terminal trades, with their final bytes.
 //!
-//! The body is flat: the event's id and type, then the fields of the trade as `GET trade` gives
-//! them. The id is the hex SHA-256 of `<transactId>:<type>`, so a trade has one per type.
+//! The body is flat: the event's id and type, then the fields of the trade as `GET` on the trade returns them. The id
+//! is the hex SHA-256 of `<transactId>:<type>`, so a trade has at most one event per type.
 
 use kernel::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub fn event_id(trade: &Trade, event: TradeEvent) -> String {
 /// The body of a trade's event: the bytes that are stored, signed and sent.
 ///
 /// # Errors
-/// None in practice: every field is a string, a number or null.
+/// The JSON error of the body. Its fields are strings, numbers and null, so none is expected.
 pub fn event_body(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, serde_json::Error> {
     let terms = &trade.terms;
     serde_json::to_vec(&Body {
@@ -51,7 +51,7 @@ pub fn event_body(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, serde_jso
     })
 }
 
-/// Does a body tell of this event?
+/// Whether a stored body belongs to this event: its id, type and trade match.
 #[must_use]
 pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
     let told: Result<About, _> = serde_json::from_slice(body);
@@ -64,7 +64,7 @@ pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
     })
 }
 
-/// What every body begins with.
+/// The first fields of every body.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct About {

@@ -1,4 +1,4 @@
-//! Giving quotes: every fault of a request, the order of judgement, and what the far ends are asked.
+//! Creating quotes: every error of a request, the order of the checks, and the calls of the upstreams.
 
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,7 @@ impl Submit<NewQuote, Quote> for Queue {
     }
 }
 
-/// A use case with its stand-ins.
+/// A use case with its test doubles.
 struct Scene {
     access: Access,
     pool: Pool,
@@ -57,7 +57,7 @@ struct Scene {
 
 type Answer = Result<QuoteResult, QuoteError>;
 
-/// Far ends that must not be asked: a stand-in panics at a call it does not expect.
+/// Upstreams that must not be called: a test double panics at an unexpected call.
 fn scene(id: PoolId) -> Scene {
     let mut access = access("acme", key_id(1), &[id]);
     for terms in access.pools.terms.values_mut() {
@@ -107,7 +107,7 @@ impl Scene {
     }
 }
 
-/// A far end that answers everything with plenty.
+/// Upstreams with a rate and with depth for every order.
 fn plenty() -> Scene {
     scene(pool())
         .rate("USDT", Some("1.0850"))
@@ -141,11 +141,11 @@ fn sell(amount: &str) -> QuoteInput {
 fn fault(ask: &QuoteInput) -> QuoteInputError {
     match scene(pool()).answer(ask) {
         (Err(QuoteError::Ask(fault)), stored) if stored.is_empty() => fault,
-        other => panic!("expected a fault of the request, got {other:?}"),
+        other => panic!("expected an error of the request, got {other:?}"),
     }
 }
 
-/// What the pool of these tests has in a field that names one of its legs.
+/// The pool's leg that a field must name.
 fn leg(field: &'static str, asset: &str) -> Leg {
     Leg {
         field,
@@ -167,10 +167,10 @@ fn off_allowlist() -> QuoteInputError {
     }
 }
 
-type Bend = fn(&mut QuoteInput);
+type Change = fn(&mut QuoteInput);
 
-/// Every fault of a request, grouped by the step that finds it, the steps in order.
-fn faults() -> Vec<Vec<(Bend, QuoteInputError)>> {
+/// Every error of a request, grouped by the check that finds it, in the order of the checks.
+fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
     use QuoteInputError as F;
     let sides = "on_ramp, off_ramp";
     vec![
@@ -268,27 +268,27 @@ fn faults() -> Vec<Vec<(Bend, QuoteInputError)>> {
 
 // rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
 #[test]
-fn every_fault_of_a_request_has_its_own_answer_and_asks_nobody() {
-    for (bend, due) in faults().concat() {
+fn request_error_is_reported_without_upstream_calls() {
+    for (change, due) in faults().concat() {
         let mut ask = buy("100");
-        bend(&mut ask);
+        change(&mut ask);
         assert_eq!(fault(&ask), due);
     }
 }
 
 // rule: pools.quote.order
 #[test]
-fn of_two_faults_the_earlier_step_is_answered() {
+fn error_of_earlier_check_is_reported_first() {
     let steps = faults();
     for (at, step) in steps.iter().enumerate() {
-        for (bend, due) in step {
+        for (change, due) in step {
             for (later, _) in steps[at + 1..].concat() {
                 let mut ask = buy("100");
                 later(&mut ask);
-                bend(&mut ask);
-                // Two faults of one field are one fault: the field has the one that was set last.
+                change(&mut ask);
+                // Two changes of one field give one error, because the second overwrites the first.
                 match (fault(&ask), due) {
-                    // All missing fields are named at once, an address among them.
+                    // All missing fields are named together, including the address.
                     (QuoteInputError::Missing(all), QuoteInputError::Missing(one)) => {
                         assert!(one.iter().all(|field| all.contains(field)), "{all:?}");
                     }
@@ -301,7 +301,7 @@ fn of_two_faults_the_earlier_step_is_answered() {
 
 // rule: pools.quote.order, pools.quote.rate-unavailable, pools.quote.pool-dry, pools.quote.engine-unavailable, pools.quote.unavailable
 #[test]
-fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
+fn availability_checks_rates_then_pool_then_engine() {
     let shut = |mut scene: Scene| {
         scene.pool.available = false;
         scene
@@ -314,7 +314,7 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
         (rated().depth(None), Unavailable::Engine),
         (rated().depth(Some(Depth::Insufficient)), Unavailable::Dry),
     ] {
-        // An amount out of bounds, so that the order's size is seen to be judged later.
+        // The amount is out of range, which shows that the size is checked later.
         let (answer, stored) = scene.answer(&buy("0.01"));
         assert!(
             matches!(answer, Ok(QuoteResult::Unavailable(reason)) if reason == due),
@@ -332,7 +332,7 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
 
 // rule: pools.quote.rate-unavailable
 #[test]
-fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
+fn order_without_usdt_rate_is_unavailable() {
     let id = PoolId::parse("EUR-BTC").unwrap();
     let ask = QuoteInput {
         crypto_currency: text("BTC"),
@@ -350,7 +350,7 @@ fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
 
 // rule: pools.quote.below-minimum, pools.quote.above-maximum, pools.quote.order
 #[test]
-fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
+fn size_is_checked_after_availability_for_both_kinds() {
     for kind in ["firm", "indicative"] {
         for (amount, due) in [
             ("0.92", PriceError::BelowMinimum),
@@ -382,8 +382,8 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
 
 // rule: money.out-of-range
 #[test]
-fn a_leg_that_rounds_to_zero_is_out_of_range() {
-    // At 0.91658986 EUR the first is worth a hair less than a cent, the second a hair more.
+fn leg_that_rounds_to_zero_is_out_of_range() {
+    // At 0.91658986 EUR the first amount is worth slightly less than a cent, the second slightly more.
     for (amount, due) in [
         ("0.01091", PriceError::OutOfRange),
         ("0.010911", PriceError::BelowMinimum),
@@ -399,7 +399,7 @@ fn a_leg_that_rounds_to_zero_is_out_of_range() {
 
 // rule: pools.quote.firm, pools.quote.firm-is-default, pools.quote.ttl, pools.quote-record.locked, pools.quote.codes-upper-cased
 #[test]
-fn a_firm_quote_is_stored_with_everything_it_locks() {
+fn firm_quote_is_stored_with_its_terms() {
     let ask = QuoteInput {
         fiat_currency: text("eur"),
         crypto_currency: text("usdt"),
@@ -445,7 +445,7 @@ fn a_firm_quote_is_stored_with_everything_it_locks() {
 
 // rule: pools.quote.indicative
 #[test]
-fn an_indicative_quote_is_never_stored() {
+fn indicative_quote_is_never_stored() {
     let (answer, stored) = plenty().answer(&QuoteInput {
         kind: text("indicative"),
         ..buy("100")
@@ -459,7 +459,7 @@ fn an_indicative_quote_is_never_stored() {
 
 // rule: pools.quote.network-default, pools.quote.dest-network-default, pools.quote.dest-network
 #[test]
-fn networks_have_their_defaults() {
+fn networks_default_when_absent() {
     let network = |ask: &QuoteInput| {
         let (_, stored) = plenty().answer(ask);
         let terms = stored[0].terms.clone();
@@ -497,7 +497,7 @@ fn networks_have_their_defaults() {
 
 // rule: pools.quote.off-ramp-open, pools.quote.amount-side
 #[test]
-fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
+fn sale_requires_neither_destination_nor_sell_entitlement() {
     let mut scene = plenty();
     scene
         .access
@@ -512,7 +512,7 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
         (usdt("100.000001"), &None)
     );
 
-    // An address is not needed, but one that is given must be one; it is not kept.
+    // An address is optional, but it must be valid. It is not stored.
     let odd = QuoteInput {
         dest_address: text("0x12"),
         ..sell("100")
@@ -527,7 +527,7 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
 
 // rule: money.crypto-digits
 #[test]
-fn a_sales_precision_is_that_of_its_crypto() {
+fn sale_amount_has_precision_of_crypto() {
     assert_eq!(
         fault(&sell("1.0000001")),
         QuoteInputError::Amount(AmountError::TooPrecise(6))
@@ -536,7 +536,7 @@ fn a_sales_precision_is_that_of_its_crypto() {
 
 // rule: pools.price.usdt-crypto
 #[test]
-fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
+fn sale_of_other_asset_is_valued_by_two_fiat_mids() {
     let id = PoolId::parse("EUR-BTC").unwrap();
     let ask = QuoteInput {
         crypto_currency: text("BTC"),
@@ -554,7 +554,7 @@ fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
 }
 
 #[test]
-fn rates_are_asked_for_the_size_of_the_order() {
+fn rates_are_requested_with_order_size() {
     let mut far = scene(pool()).depth(Some(Depth::Enough));
     let rate = Some(SourceRate {
         mid: mid("1.0850"),
@@ -572,7 +572,7 @@ fn rates_are_asked_for_the_size_of_the_order() {
 }
 
 #[test]
-fn a_store_that_is_full_is_a_fault_of_the_store() {
+fn full_queue_is_store_error() {
     let far = Scene {
         queue: Arc::new(Queue {
             is_full: true,
