@@ -38,7 +38,7 @@ pub struct BrandingUpdate {
     pub brand_name: Change,
 }
 
-/// What is wrong with a field of an update.
+/// The error in a field of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrandingInputError {
     /// `logo_url`

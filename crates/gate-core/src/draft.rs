@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    fn judged(draft: &Draft) -> Result<ValidDraft, DraftError> {
+    fn checked(draft: &Draft) -> Result<ValidDraft, DraftError> {
         draft.judge(&profile(), Mode::Test)
     }
 
@@ -252,7 +252,7 @@ mod tests {
             wallet_address: Some("é".repeat(128)),
             ..draft()
         };
-        let terms = judged(&sent).unwrap().terms;
+        let terms = checked(&sent).unwrap().terms;
         assert_eq!(terms.amount.as_str(), "0100.123");
         assert_eq!(terms.currency.code(), "JPY");
         assert_eq!(terms.return_url, "HTTPS://SHOP.example:443/a#b");
@@ -297,9 +297,9 @@ mod tests {
             "`kyc_package`: expected an object with at least one key",
         ];
         for (field, fault) in expected.iter().enumerate() {
-            assert_eq!(judged(&wrong_from(field)).unwrap_err().to_string(), *fault);
+            assert_eq!(checked(&wrong_from(field)).unwrap_err().to_string(), *fault);
         }
-        assert!(judged(&wrong_from(expected.len())).is_ok());
+        assert!(checked(&wrong_from(expected.len())).is_ok());
     }
 
     // rule: gate.session.kyc-trusted, gate.session.flow-not-enabled
@@ -310,7 +310,7 @@ mod tests {
             kyc_package: Some("{\"level\":2}".to_owned()),
             ..draft()
         };
-        let sent = judged(&sent).unwrap();
+        let sent = checked(&sent).unwrap();
         let off = profile();
         assert_eq!(sent.package_is_trusted(&off), Err(NotEntitled::KycPackage));
         assert_eq!(sent.flow_is_enabled(&off), Err(NotEntitled::Flow));
@@ -323,7 +323,7 @@ mod tests {
             (sent.package_is_trusted(&on), sent.flow_is_enabled(&on)),
             (Ok(()), Ok(()))
         );
-        let plain = judged(&draft()).unwrap();
+        let plain = checked(&draft()).unwrap();
         assert_eq!(
             (plain.package_is_trusted(&off), plain.flow_is_enabled(&off)),
             (Ok(()), Ok(()))

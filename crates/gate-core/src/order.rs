@@ -40,7 +40,7 @@ pub struct Order<'c> {
     pub amount: Amount,
 }
 
-/// What is wrong with a field of an order.
+/// The error in a field of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// `currency`

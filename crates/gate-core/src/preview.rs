@@ -211,8 +211,8 @@ mod tests {
         for spoil in spoiled {
             let mut terms = terms();
             spoil(&mut terms);
-            let judged = preview(None).must_fit(&terms, at(0));
-            assert_eq!(judged, Err(PreviewRefusal::Mismatch));
+            let checked = preview(None).must_fit(&terms, at(0));
+            assert_eq!(checked, Err(PreviewRefusal::Mismatch));
         }
     }
 

@@ -458,7 +458,7 @@ pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(),
         set.is_none_or(|set| set.eq_ignore_ascii_case(of))
     };
     let flow_fits = terms.flow.is_none_or(|flow| flow == flow_of(quote.side));
-    let judged = [
+    let checked = [
         (kind.side() == quote.side, "kind of rail"),
         (flow_fits, "flow"),
         (terms.currency == quote.currency(), "currency"),
@@ -466,7 +466,7 @@ pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(),
         (same(&terms.target_token, quote.asset().code()), "token"),
         (same(&terms.target_network, &quote.network), "network"),
     ];
-    match judged.into_iter().find(|(fits, _)| !fits) {
+    match checked.into_iter().find(|(fits, _)| !fits) {
         Some((_, what)) => Err(Mismatch(what)),
         None => Ok(()),
     }

@@ -81,7 +81,7 @@ mod tests {
         .collect()
     }
 
-    fn judged(text: &str) -> Result<(), RedirectError> {
+    fn checked(text: &str) -> Result<(), RedirectError> {
         check_redirect(text, Mode::Test, &allowed())
     }
 
@@ -100,12 +100,12 @@ mod tests {
             "http://localhost:3000/back",
             "https://[2001:DB8:0::1]/",
         ] {
-            assert_eq!(judged(good), Ok(()), "{good}");
+            assert_eq!(checked(good), Ok(()), "{good}");
         }
         let longest = format!("https://shop.example/{}", "x".repeat(2048 - 21));
-        assert_eq!(judged(&longest), Ok(()));
+        assert_eq!(checked(&longest), Ok(()));
         assert_eq!(
-            judged(&format!("{longest}x")),
+            checked(&format!("{longest}x")),
             Err(RedirectError::Malformed)
         );
     }
@@ -142,7 +142,7 @@ mod tests {
             "javascript:alert(1)",
             "data:text/html,x",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::Malformed), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::Malformed), "{bad}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
             "ftp://shop.example/",
             "http://localhost.evil.example:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::NotHttps), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::NotHttps), "{bad}");
         }
         for bad in [
             "https://evil.example/",
@@ -167,7 +167,7 @@ mod tests {
             "http://localhost/",
             "http://127.0.0.1:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::NotAllowed), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::NotAllowed), "{bad}");
         }
         let live = check_redirect("http://localhost:3000/", Mode::Live, &allowed());
         assert_eq!(live, Err(RedirectError::NotHttps));

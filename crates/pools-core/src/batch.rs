@@ -27,7 +27,7 @@ pub struct TransactCommand {
     pub key: KeyId,
     /// Partner, mode, route and idempotency key.
     pub scope: Scope,
-    /// What the request asks for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
     /// The pool in the path.
     pub pool: PoolId,
@@ -89,7 +89,7 @@ pub enum Refusal {
     /// The engine refused the reservation.
     #[error("the engine refused the reservation")]
     ReservationFailed,
-    /// The engine did not answer.
+    /// The engine did not respond within its timeout.
     #[error("the engine did not answer")]
     EngineUnavailable,
 }
@@ -123,8 +123,9 @@ pub struct BatchState {
     pub opened: Vec<NewTrade>,
 }
 
-/// What a partner could spend in a pool when it was read: its accounts in the pool's currencies and
-/// its velocity total, outside any transaction.
+/// The funds of a partner in a pool: its accounts in the pool's currencies and its velocity total.
+///
+/// They are read outside any transaction, so they are advisory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Funds {
     /// The accounts that exist.

@@ -418,16 +418,19 @@ mod tests {
         for (change, name) in loosenings {
             let mut loose = strict.clone();
             change(&mut loose);
-            let judged = |before, after| {
+            let checked = |before, after| {
                 let mut changes = Changes::of("partner acme");
                 of_profile(&mut changes, before, after);
                 changes
             };
-            let (loosened, other) = judged(Some(&strict), &loose).into_lines();
+            let (loosened, other) = checked(Some(&strict), &loose).into_lines();
             assert_eq!((loosened.len(), other.len()), (1, 0), "{name}");
             assert!(loosened[0].contains(name), "{loosened:?}");
-            assert!(!judged(Some(&loose), &strict).loosens(), "{name} tightened");
-            assert!(!judged(None, &loose).loosens(), "{name} of a new partner");
+            assert!(
+                !checked(Some(&loose), &strict).loosens(),
+                "{name} tightened"
+            );
+            assert!(!checked(None, &loose).loosens(), "{name} of a new partner");
         }
     }
 

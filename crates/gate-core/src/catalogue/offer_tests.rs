@@ -176,7 +176,7 @@ fn ineligibility_reports_first_reason() {
             "name = \"Bitcoin\"\nsides = [\"on_ramp\"]",
         );
     let catalogue = Catalogue::parse(&text).unwrap();
-    let judged = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
+    let checked = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
         catalogue.eligibility(&Enquiry {
             region,
             currency: currency.map(str::to_owned),
@@ -185,7 +185,7 @@ fn ineligibility_reports_first_reason() {
         })
     };
     let reason = |region, currency, asset| {
-        judged(region, currency, asset, None)
+        checked(region, currency, asset, None)
             .reason
             .map(Ineligible::as_str)
     };
@@ -223,10 +223,10 @@ fn ineligibility_reports_first_reason() {
         Some("corridor_not_available")
     );
     assert_eq!(reason(asked("DE"), None, Some("btc")), None);
-    let sold = judged(asked("DE"), None, Some("BTC"), Some(Side::OffRamp));
+    let sold = checked(asked("DE"), None, Some("BTC"), Some(Side::OffRamp));
     assert_eq!(sold.reason, Some(Ineligible::CorridorNotAvailable));
-    let told = judged(edge("DE"), None, Some("usdt"), None);
-    assert_eq!((told.reason, told.source), (None, GeoSource::Edge));
-    let of = [told.country, told.currency, told.asset];
+    let named = checked(edge("DE"), None, Some("usdt"), None);
+    assert_eq!((named.reason, named.source), (None, GeoSource::Edge));
+    let of = [named.country, named.currency, named.asset];
     assert_eq!(of.map(Option::unwrap), ["DE", "EUR", "USDT"]);
 }

@@ -76,7 +76,7 @@ impl fmt::Debug for Changes {
     }
 }
 
-/// What is wrong with a field of a customer.
+/// The error in a field of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CustomerFormError {
     /// `email`

@@ -21,9 +21,9 @@ use crate::session::SessionAction;
 pub const RAIL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Duration of a lease: the rail's timeout and 2 s more.
 const CLAIM: Duration = RAIL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// Backoff after the first poll without a result. It doubles up to `LONGEST_REST`.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(60);
+/// Backoff after the first poll without a result. It doubles up to `MAX_BACKOFF`.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Polls rails and advances their records.
 #[derive(Clone)]
@@ -91,10 +91,10 @@ impl AdvanceRails {
         let Some(record) = found.filter(|record| record.asking == claimed.asking) else {
             return Ok(());
         };
-        let Some(step) = judge(&record, report, now) else {
+        let Some(step) = step_of(&record, report, now) else {
             let rested = PollLease {
                 token: None,
-                next_at: now.plus(rest(record.asking.attempts)),
+                next_at: now.plus(backoff(record.asking.attempts)),
                 ..record.asking
             };
             let resting = tx.rail_ask(who, record.id, &record.asking, &rested);
@@ -121,7 +121,7 @@ impl AdvanceRails {
 }
 
 /// The step for a report; `None` if the rail is processing the payment or did not respond.
-fn judge(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
+fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
     match record.advance(report?, now) {
         Ok(step) => step,
         Err(contradiction) => {
@@ -139,11 +139,11 @@ fn token(entropy: &dyn Entropy) -> u64 {
 }
 
 /// The backoff after this many polls.
-fn rest(attempts: u32) -> Duration {
+fn backoff(attempts: u32) -> Duration {
     let doubled = 1_u32.checked_shl(attempts.saturating_sub(1).min(16));
-    FIRST_REST
+    FIRST_BACKOFF
         .saturating_mul(doubled.unwrap_or(u32::MAX))
-        .min(LONGEST_REST)
+        .min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn backoff_doubles_up_to_one_minute() {
-        let rests: Vec<u64> = (1..9).map(|attempts| rest(attempts).as_secs()).collect();
-        assert_eq!(rests, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(rest(u32::MAX), LONGEST_REST);
+        let backoffs: Vec<u64> = (1..9).map(|attempts| backoff(attempts).as_secs()).collect();
+        assert_eq!(backoffs, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff(u32::MAX), MAX_BACKOFF);
         assert!(CLAIM > RAIL_TIMEOUT);
     }
 }

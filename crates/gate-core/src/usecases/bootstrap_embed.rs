@@ -122,7 +122,7 @@ impl BootstrapEmbed {
         ask: BootstrapRequest<'_>,
     ) -> Result<Embed, BootstrapError> {
         let who = &access.tenant;
-        let home = self.judge_origin(access, ask.stands)?;
+        let home = self.check_origin(access, ask.stands)?;
         let session = match ask.client_secret {
             Some(text) => Some(self.session(who, text).await?),
             None if home => return Err(BootstrapError::ClientSecretInvalid),
@@ -148,11 +148,11 @@ impl BootstrapEmbed {
     /// Whether the page may start widgets of this partner.
     #[must_use]
     pub fn admits_page(&self, access: &Access, stands: PageHeaders<'_>) -> bool {
-        self.judge_origin(access, stands).is_ok()
+        self.check_origin(access, stands).is_ok()
     }
 
     /// Whether the page is the hosted widget itself, which needs no entry in `allowed_domains`.
-    fn judge_origin(
+    fn check_origin(
         &self,
         access: &Access,
         stands: PageHeaders<'_>,

@@ -31,7 +31,7 @@ fn create(
 
 fn fresh(given: Result<IdempotentResponse, CreateError>) -> RenderedResponse {
     match given.unwrap() {
-        IdempotentResponse::First(answer) => answer,
+        IdempotentResponse::First(response) => response,
         repeated @ IdempotentResponse::Replayed { .. } => panic!("{repeated:?}"),
     }
 }
@@ -121,11 +121,11 @@ fn replay_returns_first_response_for_any_body() {
     }
     let rows = gate.memory.rows();
     assert_eq!(
-        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (rows.sessions.len(), rows.events.len(), rows.responses.len()),
         (1, 1, 1)
     );
     let secret = String::from_utf8(first.0).unwrap();
-    let kept = format!("{:?}", rows.answers.values().next().unwrap().answer.0);
+    let kept = format!("{:?}", rows.responses.values().next().unwrap().answer.0);
     let plain = format!("{:?}", secret.as_bytes());
     assert!(!kept.contains(plain.trim_matches(['[', ']'])));
 }
@@ -152,7 +152,7 @@ fn key_is_stored_for_one_day_per_partner_after_success() {
     );
     gate.memory.pass(Duration::from_millis(1));
     assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
-    assert_eq!(gate.memory.rows().answers.len(), 2);
+    assert_eq!(gate.memory.rows().responses.len(), 2);
 }
 
 // rule: idempotency.gate-twin, idempotency.in-flight
@@ -170,17 +170,17 @@ fn twin_in_flight_is_refused() {
 #[test]
 fn twenty_concurrent_twins_create_one_session() {
     let gate = Gate::new(&[acme()]);
-    let answers: Vec<Result<IdempotentResponse, CreateError>> = std::thread::scope(|scope| {
+    let responses: Vec<Result<IdempotentResponse, CreateError>> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..20)
             .map(|_| scope.spawn(|| create(&gate, &acme(), "a", &draft())))
             .collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let mut bodies = BTreeSet::new();
-    for answer in answers {
-        match answer {
-            Ok(given) => {
-                bodies.insert(given.into_rendered().0);
+    for response in responses {
+        match response {
+            Ok(response) => {
+                bodies.insert(response.into_rendered().0);
             }
             Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
         }
@@ -205,7 +205,7 @@ fn lost_race_is_rerun_without_residue() {
     fresh(create(&gate, &acme(), "b", &draft()));
     let rows = gate.memory.rows();
     assert_eq!(
-        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (rows.sessions.len(), rows.events.len(), rows.responses.len()),
         (2, 2, 2)
     );
 }

@@ -12,7 +12,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 
 use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
 
-fn answer(body: String) -> RenderedResponse {
+fn rendered(body: String) -> RenderedResponse {
     RenderedResponse(body.into_bytes())
 }
 
@@ -23,14 +23,14 @@ fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
         person.first_name.as_ref(),
         person.last_name.as_ref(),
     ];
-    Ok(answer(format!(
+    Ok(rendered(format!(
         "{} {told:?} {}",
         customer.id, customer.updated_at
     )))
 }
 
 fn gone(deleted: &Deleted) -> Result<RenderedResponse, RenderError> {
-    Ok(answer(format!("{} {}", deleted.id, deleted.at)))
+    Ok(rendered(format!("{} {}", deleted.id, deleted.at)))
 }
 
 fn draft(email: &str) -> CustomerDraft {
@@ -147,10 +147,10 @@ fn repeat_is_replayed_and_twin_in_flight_is_refused() {
         .into_rendered();
     let same_request = |given: IdempotentResponse| match given {
         IdempotentResponse::Replayed {
-            response: answer,
+            response,
             same_request,
         } => {
-            assert_eq!(answer, first);
+            assert_eq!(response, first);
             same_request
         }
         IdempotentResponse::First(_) => panic!("the write was run again"),

@@ -41,7 +41,7 @@ pub(crate) struct Rows {
     pub(crate) now: Option<Timestamp>,
     pub(crate) access: BTreeMap<KeyId, Access>,
     pub(crate) endpoints: BTreeSet<Tenant>,
-    pub(crate) answers: BTreeMap<Scope, StoredResponse>,
+    pub(crate) responses: BTreeMap<Scope, StoredResponse>,
     pub(crate) sessions: BTreeMap<(Tenant, SessionId), Session>,
     pub(crate) packages: BTreeMap<SessionId, Sealed>,
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
@@ -139,7 +139,7 @@ impl InFlight for Memory {
 #[async_trait]
 impl ResponseReads for Memory {
     async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError> {
-        Ok(self.seen(|rows| rows.answers.get(scope).cloned()))
+        Ok(self.seen(|rows| rows.responses.get(scope).cloned()))
     }
 }
 
@@ -357,7 +357,7 @@ fn guarded(holds: bool, write: impl FnOnce()) -> Cas {
 #[async_trait]
 impl ResponseTx for MemoryTx {
     async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
-        Ok(self.rows.answers.get(scope).cloned())
+        Ok(self.rows.responses.get(scope).cloned())
     }
 
     async fn answer_put(
@@ -366,9 +366,9 @@ impl ResponseTx for MemoryTx {
         kept: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let present = self.rows.answers.get(scope).map(|kept| kept.created_at);
+        let present = self.rows.responses.get(scope).map(|kept| kept.created_at);
         Ok(guarded(present == expired, || {
-            self.rows.answers.insert(scope.clone(), kept.clone());
+            self.rows.responses.insert(scope.clone(), kept.clone());
         }))
     }
 }

@@ -129,7 +129,7 @@ fn play(moves: &[Move]) -> Gate {
     gate
 }
 
-fn judge(gate: &Gate) {
+fn check(gate: &Gate) {
     let rows = gate.memory.rows();
     for ((who, id), session) in &rows.sessions {
         let name = id.to_string();
@@ -173,6 +173,6 @@ proptest! {
     // rule: gate.session.one-end, gate.session.bound, gate.event.once, gate.session.lazy-expiry, idempotency.same-transaction
     #[test]
     fn session_ends_once_with_one_event(moves in prop::collection::vec(a_move(), 1..60)) {
-        judge(&play(&moves));
+        check(&play(&moves));
     }
 }

@@ -148,7 +148,7 @@ impl PollTrade {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        let polled = self.pursue(who, &claim).await;
+        let polled = self.ask_and_apply(who, &claim).await;
         self.asking.end(claim.lease.token);
         polled
     }
@@ -206,7 +206,7 @@ impl PollTrade {
     }
 
     /// Asks the engine and applies its report.
-    async fn pursue(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
+    async fn ask_and_apply(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
         let Some(report) = self.ask(claim).await else {
             return self.end(who, claim, None).await;
         };

@@ -198,7 +198,7 @@ pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("a stand-in has not answered at once"),
+        Poll::Pending => panic!("the future is not ready at its first poll"),
     }
 }
 

@@ -356,10 +356,10 @@ fn velocity_is_the_plain_sum(world: &World) -> Result<(), TestCaseError> {
 
 /// Before its record expires, a key has opened no trade for a second request.
 fn no_key_serves_two_requests(world: &World) -> Result<(), TestCaseError> {
-    for (at, (scope, first)) in world.rows.answers.iter().enumerate() {
+    for (at, (scope, first)) in world.rows.all_records.iter().enumerate() {
         for (_, second) in world
             .rows
-            .answers
+            .all_records
             .iter()
             .skip(at + 1)
             .filter(|(other, _)| other == scope)

@@ -55,7 +55,7 @@ struct Scene {
     queue: Arc<Queue>,
 }
 
-type Answer = Result<QuoteResult, QuoteError>;
+type Outcome = Result<QuoteResult, QuoteError>;
 
 /// Upstreams that must not be called: a test double panics at an unexpected call.
 fn scene(id: PoolId) -> Scene {
@@ -92,7 +92,7 @@ impl Scene {
         self
     }
 
-    fn answer(self, ask: &QuoteInput) -> (Answer, Vec<NewQuote>) {
+    fn result(self, ask: &QuoteInput) -> (Outcome, Vec<NewQuote>) {
         let quoting = CreateQuote {
             rates: Arc::new(self.rates),
             engine: Arc::new(self.engine),
@@ -101,9 +101,9 @@ impl Scene {
             entropy: Arc::new(Counter::from(1)),
             ttl: TTL,
         };
-        let answer = ready(quoting.quote(&self.access, &self.pool, ask));
+        let result = ready(quoting.quote(&self.access, &self.pool, ask));
         let stored = self.queue.stored.lock().unwrap().clone();
-        (answer, stored)
+        (result, stored)
     }
 }
 
@@ -139,7 +139,7 @@ fn sell(amount: &str) -> QuoteInput {
 }
 
 fn fault(ask: &QuoteInput) -> QuoteInputError {
-    match scene(pool()).answer(ask) {
+    match scene(pool()).result(ask) {
         (Err(QuoteError::Ask(fault)), stored) if stored.is_empty() => fault,
         other => panic!("expected an error of the request, got {other:?}"),
     }
@@ -315,10 +315,10 @@ fn availability_checks_rates_then_pool_then_engine() {
         (rated().depth(Some(Depth::Insufficient)), Unavailable::Dry),
     ] {
         // The amount is out of range, which shows that the size is checked later.
-        let (answer, stored) = scene.answer(&buy("0.01"));
+        let (result, stored) = scene.result(&buy("0.01"));
         assert!(
-            matches!(answer, Ok(QuoteResult::Unavailable(reason)) if reason == due),
-            "{answer:?}"
+            matches!(result, Ok(QuoteResult::Unavailable(reason)) if reason == due),
+            "{result:?}"
         );
         assert!(stored.is_empty());
     }
@@ -338,13 +338,13 @@ fn order_without_usdt_rate_is_unavailable() {
         crypto_currency: text("BTC"),
         ..buy("100")
     };
-    let (answer, _) = scene(id)
+    let (result, _) = scene(id)
         .rate("BTC", Some("0.00001"))
         .rate("USDT", None)
-        .answer(&ask);
+        .result(&ask);
     assert!(
-        matches!(answer, Ok(QuoteResult::Unavailable(Unavailable::Rate))),
-        "{answer:?}"
+        matches!(result, Ok(QuoteResult::Unavailable(Unavailable::Rate))),
+        "{result:?}"
     );
 }
 
@@ -360,10 +360,10 @@ fn size_is_checked_after_availability_for_both_kinds() {
                 kind: text(kind),
                 ..buy(amount)
             };
-            let (answer, stored) = plenty().answer(&ask);
+            let (result, stored) = plenty().result(&ask);
             assert!(
-                matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
-                "{answer:?}"
+                matches!(result, Err(QuoteError::Price(fault)) if fault == due),
+                "{result:?}"
             );
             assert!(stored.is_empty());
         }
@@ -373,7 +373,7 @@ fn size_is_checked_after_availability_for_both_kinds() {
                 ..buy(amount)
             };
             assert!(
-                plenty().answer(&ask).0.is_ok(),
+                plenty().result(&ask).0.is_ok(),
                 "{amount} is within 1 to 1000 USDT"
             );
         }
@@ -388,10 +388,10 @@ fn leg_that_rounds_to_zero_is_out_of_range() {
         ("0.01091", PriceError::OutOfRange),
         ("0.010911", PriceError::BelowMinimum),
     ] {
-        let (answer, stored) = plenty().answer(&sell(amount));
+        let (result, stored) = plenty().result(&sell(amount));
         assert!(
-            matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
-            "{answer:?}"
+            matches!(result, Err(QuoteError::Price(fault)) if fault == due),
+            "{result:?}"
         );
         assert!(stored.is_empty());
     }
@@ -405,9 +405,9 @@ fn firm_quote_is_stored_with_its_terms() {
         crypto_currency: text("usdt"),
         ..buy("100")
     };
-    let (answer, stored) = plenty().answer(&ask);
-    let Ok(QuoteResult::Firm(quote, _)) = answer else {
-        panic!("{answer:?}")
+    let (result, stored) = plenty().result(&ask);
+    let Ok(QuoteResult::Firm(quote, _)) = result else {
+        panic!("{result:?}")
     };
     let [new] = stored.as_slice() else {
         panic!("{stored:?}")
@@ -446,12 +446,12 @@ fn firm_quote_is_stored_with_its_terms() {
 // rule: pools.quote.indicative
 #[test]
 fn indicative_quote_is_never_stored() {
-    let (answer, stored) = plenty().answer(&QuoteInput {
+    let (result, stored) = plenty().result(&QuoteInput {
         kind: text("indicative"),
         ..buy("100")
     });
-    let Ok(QuoteResult::Indicative(priced, _)) = answer else {
-        panic!("{answer:?}")
+    let Ok(QuoteResult::Indicative(priced, _)) = result else {
+        panic!("{result:?}")
     };
     assert_eq!(priced.rate.to_string(), "1.0790325");
     assert!(stored.is_empty());
@@ -461,7 +461,7 @@ fn indicative_quote_is_never_stored() {
 #[test]
 fn networks_default_when_absent() {
     let network = |ask: &QuoteInput| {
-        let (_, stored) = plenty().answer(ask);
+        let (_, stored) = plenty().result(ask);
         let terms = stored[0].terms.clone();
         (terms.network, terms.destination.unwrap().network)
     };
@@ -487,11 +487,11 @@ fn networks_default_when_absent() {
         .pool
         .networks
         .retain(|network| *network != Network::Tron);
-    let (answer, _) = no_tron.answer(&silent);
+    let (result, _) = no_tron.result(&silent);
     let due = off_network("ethereum");
     assert!(
-        matches!(&answer, Err(QuoteError::Ask(fault)) if *fault == due),
-        "{answer:?}"
+        matches!(&result, Err(QuoteError::Ask(fault)) if *fault == due),
+        "{result:?}"
     );
 }
 
@@ -505,8 +505,8 @@ fn sale_requires_neither_destination_nor_sell_entitlement() {
         .terms
         .values_mut()
         .for_each(|terms| terms.off_ramp = false);
-    let (answer, stored) = scene.answer(&sell("100.000001"));
-    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
+    let (result, stored) = scene.result(&sell("100.000001"));
+    assert!(matches!(result, Ok(QuoteResult::Firm(..))), "{result:?}");
     assert_eq!(
         (stored[0].terms.crypto, &stored[0].terms.destination),
         (usdt("100.000001"), &None)
@@ -522,7 +522,7 @@ fn sale_requires_neither_destination_nor_sell_entitlement() {
         dest_address: text(ADDRESS),
         ..sell("100")
     };
-    assert_eq!(plenty().answer(&given).1[0].terms.destination, None);
+    assert_eq!(plenty().result(&given).1[0].terms.destination, None);
 }
 
 // rule: money.crypto-digits
@@ -542,11 +542,11 @@ fn sale_of_other_asset_is_valued_by_two_fiat_mids() {
         crypto_currency: text("BTC"),
         ..sell("0.001")
     };
-    let far = scene(id)
+    let scene = scene(id)
         .rate("BTC", Some("0.00001"))
         .rate("USDT", Some("1.0850"));
-    let (answer, stored) = far.depth(Some(Depth::Enough)).answer(&ask);
-    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
+    let (result, stored) = scene.depth(Some(Depth::Enough)).result(&ask);
+    assert!(matches!(result, Ok(QuoteResult::Firm(..))), "{result:?}");
     assert_eq!(
         stored[0].terms.notional, 10_850_000_000,
         "0.001 BTC = 100 EUR = 108.50 USDT"
@@ -555,34 +555,35 @@ fn sale_of_other_asset_is_valued_by_two_fiat_mids() {
 
 #[test]
 fn rates_are_requested_with_order_size() {
-    let mut far = scene(pool()).depth(Some(Depth::Enough));
+    let mut scene = scene(pool()).depth(Some(Depth::Enough));
     let rate = Some(SourceRate {
         mid: mid("1.0850"),
         spread_bps: 25,
     });
     let eur = Asset::fiat("EUR").unwrap();
-    far.rates
+    scene
+        .rates
         .expect_rate()
         .withf(move |fiat, crypto, order| {
             (*fiat, crypto.code(), order.to_string().as_str()) == (eur, "USDT", "100.00")
         })
         .times(1)
         .return_const(rate);
-    assert!(far.answer(&buy("100")).0.is_ok());
+    assert!(scene.result(&buy("100")).0.is_ok());
 }
 
 #[test]
 fn full_queue_is_store_error() {
-    let far = Scene {
+    let scene = Scene {
         queue: Arc::new(Queue {
             is_full: true,
             ..Queue::default()
         }),
         ..plenty()
     };
-    let (answer, _) = far.answer(&buy("100"));
+    let (result, _) = scene.result(&buy("100"));
     assert!(
-        matches!(answer, Err(QuoteError::Store(StoreError::Overloaded))),
-        "{answer:?}"
+        matches!(result, Err(QuoteError::Store(StoreError::Overloaded))),
+        "{result:?}"
     );
 }

@@ -367,22 +367,22 @@ fn quote_with_trade_needs_neither_engine_nor_queue() {
 // rule: pools.transact.order, idempotency.reused, pools.transact.not-found, pools.transact.side, pools.transact.rejected
 #[test]
 fn preflight_refusal_asks_no_engine() {
-    type Bend = fn(&mut Scene);
-    let reused: Bend = |s| s.seen.answered = Some(of_another(noon().plus(DAY)));
-    let foreign: Bend = |s| s.seen.quote = None;
-    let other_pool: Bend = |s| {
+    type Change = fn(&mut Scene);
+    let reused: Change = |s| s.seen.answered = Some(of_another(noon().plus(DAY)));
+    let foreign: Change = |s| s.seen.quote = None;
+    let other_pool: Change = |s| {
         let quote = s.seen.quote.as_mut().unwrap();
         quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
-    let side: Bend = |s| {
+    let side: Change = |s| {
         s.access
             .pools
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    let rejected: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
-    let with_trade: Bend = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
+    let rejected: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
+    let with_trade: Change = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
     for (bends, due) in [
         (vec![reused, foreign, with_trade], Refusal::KeyReused),
         (vec![foreign, with_trade], Refusal::QuoteUnknown),
@@ -391,7 +391,7 @@ fn preflight_refusal_asks_no_engine() {
         (vec![rejected], Refusal::QuoteClosed(QuoteClosed::Rejected)),
     ] {
         let mut scene = scene(Side::OffRamp);
-        bends.iter().rev().for_each(|bend| bend(&mut scene));
+        bends.iter().rev().for_each(|change| change(&mut scene));
         scene
             .seen
             .quote
@@ -432,26 +432,26 @@ fn new_quote_is_executed_without_preflight_read() {
 // rule: pools.transact.order, idempotency.reused, pools.transact.idempotent
 #[test]
 fn remembered_figures_refuse_nothing() {
-    type Bend = fn(&mut Scene);
-    let other_pool: Bend = |s| {
+    type Change = fn(&mut Scene);
+    let other_pool: Change = |s| {
         let recalled = s.recalled.as_mut().unwrap();
         recalled.quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
-    let poor: Bend = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
-    let side: Bend = |s| {
+    let poor: Change = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
+    let side: Change = |s| {
         s.access
             .pools
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    for bend in [other_pool, side, poor] {
+    for change in [other_pool, side, poor] {
         let remembering = || {
             let mut scene = scene(Side::OffRamp);
             let quote = scene.seen.quote.clone();
             scene.recalled = recalled(&mut scene);
             scene.seen.quote = quote;
-            bend(&mut scene);
+            change(&mut scene);
             scene
         };
         let mut reused = remembering();
@@ -490,12 +490,12 @@ fn expired_record_does_not_block_key() {
 // rule: pools.engine.no-second-ask
 #[test]
 fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
-    type Bend = fn(&mut Scene);
-    let expired: Bend = |s| s.at = after(15_000);
-    let consumed: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
-    for bend in [expired, consumed] {
+    type Change = fn(&mut Scene);
+    let expired: Change = |s| s.at = after(15_000);
+    let consumed: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
+    for change in [expired, consumed] {
         let mut scene = scene(Side::OnRamp);
-        bend(&mut scene);
+        change(&mut scene);
         scene.queue = |command| Ok(Ok(TransactOutcome::Existing(made(command))));
         let (_, journal) = scene.run();
         assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));
@@ -505,21 +505,21 @@ fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
 // rule: pools.transact.hold-after-check, pools.transact.order
 #[test]
 fn engine_is_not_asked_when_access_cap_or_balance_refuse() {
-    type Bend = fn(&mut Scene);
-    let denied: Bend = |s| s.access.pools.allowed.clear();
-    let cap: Bend = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
-    let used: Bend = |s| {
+    type Change = fn(&mut Scene);
+    let denied: Change = |s| s.access.pools.allowed.clear();
+    let cap: Change = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
+    let used: Change = |s| {
         s.access.pools.velocity_cap = Some(10_850_000_000);
         s.seen.funds.velocity = Some(Velocity {
             total: 1,
             floor: noon(),
         });
     };
-    let balance: Bend = |s| s.seen.funds = funds("99.99", "1000");
-    let no_account: Bend = |s| s.seen.funds.accounts.clear();
-    for bend in [denied, cap, used, balance, no_account] {
+    let balance: Change = |s| s.seen.funds = funds("99.99", "1000");
+    let no_account: Change = |s| s.seen.funds.accounts.clear();
+    for change in [denied, cap, used, balance, no_account] {
         let mut refused = scene(Side::OnRamp);
-        bend(&mut refused);
+        change(&mut refused);
         refused.queue = |_| Ok(Err(Refusal::InsufficientBalance));
         let (outcome, journal) = refused.run();
         assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));

@@ -40,7 +40,7 @@ pub(crate) struct Rows {
     pub(crate) answered: BTreeMap<Scope, IdempotencyRecord>,
     pub(crate) entries: Vec<(PartnerId, Entry)>,
     /// All idempotency records, including overwritten ones.
-    pub(crate) answers: Vec<(Scope, IdempotencyRecord)>,
+    pub(crate) all_records: Vec<(Scope, IdempotencyRecord)>,
 }
 
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl World {
                 .answered
                 .insert(opened.scope.clone(), opened.answered);
             self.rows
-                .answers
+                .all_records
                 .push((opened.scope.clone(), opened.answered));
             if let Some(entry) = &opened.entry {
                 self.rows
