@@ -1,23 +1,23 @@
-//! The amount a session is bound to: a decimal as the partner wrote it.
+//! The amount that a session is bound to: a decimal, stored as the partner wrote it.
 
 use std::fmt;
 
-/// The largest amount, 10^10, in units of 10^-8.
+/// Maximum amount, 10^10, in units of 10^-8.
 const LARGEST: u64 = 1_000_000_000_000_000_000;
 
-/// Fractional digits an amount may have, whatever its currency.
+/// Maximum fractional digits of an amount, for every currency.
 const DIGITS: usize = 8;
 
-/// A positive decimal, kept as it was written: answers give it back so.
+/// A positive decimal. Responses return the text that the partner wrote.
 ///
-/// Two amounts are the same number where their units are equal, however they are written.
+/// Two amounts are equal as numbers if their units are equal, whatever their texts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionAmount {
     text: String,
     units: u64,
 }
 
-/// Why a text is no amount of a session.
+/// Why a text is not a session amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AmountError {
     /// Not digits, optionally followed by a dot and 1 to 8 digits.
@@ -35,7 +35,7 @@ impl SessionAmount {
     /// Reads digits, optionally a dot and 1 to 8 fractional digits.
     ///
     /// # Errors
-    /// [`AmountError`], judged in the order malformed, zero, out of range.
+    /// [`AmountError`]. The checks run in the order malformed, zero, out of range.
     pub fn parse(text: &str) -> Result<Self, AmountError> {
         let (whole, fraction) = split(text).ok_or(AmountError::Malformed)?;
         if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
@@ -48,13 +48,13 @@ impl SessionAmount {
         })
     }
 
-    /// As it was written.
+    /// The text that the partner wrote.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The number, in units of 10^-8.
+    /// The number in units of 10^-8.
     #[must_use]
     pub const fn units(&self) -> u64 {
         self.units
@@ -79,7 +79,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (shaped && fraction.len() <= DIGITS).then_some((whole, fraction))
 }
 
-/// The number in units of 10^-8; `None` past 64 bits. Leading zeros, however many, count nothing.
+/// The number in units of 10^-8; `None` if it does not fit into 64 bits. Ignores leading zeros.
 fn units_of(whole: &str, fraction: &str) -> Option<u64> {
     let zeros = std::iter::repeat_n(b'0', DIGITS.checked_sub(fraction.len())?);
     let mut digits = whole.bytes().chain(fraction.bytes()).chain(zeros);
@@ -97,7 +97,7 @@ mod tests {
 
     // rule: gate.session.amount-grammar, gate.session.amount-as-sent
     #[test]
-    fn an_amount_is_kept_as_it_was_written() {
+    fn amount_keeps_its_text() {
         for (text, units) in [
             ("1", 100_000_000),
             ("100.00", 10_000_000_000),
@@ -115,7 +115,7 @@ mod tests {
 
     // rule: gate.session.amount-grammar
     #[test]
-    fn everything_else_is_refused() {
+    fn amount_outside_grammar_is_refused() {
         for bad in [
             "",
             ".",
@@ -149,7 +149,7 @@ mod tests {
 
     // rule: gate.session.amount-range
     #[test]
-    fn a_large_one_is_out_of_range_at_any_length() {
+    fn large_amount_is_out_of_range_at_any_length() {
         let long = "9".repeat(5_000);
         for large in [
             "10000000000.00000001",
@@ -164,7 +164,7 @@ mod tests {
     proptest! {
         // rule: gate.session.amount-as-sent
         #[test]
-        fn what_is_written_in_the_grammar_is_read(whole in 0..10_000_000_000_u64, fraction in "[0-9]{1,8}") {
+        fn amount_in_grammar_parses(whole in 0..10_000_000_000_u64, fraction in "[0-9]{1,8}") {
             let text = format!("{whole}.{fraction}");
             let places = u32::try_from(8 - fraction.len()).unwrap();
             let units = whole * 100_000_000 + fraction.parse::<u64>().unwrap() * 10_u64.pow(places);

@@ -1,15 +1,15 @@
-//! Branding: how a partner's widget looks.
+//! Branding: the appearance of a partner's widget.
 
 use crate::change::Change;
 use crate::redirect::is_https;
 
-/// The most characters of a brand's name.
+/// Maximum characters of a brand name.
 const LONGEST_NAME: usize = 64;
 
-/// What a partner has set; all `None` is the default look.
+/// The branding that a partner has set. All `None` is the default appearance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Branding {
-    /// An absolute https URL. Never fetched from here.
+    /// An absolute https URL. Penstock never fetches it.
     pub logo_url: Option<String>,
     /// `#RRGGBB`
     pub primary_color: Option<String>,
@@ -17,9 +17,9 @@ pub struct Branding {
     pub secondary_color: Option<String>,
     /// `#RRGGBB`
     pub accent_color: Option<String>,
-    /// The name shown to people.
+    /// The name that users see.
     pub brand_name: Option<String>,
-    /// How often it was changed: the guard of the next change.
+    /// Number of changes so far. The next change compares it before it writes.
     pub revision: i64,
 }
 
@@ -38,7 +38,7 @@ pub struct BrandingUpdate {
     pub brand_name: Change,
 }
 
-/// What is wrong with a field of an update.
+/// The error in a field of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrandingInputError {
     /// `logo_url`
@@ -53,7 +53,7 @@ pub enum BrandingInputError {
 }
 
 impl BrandingUpdate {
-    /// Judges every field that is set.
+    /// Validates every field that is set.
     ///
     /// # Errors
     /// The first [`BrandingInputError`].
@@ -81,7 +81,7 @@ impl BrandingUpdate {
 }
 
 impl Branding {
-    /// The branding after an update that was judged.
+    /// Merges a validated update into the branding.
     #[must_use]
     pub fn updated(&self, update: &BrandingUpdate) -> Self {
         Self {
@@ -110,7 +110,7 @@ mod tests {
 
     // rule: gate.branding.merge
     #[test]
-    fn an_update_changes_what_it_names() {
+    fn update_changes_named_fields_only() {
         let first = BrandingUpdate {
             logo_url: set("https://cdn.example/logo.svg"),
             primary_color: set("#1a2B3c"),

@@ -1,9 +1,7 @@
-//! The catalogue: what an operator offers where, in which currency, for which asset, by which
-//! method, and what that costs.
+//! The catalogue: the countries, currencies, assets and payment methods that an operator offers, with their fees.
 //!
-//! It is read once, from the operator's own file or the built-in one, and never changes while a
-//! service runs. Whatever it names belongs to it: the currency of a country, of a limit and of a
-//! method is a currency of the catalogue.
+//! Penstock reads it once at start, from the operator's file or from the built-in file. It never changes while the
+//! service runs. Every currency that a country, a limit or a method names is in the catalogue.
 
 mod country;
 mod file;
@@ -18,10 +16,10 @@ pub use offer::{Eligibility, Enquiry, GeoSource, Ineligible, Region};
 
 use crate::pricing::FeeSchedule;
 
-/// What every installation offers whose operator says nothing else.
+/// The catalogue of an installation whose operator provides no file.
 const BUILT_IN: &str = include_str!("catalogue/built_in.toml");
 
-/// Everything an operator offers, each list in the order of its file.
+/// The whole offer of an operator. Each list has the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
     countries: Vec<Country>,
@@ -37,9 +35,9 @@ pub struct Country {
     pub code: CountryCode,
     /// Its name, in English.
     pub name: String,
-    /// What its people pay in.
+    /// The currency that its residents pay in.
     pub currency: Asset,
-    /// Is it served, or only known not to be?
+    /// Whether the operator serves the country. The catalogue may also name countries that it does not serve.
     pub supported: bool,
 }
 
@@ -48,91 +46,92 @@ pub struct Country {
 pub struct Currency {
     /// The currency itself.
     pub asset: Asset,
-    /// What stands beside amounts, such as `€`.
+    /// The symbol shown with amounts, such as `€`.
     pub symbol: String,
     /// Its name, in English.
     pub name: String,
 }
 
-/// A crypto asset that is offered.
+/// A crypto asset of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// The asset itself, with its digits.
     pub asset: Asset,
     /// Its name.
     pub name: String,
-    /// Is it offered at present?
+    /// Whether the operator currently offers the asset.
     pub active: bool,
-    /// Which ways it can go.
+    /// The sides that it is offered on: purchases, sales or both.
     pub sides: Vec<Side>,
-    /// The currencies it is offered for; `None`: all.
+    /// The currencies that it is offered for; `None` means all.
     pub currencies: Option<Vec<Asset>>,
-    /// The chains it moves on; the first is taken where none is named. Never empty.
+    /// The chains that it moves on. Never empty. The first chain is the default.
     pub networks: Vec<Network>,
-    /// What the operator advises. Nothing is refused by it.
+    /// The recommended limits. They do not cause refusals.
     pub limits: Limits,
-    /// The same in further currencies, once each.
+    /// Recommended limits in further currencies, at most one entry per currency.
     pub further_limits: Vec<Limits>,
 }
 
 /// A chain that an asset moves on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Its name, in which case matters.
+    /// Its name, case-sensitive.
     pub chain: String,
-    /// The asset's contract on it; `None`: the asset is the chain's own.
+    /// The contract of the asset on this chain; `None` for the chain's native asset.
     pub contract_address: Option<String>,
-    /// Is it an EVM chain?
+    /// Whether it is an EVM chain.
     pub evm: bool,
-    /// What paying the asset out on it costs, by currency; nothing in a currency that is left out.
+    /// The fee for a payout of the asset on this chain, one amount per currency. A currency without an amount has no
+    /// fee.
     pub payout_fees: Vec<Amount>,
 }
 
-/// Between which amounts, in a currency, an order makes sense.
+/// The recommended minimum and maximum of an order in one currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The least.
+    /// The minimum.
     pub min: Amount,
-    /// The most.
+    /// The maximum.
     pub max: Amount,
 }
 
-/// A way to pay in (on a purchase) or to be paid out (on a sale). A method's id can stand for
-/// several currencies, each with its own cost.
+/// A payment method of a purchase, or a payout method of a sale. One method id may occur once per currency, each time
+/// with its own fees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// Its id, such as `sepa`, in which case matters.
+    /// Its id, such as `sepa`, case-sensitive.
     pub id: String,
     /// Its name.
     pub name: String,
     /// The currency it moves.
     pub currency: Asset,
-    /// Purchases are paid by it, or sales paid out.
+    /// On-ramp for methods that pay for purchases, off-ramp for methods that pay out sales.
     pub side: Side,
-    /// What the service takes of the fiat, in basis points.
+    /// The service fee as a share of the fiat amount, in basis points.
     pub service_bps: u16,
-    /// The least the service takes, in the currency. With no share it is a fixed price.
+    /// The minimum service fee, in the currency. If the share is 0, this is a fixed fee.
     pub service_least: Amount,
 }
 
 impl Catalogue {
-    /// The one every installation has whose operator gives no other.
+    /// The built-in catalogue.
     ///
     /// # Errors
-    /// [`Faults`]; a test sees that there are none.
+    /// [`Faults`] if the built-in file is invalid. A test proves that it is valid.
     pub fn built_in() -> Result<Self, Faults> {
         Self::parse(BUILT_IN)
     }
 
-    /// Reads an operator's file.
+    /// Parses an operator's file.
     ///
     /// # Errors
-    /// [`Faults`]: all of them, in the order of their lines.
+    /// [`Faults`]: every error of the file, in the order of its lines.
     pub fn parse(text: &str) -> Result<Self, Faults> {
         file::parse(text)
     }
 
-    /// Every country, served or not.
+    /// All countries, including those that the operator does not serve.
     #[must_use]
     pub fn countries(&self) -> &[Country] {
         &self.countries
@@ -144,52 +143,51 @@ impl Catalogue {
         &self.currencies
     }
 
-    /// Every asset, offered at present or not.
+    /// All assets, including inactive ones.
     #[must_use]
     pub fn assets(&self) -> &[Listing] {
         &self.assets
     }
 
-    /// Every method of a side: ways to pay in on a purchase, to be paid out on a sale.
+    /// The methods of a side: payment methods of purchases, or payout methods of sales.
     pub fn methods(&self, side: Side) -> impl Iterator<Item = &Method> {
         self.methods
             .iter()
             .filter(move |method| method.side == side)
     }
 
-    /// A country.
+    /// The country with this code.
     #[must_use]
     pub fn country(&self, code: CountryCode) -> Option<&Country> {
         self.countries.iter().find(|country| country.code == code)
     }
 
-    /// A currency by its code, upper-cased.
+    /// The currency with this code. The case of the code does not matter.
     #[must_use]
     pub fn currency(&self, code: &str) -> Option<&Currency> {
         let asset = Asset::fiat(code)?;
         self.currencies.iter().find(|it| it.asset == asset)
     }
 
-    /// An asset by its symbol, upper-cased.
+    /// The asset with this symbol. The case of the symbol does not matter.
     #[must_use]
     pub fn asset(&self, symbol: &str) -> Option<&Listing> {
         let same = |it: &&Listing| it.asset.code().eq_ignore_ascii_case(symbol);
         self.assets.iter().find(same)
     }
 
-    /// The method of an id that moves a currency on a side.
+    /// The method with this id, for this currency and side.
     #[must_use]
     pub fn method(&self, side: Side, currency: Asset, id: &str) -> Option<&Method> {
         self.methods_for(side, currency).find(|it| it.id == id)
     }
 
-    /// The methods that move a currency on a side, in the operator's order.
+    /// The methods for a currency and a side, in the order of the file.
     pub fn methods_for(&self, side: Side, currency: Asset) -> impl Iterator<Item = &Method> {
         self.methods(side).filter(move |it| it.currency == currency)
     }
 
-    /// Can an asset be bought with, or sold for, a currency: is it offered so, and is there a
-    /// method to pay by?
+    /// Whether an asset can be traded for a currency on a side: the asset is offered there, and a method exists.
     #[must_use]
     pub fn is_corridor(&self, side: Side, currency: Asset, listing: &Listing) -> bool {
         listing.is_offered(side, currency) && self.methods_for(side, currency).next().is_some()
@@ -197,19 +195,19 @@ impl Catalogue {
 }
 
 impl Listing {
-    /// A chain of the asset, by its exact name.
+    /// The chain of the asset with this exact name.
     #[must_use]
     pub fn network(&self, chain: &str) -> Option<&Network> {
         self.networks.iter().find(|network| network.chain == chain)
     }
 
-    /// The chain that is taken where none is named: the operator's first.
+    /// The default chain: the first one in the file.
     #[must_use]
     pub fn default_network(&self) -> Option<&Network> {
         self.networks.first()
     }
 
-    /// What the operator advises in a currency; the first limits where none are stated in it.
+    /// The recommended limits in a currency; the main limits if the file does not name this currency.
     #[must_use]
     pub fn limits_in(&self, currency: Option<Asset>) -> &Limits {
         let stated = |limits: &&Limits| Some(limits.min.asset()) == currency;
@@ -219,7 +217,7 @@ impl Listing {
             .unwrap_or(&self.limits)
     }
 
-    /// Does it go this way for this currency? Whether it is active is another question.
+    /// Whether the asset is offered on this side for this currency. Ignores whether the asset is active.
     #[must_use]
     pub fn is_offered(&self, side: Side, currency: Asset) -> bool {
         let listed = |list: &Vec<Asset>| list.contains(&currency);
@@ -228,7 +226,7 @@ impl Listing {
 }
 
 impl Network {
-    /// What paying the asset out on this chain costs in a currency.
+    /// The payout fee of this chain in a currency; zero if the file does not name this currency.
     #[must_use]
     pub fn payout_fee(&self, currency: Asset) -> Amount {
         let fee = self.payout_fees.iter().find(|it| it.asset() == currency);
@@ -237,8 +235,8 @@ impl Network {
 }
 
 impl Method {
-    /// What an order by this method costs. A purchase pays the asset out on a network and bears
-    /// its cost; a sale pays fiat out and bears none.
+    /// The fees of an order by this method. Only a purchase has a network fee, because only a purchase pays the asset
+    /// out on a chain.
     #[must_use]
     pub fn fees(&self, network: &Network) -> FeeSchedule {
         FeeSchedule {

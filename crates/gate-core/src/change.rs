@@ -1,19 +1,19 @@
-//! What an update says of a field: nothing, null, or a value.
+//! What an update does to one field: keep it, clear it or set it.
 
 /// One field of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Change<T = String> {
-    /// Nothing: it stays.
+    /// The field was absent: the value stays.
     #[default]
     Leave,
-    /// Null: it is cleared.
+    /// The field was null: the value is cleared.
     Clear,
-    /// A value.
+    /// The field has a new value.
     Set(T),
 }
 
 impl<T> Change<T> {
-    /// Does a value that is set keep a rule?
+    /// Whether a new value obeys a rule. Without a new value this is true.
     pub(crate) fn fits(&self, rule: impl Fn(&T) -> bool) -> bool {
         match self {
             Self::Leave | Self::Clear => true,
@@ -21,7 +21,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// The change with its value read as something else.
+    /// The change with its value parsed into another type.
     pub(crate) fn read<U, E>(&self, read: impl FnOnce(&T) -> Result<U, E>) -> Result<Change<U>, E> {
         Ok(match self {
             Self::Leave => Change::Leave,
@@ -32,7 +32,7 @@ impl<T> Change<T> {
 }
 
 impl<T: Clone> Change<T> {
-    /// The field after the change.
+    /// The value of the field after the change.
     pub(crate) fn over(&self, before: Option<&T>) -> Option<T> {
         match self {
             Self::Leave => before.cloned(),

@@ -1,5 +1,7 @@
-//! Customers: the people a partner serves. What is personal is kept sealed; a customer is found by
-//! the marks of its email and of the partner's own name for it.
+//! Customers: the users that a partner serves.
+//!
+//! Personal data is stored sealed. A customer is found by the blind indexes of its email and of the partner's id for
+//! it.
 
 mod form;
 
@@ -18,7 +20,7 @@ pub use form::{
     Changes, CustomerDraft, CustomerFormError, CustomerUpdate, is_email, is_external_id,
 };
 
-/// Names a customer.
+/// The id kind of customers.
 #[derive(Debug)]
 pub enum CustomerIdKind {}
 
@@ -29,16 +31,16 @@ impl IdKind for CustomerIdKind {
 /// `cus_<mode>_<ULID>`: the customer's id, also the list cursor.
 pub type CustomerId = Id<CustomerIdKind>;
 
-/// What is known of who a customer is.
+/// The result of the identity check of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KycStatus {
-    /// Nothing yet.
+    /// No check has begun.
     Unverified,
-    /// Somebody is looking.
+    /// The check is in progress.
     Pending,
-    /// It is who it says.
+    /// The check succeeded.
     Verified,
-    /// It is not.
+    /// The check failed.
     Rejected,
 }
 
@@ -51,7 +53,7 @@ impl KycStatus {
         Self::Rejected,
     ];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,33 +64,33 @@ impl KycStatus {
         }
     }
 
-    /// Reads the word written by [`KycStatus::as_str`].
+    /// Parses the text of [`KycStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// What is personal of a customer, and what the partner keeps with it.
+/// The personal data of a customer, and the partner's own data.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Person {
-    /// As it was sent. No other customer of the partner's has it in any case.
+    /// The email as the partner wrote it, unique per partner, case-insensitive, also among deleted customers.
     pub email: String,
-    /// The partner's own name for it, which no other has.
+    /// The partner's own id of the customer, unique per partner.
     pub external_id: Option<String>,
-    /// In the form of E.164.
+    /// The phone number in E.164 form.
     pub phone: Option<String>,
     /// The first name.
     pub first_name: Option<String>,
     /// The last name.
     pub last_name: Option<String>,
-    /// Where it lives.
+    /// The country of residence.
     pub country: Option<CountryCode>,
     /// The partner's own data.
     pub metadata: JsonObject,
 }
 
-/// It is somebody's business, and not a log's.
+/// Personal data does not belong in logs.
 impl fmt::Debug for Person {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Person")
@@ -100,9 +102,9 @@ impl fmt::Debug for Person {
 pub struct Customer {
     /// Its id.
     pub id: CustomerId,
-    /// Who it is.
+    /// The personal data.
     pub person: Person,
-    /// Whether that is verified.
+    /// The status of the identity check.
     pub kyc: KycStatus,
     /// When it was made.
     pub created_at: Timestamp,
@@ -110,20 +112,20 @@ pub struct Customer {
     pub updated_at: Timestamp,
     /// When it was deleted.
     pub deleted_at: Option<Timestamp>,
-    /// How often it was written: the guard of the next change.
+    /// Number of writes so far. The next change compares it before it writes.
     pub revision: i64,
 }
 
-/// What is left to be told of a customer that was deleted.
+/// The facts about a deleted customer that are still returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deleted {
     /// Its id.
     pub id: CustomerId,
-    /// When it was.
+    /// When it was deleted.
     pub at: Timestamp,
 }
 
-/// The events of a customer's life.
+/// The types of customer events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CustomerEvent {
     /// `customer.created`
@@ -146,7 +148,7 @@ impl CustomerEvent {
     }
 }
 
-/// What no two customers of a partner and mode have in common.
+/// A field that must be unique among the customers of a partner and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
     /// `email`
@@ -155,25 +157,25 @@ pub enum Unique {
     ExternalId,
 }
 
-/// What a customer is found by, whatever else of it is sealed.
+/// The blind indexes that find a customer, whose other data is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CustomerIndexes {
-    /// Of the email, in lower case.
+    /// The index of the lower-case email.
     pub email: BlindIndex,
-    /// Of the partner's own name.
+    /// The index of the partner's own id.
     pub external_id: Option<BlindIndex>,
 }
 
-/// A customer as a store keeps it.
+/// A customer as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedCustomer {
     /// Its id.
     pub id: CustomerId,
-    /// Who it is.
+    /// The sealed personal data.
     pub person: Sealed,
-    /// What it is found by.
+    /// The blind indexes.
     pub marks: CustomerIndexes,
-    /// Whether that is verified.
+    /// The status of the identity check.
     pub kyc: KycStatus,
     /// When it was made.
     pub created_at: Timestamp,
@@ -181,26 +183,26 @@ pub struct SealedCustomer {
     pub updated_at: Timestamp,
     /// When it was deleted.
     pub deleted_at: Option<Timestamp>,
-    /// How often it was written: the guard of the next change.
+    /// Number of writes so far. The next change compares it before it writes.
     pub revision: i64,
 }
 
-/// Why what is kept of a customer is not to be trusted.
+/// Why a stored customer cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CustomerDamage {
-    /// Another key, another row, or damage.
+    /// Decryption failed: another key, another row, or damage.
     #[error("does not open")]
     Sealed,
-    /// It opens and is nobody.
+    /// The sealed data decrypts but is malformed.
     #[error("cannot be read")]
     Unreadable,
-    /// It would be found where it does not belong.
+    /// A blind index does not match the sealed data.
     #[error("is found by another email or `external_id` than its own")]
     Marks,
 }
 
 impl CustomerDamage {
-    /// The column that holds it.
+    /// The column with the damage.
     #[must_use]
     pub const fn column(self) -> &'static str {
         match self {
@@ -210,14 +212,14 @@ impl CustomerDamage {
     }
 }
 
-/// The mark of an email among the partner's: the same in whatever case it is written.
+/// The blind index of an email within the partner and mode. The case of the email does not matter.
 #[must_use]
 pub fn email_mark(sealer: &Sealer, who: &Tenant, email: &str) -> BlindIndex {
     let place = format!("customers/{}/{}/email", who.mode, who.partner);
     sealer.mark(&place, &email.to_lowercase())
 }
 
-/// The mark of a partner's own name for a customer.
+/// The blind index of the partner's own id of a customer.
 #[must_use]
 pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> BlindIndex {
     let place = format!("customers/{}/{}/external_id", who.mode, who.partner);
@@ -225,7 +227,7 @@ pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> Bli
 }
 
 impl Person {
-    /// What it is found by.
+    /// The blind indexes of a person.
     #[must_use]
     pub fn marks(&self, sealer: &Sealer, who: &Tenant) -> CustomerIndexes {
         let external_id = self.external_id.as_deref();
@@ -267,7 +269,7 @@ impl Person {
     }
 }
 
-/// A person as it is sealed.
+/// The personal data in the form that is sealed.
 #[derive(Deserialize)]
 struct Written {
     email: String,
@@ -280,7 +282,7 @@ struct Written {
 }
 
 impl Customer {
-    /// A new customer, of whom nothing is verified.
+    /// A new, unverified customer.
     #[must_use]
     pub const fn new(id: CustomerId, person: Person, now: Timestamp) -> Self {
         Self {
@@ -294,7 +296,7 @@ impl Customer {
         }
     }
 
-    /// The customer after changes; `None` where they change nothing.
+    /// The customer after the changes; `None` if nothing changes.
     #[must_use]
     pub fn updated(&self, changes: &Changes, now: Timestamp) -> Option<Self> {
         let before = &self.person;
@@ -314,7 +316,7 @@ impl Customer {
         })
     }
 
-    /// The customer once it is deleted; `None` where it is already.
+    /// The customer after its deletion; `None` if it was deleted before.
     #[must_use]
     pub fn deleted(&self, now: Timestamp) -> Option<Self> {
         self.deleted_at.is_none().then(|| Self {
@@ -324,16 +326,16 @@ impl Customer {
         })
     }
 
-    /// That it is deleted, if it is.
+    /// The deletion, if the customer is deleted.
     #[must_use]
     pub fn gone(&self) -> Option<Deleted> {
         self.deleted_at.map(|at| Deleted { id: self.id, at })
     }
 
-    /// The customer as a store keeps it.
+    /// Seals the customer for the store.
     ///
     /// # Errors
-    /// [`SealRefused`].
+    /// [`SealRefused`] if the personal data cannot be sealed.
     pub fn seal(
         &self,
         who: &Tenant,
@@ -355,10 +357,10 @@ impl Customer {
 }
 
 impl SealedCustomer {
-    /// The customer behind it.
+    /// Opens a stored customer.
     ///
     /// # Errors
-    /// [`CustomerDamage`].
+    /// [`CustomerDamage`] names the damaged part.
     pub fn open(&self, who: &Tenant, sealer: &Sealer) -> Result<Customer, CustomerDamage> {
         let opened = sealer.open(&person_place(who, self.id), &self.person);
         let opened = opened.map_err(|_| CustomerDamage::Sealed)?;
@@ -378,7 +380,7 @@ impl SealedCustomer {
     }
 }
 
-/// The place a customer's personal data are sealed for.
+/// The place that a customer's personal data is sealed for.
 #[must_use]
 pub fn person_place(who: &Tenant, id: CustomerId) -> String {
     format!("customers/{}/{}/{id}/person", who.mode, who.partner)
@@ -425,7 +427,7 @@ mod tests {
 
     // rule: gate.customer.sealed, gate.customer.keyed-hash
     #[test]
-    fn a_customer_is_sealed_for_its_row_and_opens_there_alone() {
+    fn customer_opens_only_in_its_own_row() {
         let (acme, rival) = (who("acme", Mode::Test), who("rival", Mode::Test));
         let sealer = Sealer::new(&MasterKey::new([1; 32]));
         let sealed = ann().seal(&acme, &sealer, &Sevens).unwrap();
@@ -446,7 +448,7 @@ mod tests {
 
     // rule: gate.customer.unique
     #[test]
-    fn marks_know_an_email_in_any_case_and_of_one_partner_and_mode() {
+    fn email_index_ignores_case_and_differs_by_partner_and_mode() {
         let sealer = Sealer::new(&MasterKey::new([1; 32]));
         let acme = who("acme", Mode::Test);
         let marks = ann().person.marks(&sealer, &acme);
@@ -465,7 +467,7 @@ mod tests {
 
     // rule: gate.customer.patch
     #[test]
-    fn an_update_changes_what_it_names() {
+    fn update_changes_named_fields_only() {
         let update = CustomerUpdate {
             first_name: Change::Set("Anna".to_owned()),
             last_name: Change::Clear,
@@ -486,7 +488,7 @@ mod tests {
 
     // rule: gate.customer.delete
     #[test]
-    fn a_customer_is_deleted_once() {
+    fn customer_is_deleted_once() {
         let gone = ann().deleted(at(9)).unwrap();
         assert_eq!((gone.deleted_at, gone.revision), (Some(at(9)), 2));
         assert_eq!(gone.updated_at, at(5));

@@ -1,4 +1,4 @@
-//! What a partner asks a session to be, and how that is judged.
+//! The fields of a request that creates a session, and their validation.
 
 use kernel::{Asset, Mode};
 use partner_core::gate::GateProfile;
@@ -11,10 +11,10 @@ use crate::preview::PreviewId;
 use crate::redirect::{RedirectError, check_redirect};
 use crate::session::{Flow, Terms};
 
-/// The most characters of a wallet address and of a user reference.
+/// Maximum characters of a wallet address and of a user reference.
 const LONGEST_TEXT: usize = 128;
 
-/// The fields of a create as they were sent; objects as JSON text.
+/// The fields of a create request, unchanged. Objects are JSON text.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     /// `amount`
@@ -43,18 +43,18 @@ pub struct Draft {
     pub kyc_package: Option<String>,
 }
 
-/// A draft whose fields are right.
+/// A validated draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidDraft {
-    /// What the session is bound to.
+    /// The terms of the session.
     pub terms: Terms,
-    /// What the partner knows of the user.
+    /// The partner's data about the user.
     pub kyc_package: Option<JsonObject>,
-    /// The locked preview it is to use.
+    /// The locked preview that the session uses.
     pub preview: Option<PreviewId>,
 }
 
-/// What is wrong with a field of a create.
+/// The error in a field of a create request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
     /// `amount`
@@ -66,23 +66,23 @@ pub enum DraftError {
     /// `return_url` or `cancel_url`
     #[error("`{field}`: {fault}")]
     Redirect {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error.
         fault: RedirectError,
     },
     /// `wallet_address` or `user_reference`
     #[error("`{field}`: expected at most 128 characters")]
     TooLong {
-        /// Which.
+        /// The field.
         field: &'static str,
     },
     /// `metadata` or `kyc_package`
     #[error("`{field}`: {fault}")]
     Object {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error.
         fault: ObjectError,
     },
     /// `quote_preview_id`
@@ -90,19 +90,19 @@ pub enum DraftError {
     PreviewMissing,
 }
 
-/// What a partner has sent and is not entitled to send.
+/// A field that the partner is not entitled to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotEntitled {
-    /// A KYC package of a partner that is not trusted.
+    /// A KYC package from a partner that is not trusted.
     #[error("KYC packages are not taken from this partner")]
     KycPackage,
-    /// A flow where flow sessions are off.
+    /// A flow, although flow sessions are disabled for the partner.
     #[error("flow sessions are not enabled")]
     Flow,
 }
 
 impl Draft {
-    /// Judges every field, in the order of the document.
+    /// Validates every field, in the order of the API document.
     ///
     /// # Errors
     /// The first [`DraftError`].
@@ -145,7 +145,7 @@ impl Draft {
         })
     }
 
-    /// The fingerprint of what the route reads.
+    /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let read = json!([
@@ -167,7 +167,7 @@ impl Draft {
 }
 
 impl ValidDraft {
-    /// Is a package that was sent taken?
+    /// Checks that the partner may send the KYC package, if there is one.
     ///
     /// # Errors
     /// [`NotEntitled::KycPackage`].
@@ -179,7 +179,7 @@ impl ValidDraft {
         }
     }
 
-    /// Is a flow that was sent taken?
+    /// Checks that the partner may set the flow, if one is set.
     ///
     /// # Errors
     /// [`NotEntitled::Flow`].
@@ -236,13 +236,13 @@ mod tests {
         }
     }
 
-    fn judged(draft: &Draft) -> Result<ValidDraft, DraftError> {
+    fn checked(draft: &Draft) -> Result<ValidDraft, DraftError> {
         draft.judge(&profile(), Mode::Test)
     }
 
     // rule: gate.session.currency, gate.session.upper-case, gate.session.metadata, gate.session.amount-as-sent, gate.origin.as-sent
     #[test]
-    fn codes_are_upper_cased_and_the_rest_is_as_sent() {
+    fn codes_are_upper_cased_and_other_fields_unchanged() {
         let sent = Draft {
             amount: "0100.123".to_owned(),
             currency: "jpy".to_owned(),
@@ -252,7 +252,7 @@ mod tests {
             wallet_address: Some("é".repeat(128)),
             ..draft()
         };
-        let terms = judged(&sent).unwrap().terms;
+        let terms = checked(&sent).unwrap().terms;
         assert_eq!(terms.amount.as_str(), "0100.123");
         assert_eq!(terms.currency.code(), "JPY");
         assert_eq!(terms.return_url, "HTTPS://SHOP.example:443/a#b");
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((terms.cancel_url, terms.flow), (None, None));
     }
 
-    /// A draft with everything wrong from a field on.
+    /// A draft in which every field from this one on is invalid.
     fn wrong_from(field: usize) -> Draft {
         let all: [fn(&mut Draft); 9] = [
             |it| it.amount = "1e3".to_owned(),
@@ -284,7 +284,7 @@ mod tests {
 
     // rule: gate.session.order-of-checks, gate.session.text-limits, gate.session.preview-missing, gate.session.currency
     #[test]
-    fn fields_are_judged_in_the_order_of_the_document() {
+    fn fields_are_validated_in_document_order() {
         let expected = [
             "`amount`: expected a decimal string such as \"100.00\", with at most 8 fractional digits",
             "`currency`: expected an active ISO 4217 code",
@@ -297,20 +297,20 @@ mod tests {
             "`kyc_package`: expected an object with at least one key",
         ];
         for (field, fault) in expected.iter().enumerate() {
-            assert_eq!(judged(&wrong_from(field)).unwrap_err().to_string(), *fault);
+            assert_eq!(checked(&wrong_from(field)).unwrap_err().to_string(), *fault);
         }
-        assert!(judged(&wrong_from(expected.len())).is_ok());
+        assert!(checked(&wrong_from(expected.len())).is_ok());
     }
 
     // rule: gate.session.kyc-trusted, gate.session.flow-not-enabled
     #[test]
-    fn what_a_partner_may_not_send_is_known_by_its_profile() {
+    fn profile_decides_which_fields_are_refused() {
         let sent = Draft {
             flow: Some(Flow::Swap),
             kyc_package: Some("{\"level\":2}".to_owned()),
             ..draft()
         };
-        let sent = judged(&sent).unwrap();
+        let sent = checked(&sent).unwrap();
         let off = profile();
         assert_eq!(sent.package_is_trusted(&off), Err(NotEntitled::KycPackage));
         assert_eq!(sent.flow_is_enabled(&off), Err(NotEntitled::Flow));
@@ -323,7 +323,7 @@ mod tests {
             (sent.package_is_trusted(&on), sent.flow_is_enabled(&on)),
             (Ok(()), Ok(()))
         );
-        let plain = judged(&draft()).unwrap();
+        let plain = checked(&draft()).unwrap();
         assert_eq!(
             (plain.package_is_trusted(&off), plain.flow_is_enabled(&off)),
             (Ok(()), Ok(()))
@@ -332,7 +332,7 @@ mod tests {
 
     // rule: idempotency.gate-any-body
     #[test]
-    fn the_fingerprint_is_of_what_is_read() {
+    fn fingerprint_covers_fields_that_are_read() {
         let other = Draft {
             cancel_url: Some(draft().return_url),
             ..draft()

@@ -1,4 +1,4 @@
-//! Embed tokens: what a browser may do in a widget, for one partner and perhaps one session.
+//! Embed tokens: what a browser may do in a widget of one partner, optionally for one session.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 
 use crate::session::SessionId;
 
-/// Who issues embed tokens.
+/// The issuer claim of embed tokens.
 const ISSUER: &str = "penstock-gate";
 
-/// One thing a token allows.
+/// One permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Reading the session.
+    /// Read the session.
     SessionRead,
-    /// Paying in it.
+    /// Pay the session.
     SessionPay,
-    /// Handing in a verification.
+    /// Submit a verification.
     KycSubmit,
-    /// Reading the branding.
+    /// Read the branding.
     BrandingRead,
 }
 
@@ -35,7 +35,7 @@ impl Scope {
         Self::BrandingRead,
     ];
 
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,18 +46,18 @@ impl Scope {
         }
     }
 
-    /// Reads the word written by [`Scope::as_str`].
+    /// Parses the text of [`Scope::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
-/// What a token allows, all in all.
+/// The set of a token's permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scopes(BTreeSet<Scope>);
 
-/// A scope that is none, by its place in the list.
+/// An unknown scope, with its index in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`requested_scopes[{0}]`: expected one of session:read, session:pay, kyc:submit, branding:read"
@@ -65,10 +65,10 @@ pub struct Scopes(BTreeSet<Scope>);
 pub struct UnknownScope(pub usize);
 
 impl Scopes {
-    /// Reads what is asked for: nothing said is everything, an empty list is nothing.
+    /// Parses the requested scopes. `None` requests all scopes, an empty list requests none.
     ///
     /// # Errors
-    /// [`UnknownScope`].
+    /// [`UnknownScope`] with the index of the first unknown scope.
     pub fn requested(words: Option<&[String]>) -> Result<Self, UnknownScope> {
         let Some(words) = words else {
             return Ok(Self(Scope::ALL.into()));
@@ -78,7 +78,7 @@ impl Scopes {
         read.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Is something allowed?
+    /// Whether the set contains a scope.
     #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {
         self.0.contains(&scope)
@@ -89,22 +89,22 @@ impl Scopes {
     }
 }
 
-/// What a token says.
+/// The claims of an embed token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// Whose widget it is.
+    /// The partner and mode of the widget.
     pub tenant: Tenant,
-    /// The session it is bound to.
+    /// The session that the token is bound to; `None` for the open widget.
     pub session: Option<SessionId>,
-    /// What it allows.
+    /// The permissions.
     pub scopes: Scopes,
-    /// When it was given, in whole seconds.
+    /// When the token was issued, in whole seconds.
     pub issued_at: Timestamp,
-    /// From this instant on it is worth nothing, in whole seconds.
+    /// When the token expires, in whole seconds. It is valid while `now < expires_at`.
     pub expires_at: Timestamp,
 }
 
-/// A token's claims as they stand in it.
+/// The claims in the form that is encoded in the token.
 #[derive(Deserialize)]
 struct Written {
     iss: String,
@@ -117,10 +117,10 @@ struct Written {
 }
 
 impl Claims {
-    /// Signs them.
+    /// Signs the claims.
     ///
     /// # Errors
-    /// [`Unsigned`]: none in practice.
+    /// [`Unsigned`] if the claims cannot be serialized.
     pub fn sign(&self, key: &TokenKey) -> Result<String, Unsigned> {
         let claims: Map<String, Value> = [
             ("iss", json!(ISSUER)),
@@ -137,7 +137,7 @@ impl Claims {
         key.sign(&claims)
     }
 
-    /// The claims of a token that was signed here, for this mode, and is still in time.
+    /// Verifies a token: the signature, the mode and the expiry. `None` if one of them is wrong.
     #[must_use]
     pub fn open(token: &str, key: &TokenKey, mode: Mode, now: Timestamp) -> Option<Self> {
         let written: Written = key.open(token)?;
@@ -160,7 +160,7 @@ impl Claims {
     }
 }
 
-/// An instant in whole seconds, as tokens have them.
+/// An instant of whole seconds, which is the precision of tokens.
 pub(crate) fn seconds(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_millis(seconds.checked_mul(1000)?)
 }
@@ -190,7 +190,7 @@ mod tests {
 
     // rule: gate.bootstrap.token-claims
     #[test]
-    fn a_token_reads_back_until_it_ends() {
+    fn token_reads_back_until_expiry() {
         let token = claims().sign(&key()).unwrap();
         let at = |millis: i64| Timestamp::from_millis(millis).unwrap();
         let open = |at| Claims::open(&token, &key(), Mode::Test, at);
@@ -205,7 +205,7 @@ mod tests {
 
     // rule: gate.bootstrap.token-claims
     #[test]
-    fn claims_of_another_kind_are_none() {
+    fn claims_of_another_kind_are_refused() {
         let good = json!({"iss": ISSUER, "sub": "acme", "mode": "test", "sid": null, "scopes": [], "iat": 0, "exp": 10});
         let open = |value: &Value| {
             let token = key().sign(value.as_object().unwrap()).unwrap();
@@ -231,7 +231,7 @@ mod tests {
 
     // rule: gate.bootstrap.scopes
     #[test]
-    fn scopes_narrow() {
+    fn requested_scopes_narrow_token() {
         let words = |words: &[&str]| {
             words
                 .iter()

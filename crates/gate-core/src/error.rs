@@ -7,7 +7,7 @@ use partner_core::stored_response::ResponseStoreError;
 use crate::events::EventError;
 use crate::signed_quote::Unsigned;
 
-/// A failure of a use case. It is not a refusal: no rule of the request's says no.
+/// A failure of a use case that is not a refusal: the request obeys the rules.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// The response could not be rendered or stored, or the stored one could not be read.

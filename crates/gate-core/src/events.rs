@@ -16,10 +16,10 @@ use crate::rail::RailRecord;
 use crate::session::Session;
 use crate::signed_quote::SignedQuote;
 
-/// The type of the event that a partner sends itself.
+/// The type of the test event.
 pub const TEST_EVENT: &str = "webhook.test";
 
-/// The type of the event of a signed quote that was redeemed.
+/// The type of the event of a redeemed signed quote.
 pub const QUOTE_CONSUMED: &str = "quote.consumed";
 
 /// What an event is about.
@@ -75,7 +75,7 @@ pub enum EventError {
 /// Makes events.
 #[derive(Clone, Copy)]
 pub struct EventFactory<'i> {
-    /// Seals bodies.
+    /// Seals the bodies.
     pub sealer: &'i Sealer,
     /// Makes ids.
     pub entropy: &'i dyn Entropy,

@@ -1,9 +1,8 @@
 //! The idempotent frame: how every write of the gate that may carry an idempotency key runs.
 //!
 //! A replay comes before validation, and locks come before the clock, so the frame has two calls.
-//! [`Idempotent::begin`] keeps concurrent twins out and looks for a stored response. The use case
-//! then validates the request, and asks upstreams, outside any transaction. [`Write::run`] decides
-//! and writes in one transaction.
+//! [`Idempotent::begin`] rejects concurrent twins and looks for a stored response. The use case then validates the
+//! request, and asks upstreams, outside any transaction. [`Write::run`] decides and writes in one transaction.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +33,8 @@ impl fmt::Debug for Idempotent {
     }
 }
 
-/// A write that may run: no twin is in flight, and none has stored a response. While it lives, it
-/// keeps twins out.
+/// Permission to run a write: no twin is in flight, and no response is stored. Until it is dropped, twins are
+/// rejected.
 pub struct Write<'i> {
     idempotent: &'i Idempotent,
     request: Option<IdempotentRequest>,
@@ -76,19 +75,19 @@ pub trait GateWrite: Sync {
 /// How a write was decided.
 #[derive(Debug)]
 pub enum Decision<T, E> {
-    /// It is done: the response is stored and everything is committed.
+    /// Allowed: the response is stored and the transaction is committed.
     Done(T),
-    /// A rule says no: everything is rolled back.
+    /// Refused: the transaction is rolled back.
     Refused(E),
-    /// A rule says no because an expiry was due: the expiry is committed, and no response is stored.
+    /// Refused because an expiry was due. The expiry is committed, and no response is stored.
     RefusedAfterExpiry(E),
 }
 
 impl Idempotent {
-    /// Keeps twins out and looks for a stored response. Without a request there is nothing to do.
+    /// Rejects concurrent twins and looks for a stored response. Without a request it does neither.
     ///
     /// # Errors
-    /// [`GateError`].
+    /// [`GateError`] if the stored response cannot be read.
     pub async fn begin(
         &self,
         request: Option<IdempotentRequest>,
@@ -106,8 +105,8 @@ impl Idempotent {
 }
 
 impl Write<'_> {
-    /// Runs the write in one transaction and commits it with its response. After a lost race the
-    /// transaction is run again, three times at most.
+    /// Runs the write in one transaction and commits it with its response. After a lost race it runs the transaction
+    /// again, three times at most.
     ///
     /// # Errors
     /// The refusal of the use case, or [`GateError`].
@@ -137,7 +136,7 @@ impl Idempotent {
         let stored = responses.lock(tx.as_mut(), request).await?;
         let rows = write.lock(tx.as_mut()).await?;
         let now = tx.now().await?;
-        // A twin may have finished since `begin`.
+        // A twin may have committed after `begin`.
         if let Some(response) = responses.replay(request, stored.as_ref(), now)? {
             return Ok(Ok(response));
         }

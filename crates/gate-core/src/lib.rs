@@ -1,7 +1,7 @@
 //! The gate domain: hosted ramp sessions, embed tokens, branding and transactions.
 //!
-//! Rules and state machines are plain functions over values; use cases compose them over the
-//! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
+//! Rules and state machines are pure functions over values. Use cases compose them over the traits in [`ports`]. This
+//! crate does not know the database, HTTP or the system clock.
 
 pub mod amount;
 pub mod branding;

@@ -1,42 +1,42 @@
-//! JSON objects that are passed through: read for their size only, and kept digit for digit.
+//! JSON objects that Penstock stores and returns: it checks their size and keeps every digit.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::IgnoredAny;
 
-/// The most an object may take as compact UTF-8.
+/// Maximum size of an object as compact UTF-8, in bytes.
 const LARGEST: usize = 16 * 1024;
 
-/// The most keys metadata may have.
+/// Maximum number of metadata keys.
 const METADATA_KEYS: usize = 50;
 
-/// A JSON object as compact text. Its numbers are as they were written.
+/// A JSON object as compact text. Its numbers keep their spelling.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JsonObject(String);
 
-/// Why a JSON value is not taken.
+/// Why a JSON value is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// Not an object.
     #[error("expected an object")]
     NotObject,
-    /// An object without a key, where one is needed.
+    /// An object without keys, although at least one is required.
     #[error("expected an object with at least one key")]
     Empty,
-    /// Too many keys.
+    /// More than 50 keys.
     #[error("expected at most 50 keys")]
     TooManyKeys,
-    /// Too large.
+    /// More than 16 KiB.
     #[error("expected at most 16 KiB")]
     TooLarge,
 }
 
 impl JsonObject {
-    /// Reads metadata: at most 50 keys and 16 KiB.
+    /// Parses metadata: at most 50 keys and 16 KiB.
     ///
     /// # Errors
-    /// [`ObjectError`].
+    /// [`ObjectError`], checked in the order object, keys, size.
     pub fn metadata(text: &str) -> Result<Self, ObjectError> {
         let (object, keys) = read(text)?;
         if keys > METADATA_KEYS {
@@ -45,10 +45,10 @@ impl JsonObject {
         object.within_bounds()
     }
 
-    /// Reads a KYC package: at least one key and at most 16 KiB.
+    /// Parses a KYC package: at least one key and at most 16 KiB.
     ///
     /// # Errors
-    /// [`ObjectError`].
+    /// [`ObjectError`], checked in the order object, keys, size.
     pub fn kyc_package(text: &str) -> Result<Self, ObjectError> {
         let (object, keys) = read(text)?;
         if keys == 0 {
@@ -57,13 +57,13 @@ impl JsonObject {
         object.within_bounds()
     }
 
-    /// The object without keys: metadata that was left out.
+    /// The empty object: the default of metadata.
     #[must_use]
     pub fn empty() -> Self {
         Self("{}".to_owned())
     }
 
-    /// An object that was stored: the text of [`JsonObject::as_str`].
+    /// An object read from the store, from the text of [`JsonObject::as_str`].
     #[must_use]
     pub fn stored(text: &str) -> Option<Self> {
         read(text).ok().map(|(object, _)| object)
@@ -84,14 +84,14 @@ impl JsonObject {
     }
 }
 
-/// What is inside may be personal.
+/// The content may be personal data, so `Debug` omits it.
 impl fmt::Debug for JsonObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JsonObject({} bytes)", self.0.len())
     }
 }
 
-/// An object in compact form, and how many keys it has.
+/// Parses an object into compact form, with the number of its keys.
 fn read(text: &str) -> Result<(JsonObject, usize), ObjectError> {
     let keys: BTreeMap<String, IgnoredAny> =
         serde_json::from_str(text).map_err(|_| ObjectError::NotObject)?;
@@ -99,8 +99,8 @@ fn read(text: &str) -> Result<(JsonObject, usize), ObjectError> {
     Ok((JsonObject(compact), keys.len()))
 }
 
-/// Valid JSON without the spaces between its tokens, strings in their shortest spelling. Numbers
-/// never pass through a binary float.
+/// Valid JSON without whitespace between tokens and with the shortest spelling of strings. Numbers are never
+/// converted to binary floats.
 fn compact(text: &str) -> Option<String> {
     let mut compact = String::with_capacity(text.len());
     let mut rest = text;
@@ -120,7 +120,7 @@ fn compact(text: &str) -> Option<String> {
     Some(compact)
 }
 
-/// Where the string that a text begins with ends, quotes included.
+/// The length of the string at the start of a text, including both quotes.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     let closing = text.bytes().skip(1).position(|byte| {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(metadata(&sized(16_384)).unwrap().len(), 16_384);
         assert_eq!(metadata(&sized(16_385)), Err(ObjectError::TooLarge));
         assert_eq!(metadata("{}").unwrap(), "{}");
-        // As UTF-8, not as escapes.
+        // The limit counts UTF-8 bytes, not escape sequences.
         let escaped = format!("{{\"a\":\"{}\"}}", "\\u00e9".repeat(8_000));
         assert_eq!(metadata(&escaped).unwrap().len(), 16_008);
         for bad in ["[]", "1", "\"a\"", "null", "", "{", "{\"a\":\"\\ud800\"}"] {
@@ -179,7 +179,7 @@ mod tests {
 
     // rule: gate.session.kyc-package
     #[test]
-    fn a_kyc_package_has_something_in_it() {
+    fn kyc_package_requires_one_key() {
         let package = JsonObject::kyc_package(" { \"level\" : 2 } ").unwrap();
         assert_eq!(package.as_str(), "{\"level\":2}");
         assert_eq!(format!("{package:?}"), "JsonObject(11 bytes)");

@@ -1,4 +1,4 @@
-//! What a preview or a signed quote is asked for, judged by the catalogue.
+//! The order of a preview or a signed quote, and its validation against the catalogue.
 
 use kernel::rates::{Side, SourceRate};
 use kernel::{Amount, AmountError, Asset};
@@ -6,41 +6,41 @@ use kernel::{Amount, AmountError, Asset};
 use crate::catalogue::{Catalogue, CountryCode, Listing, Method, Network};
 use crate::pricing::{OutOfRange, Priced, price};
 
-/// An order as it was sent.
+/// The fields of an order, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderDraft {
     /// `currency`
     pub currency: String,
     /// `asset`
     pub asset: String,
-    /// `amount`, of the leg that the user gives.
+    /// `amount`, of the input leg: fiat on a purchase, crypto on a sale.
     pub amount: String,
     /// `side`
     pub side: Side,
-    /// `network`; `None`: the one the catalogue lists first.
+    /// `network`; `None` means the default network of the asset.
     pub network: Option<String>,
     /// `country_code`
     pub country_code: Option<String>,
 }
 
-/// An order whose fields are right. Whether it can be served is another question.
+/// A validated order. Whether the operator offers it is checked separately.
 #[derive(Debug, Clone)]
 pub struct Order<'c> {
-    /// Which way it goes.
+    /// Purchase or sale.
     pub side: Side,
-    /// What the user pays, or is paid, in.
+    /// The fiat currency.
     pub currency: Asset,
-    /// What the user buys or sells.
+    /// The crypto asset.
     pub listing: &'c Listing,
-    /// The chain it moves on.
+    /// The chain that the asset moves on.
     pub network: &'c Network,
-    /// Where the user is, where that was said.
+    /// The country of the user, if the request names one.
     pub country: Option<CountryCode>,
-    /// The leg the user gives.
+    /// The input leg.
     pub amount: Amount,
 }
 
-/// What is wrong with a field of an order.
+/// The error in a field of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// `currency`
@@ -63,10 +63,10 @@ pub enum OrderError {
 }
 
 impl OrderDraft {
-    /// Judges the fields, in the order currency, asset, network, country, amount.
+    /// Validates the fields in the order currency, asset, network, country, amount.
     ///
     /// # Errors
-    /// [`OrderError`]: the first there is.
+    /// The first [`OrderError`].
     pub fn judge<'c>(&self, catalogue: &'c Catalogue) -> Result<Order<'c>, OrderError> {
         let currency = catalogue.currency(&self.currency);
         let currency = currency.ok_or(OrderError::UnknownCurrency)?.asset;
@@ -97,10 +97,10 @@ impl OrderDraft {
 }
 
 impl Order<'_> {
-    /// Prices the order by a method.
+    /// Prices the order with the fees of a method. The output leg is rounded down once.
     ///
     /// # Errors
-    /// [`OutOfRange`].
+    /// [`OutOfRange`] if a leg rounds to zero, does not cover the fees, or exceeds 10^10.
     pub fn price(&self, source: &SourceRate, method: &Method) -> Result<Priced, OutOfRange> {
         let output = match self.side {
             Side::OnRamp => self.listing.asset,
@@ -128,7 +128,7 @@ mod tests {
 
     // rule: gate.order.input-leg, gate.order.digits, gate.order.codes
     #[test]
-    fn an_order_is_of_the_leg_the_user_gives() {
+    fn order_amount_is_input_leg() {
         let catalogue = Catalogue::built_in().unwrap();
         let bought = draft().judge(&catalogue).unwrap();
         assert_eq!(bought.amount.asset().code(), "EUR");
@@ -146,7 +146,7 @@ mod tests {
 
     // rule: gate.order.catalogue, gate.order.digits
     #[test]
-    fn each_field_has_its_own_fault() {
+    fn each_field_has_its_own_error() {
         let catalogue = Catalogue::built_in().unwrap();
         let fault = |change: fn(&mut OrderDraft)| {
             let mut draft = draft();

@@ -1,4 +1,4 @@
-//! What the gate domain needs of the outside, as traits.
+//! The ports of the gate domain.
 
 use async_trait::async_trait;
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
@@ -15,11 +15,11 @@ use crate::session::{Session, SessionId, SessionStatus, Step};
 use crate::signed_quote::{Installation, QuoteTerms, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 
-/// Reads that can never write. Expiry is not applied here: whoever finds a session overdue at the
-/// instant of the read applies it in a transaction of its own.
+/// Reads that never write. They do not apply expiry: a use case that reads an overdue session expires it in its own
+/// transaction.
 #[async_trait]
 pub trait GateReads: ResponseReads {
-    /// The store's instant.
+    /// The store's clock.
     async fn gate_now(&self) -> Result<Timestamp, StoreError>;
 
     /// The name of this installation. It never changes.
@@ -32,8 +32,8 @@ pub trait GateReads: ResponseReads {
         id: SessionId,
     ) -> Result<Option<Seen<Session>>, StoreError>;
 
-    /// A page of sessions by what is stored, by (`created_at`, id) descending, at most `limit`. An
-    /// unknown cursor gives none.
+    /// A page of at most `limit` sessions by their stored state, by (`created_at`, id) descending. An unknown cursor
+    /// returns an empty page.
     async fn sessions_page(
         &self,
         who: &Tenant,
@@ -41,15 +41,14 @@ pub trait GateReads: ResponseReads {
         limit: u32,
     ) -> Result<Seen<Vec<Session>>, StoreError>;
 
-    /// Sessions of the tenant that are overdue and stored as open, the oldest deadline first, at
-    /// most `limit`.
+    /// Overdue sessions of the tenant that are stored as open, the oldest deadline first, at most `limit`.
     async fn sessions_overdue(
         &self,
         who: &Tenant,
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError>;
 
-    /// The same of every partner of a mode.
+    /// Overdue sessions of all partners of a mode, as [`GateReads::sessions_overdue`] returns them for one tenant.
     async fn sessions_overdue_in(
         &self,
         mode: Mode,
@@ -59,18 +58,18 @@ pub trait GateReads: ResponseReads {
     /// The tenant's tally; `None` before its first live session.
     async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError>;
 
-    /// The tenant's branding; the default before it was ever set.
+    /// The tenant's branding; the default if it was never set.
     async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError>;
 
-    /// A transaction.
+    /// A transaction of the tenant.
     async fn transaction_get(
         &self,
         who: &Tenant,
         refid: RefId,
     ) -> Result<Option<Transaction>, StoreError>;
 
-    /// A page of transactions, by (`created_at`, refid) descending, at most `limit`. An unknown
-    /// cursor gives none.
+    /// A page of at most `limit` transactions, by (`created_at`, refid) descending. An unknown cursor returns an
+    /// empty page.
     async fn transactions_page(
         &self,
         who: &Tenant,
@@ -78,29 +77,28 @@ pub trait GateReads: ResponseReads {
         limit: u32,
     ) -> Result<Vec<Transaction>, StoreError>;
 
-    /// A signed quote.
+    /// A signed quote of the tenant.
     async fn signed_quote_get(
         &self,
         who: &Tenant,
         id: SignedQuoteId,
     ) -> Result<Option<Seen<SignedQuote>>, StoreError>;
 
-    /// A rail record.
+    /// A rail record of the tenant.
     async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError>;
 
-    /// Records of every partner of a mode that the rail is to be asked about, the longest overdue
-    /// first, at most `limit`.
+    /// Records of all partners of a mode whose next poll is due, the longest overdue first, at most `limit`.
     async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError>;
 
-    /// A customer, also one that was deleted.
+    /// A customer of the tenant, also if it is deleted.
     async fn customer_get(
         &self,
         who: &Tenant,
         id: CustomerId,
     ) -> Result<Option<SealedCustomer>, StoreError>;
 
-    /// A page of customers that are not deleted, by (`created_at`, id) descending, at most `limit`. A
-    /// deleted one is a place in the list all the same; an unknown cursor gives none.
+    /// A page of at most `limit` customers that are not deleted, by (`created_at`, id) descending. A deleted customer
+    /// is still a valid cursor; an unknown cursor returns an empty page.
     async fn customers_page(
         &self,
         who: &Tenant,
@@ -109,34 +107,34 @@ pub trait GateReads: ResponseReads {
     ) -> Result<Vec<SealedCustomer>, StoreError>;
 }
 
-/// What narrows a page of sessions.
+/// Filters of a page of sessions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionFilter {
     /// Only sessions after this one in the order of the list.
     pub after: Option<SessionId>,
-    /// Only this status.
+    /// Only sessions with this status.
     pub status: Option<SessionStatus>,
 }
 
-/// What narrows a page of transactions.
+/// Filters of a page of transactions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionFilter {
     /// Only transactions after this one in the order of the list.
     pub after: Option<RefId>,
-    /// Only this status.
+    /// Only transactions with this status.
     pub status: Option<TransactionStatus>,
-    /// Only those of this session.
+    /// Only transactions of this session.
     pub session: Option<SessionId>,
 }
 
-/// What narrows a page of customers.
+/// Filters of a page of customers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CustomerFilter {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
-    /// Only that of this email.
+    /// Only the customer with this email.
     pub email: Option<BlindIndex>,
-    /// Only that of this name of the partner's.
+    /// Only the customer with this `external_id`.
     pub external_id: Option<BlindIndex>,
 }
 
@@ -147,9 +145,8 @@ pub trait GateStore: GateReads {
     async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError>;
 }
 
-/// One transaction over every noun a gate use case may touch. Locks are taken in the order
-/// answer, tally, preview, branding, session, signed quote, rail
-/// record, customer, here and everywhere.
+/// One transaction over every entity that a gate use case touches. Every use case takes its locks in the order
+/// response, tally, preview, branding, session, signed quote, rail record, customer.
 pub trait GateTx:
     ResponseTx
     + AccessTx
@@ -186,10 +183,10 @@ impl<T> GateTx for T where
 /// Tallies in a transaction.
 #[async_trait]
 pub trait TallyTx: Send {
-    /// Loads and locks.
+    /// Loads and locks the tally.
     async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError>;
 
-    /// Stores a tally. Guard: the stored one is still `before`, or there is none still.
+    /// Stores a tally. Guard: the stored tally equals `before`; if `before` is `None`, no tally is stored.
     async fn tally_put(
         &mut self,
         who: &Tenant,
@@ -201,11 +198,10 @@ pub trait TallyTx: Send {
 /// Branding in a transaction.
 #[async_trait]
 pub trait BrandingTx: Send {
-    /// Loads and locks; the default before it was ever set.
+    /// Loads and locks the branding; the default if it was never set.
     async fn branding_lock(&mut self, who: &Tenant) -> Result<Branding, StoreError>;
 
-    /// Stores branding. Guard: what is stored has the revision before it; of the first one, nothing
-    /// is stored.
+    /// Stores branding. Guard: the stored revision is the one before; for the first revision, nothing is stored.
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError>;
 }
 
@@ -215,14 +211,14 @@ pub trait PreviewTx: Send {
     /// Inserts a new preview.
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError>;
 
-    /// Loads and locks. `None` also when the preview belongs to another partner.
+    /// Loads and locks a preview. `None` also if the preview belongs to another partner.
     async fn preview_lock(
         &mut self,
         who: &Tenant,
         id: PreviewId,
     ) -> Result<Option<Preview>, StoreError>;
 
-    /// Notes the session that uses a preview. Guard: none has, and it has not expired.
+    /// Records the session that uses a preview. Guard: the preview is unused and has not expired.
     async fn preview_use(
         &mut self,
         who: &Tenant,
@@ -235,7 +231,7 @@ pub trait PreviewTx: Send {
 /// Sessions in a transaction.
 #[async_trait]
 pub trait SessionTx: Send {
-    /// Inserts a new session, with the KYC package it came with, sealed for [`kyc_place`].
+    /// Inserts a new session, with its KYC package sealed for [`kyc_place`].
     async fn session_insert(
         &mut self,
         who: &Tenant,
@@ -243,15 +239,15 @@ pub trait SessionTx: Send {
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError>;
 
-    /// Loads and locks. `None` also when the session belongs to another partner.
+    /// Loads and locks a session. `None` also if the session belongs to another partner.
     async fn session_lock(
         &mut self,
         who: &Tenant,
         id: SessionId,
     ) -> Result<Option<Session>, StoreError>;
 
-    /// Applies a step. Guard: the session is stored as open, and what completes or cancels it does
-    /// so before it expires.
+    /// Applies a step. Guard: the session is stored as open; a step that completes or cancels it is before its
+    /// expiry.
     async fn session_apply(
         &mut self,
         who: &Tenant,
@@ -260,7 +256,7 @@ pub trait SessionTx: Send {
     ) -> Result<Cas, StoreError>;
 }
 
-/// Transactions of partners, in a transaction of the store.
+/// Transactions of partners, in a store transaction.
 #[async_trait]
 pub trait TransactionTx: Send {
     /// Inserts a new transaction.
@@ -270,7 +266,7 @@ pub trait TransactionTx: Send {
         transaction: &Transaction,
     ) -> Result<(), StoreError>;
 
-    /// Ends a transaction of a rail. Guard: it is under way.
+    /// Ends a transaction of a rail. Guard: it is processing.
     async fn transaction_end(
         &mut self,
         who: &Tenant,
@@ -289,14 +285,14 @@ pub trait SignedQuoteTx: Send {
         quote: &SignedQuote,
     ) -> Result<(), StoreError>;
 
-    /// Loads and locks. `None` also when the quote belongs to another partner.
+    /// Loads and locks a signed quote. `None` also if the quote belongs to another partner.
     async fn signed_quote_lock(
         &mut self,
         who: &Tenant,
         id: SignedQuoteId,
     ) -> Result<Option<SignedQuote>, StoreError>;
 
-    /// Redeems a quote. Guard: it was not, and `now` is before it expires.
+    /// Redeems a quote. Guard: it is not redeemed, and `now` is before its expiry.
     async fn signed_quote_consume(
         &mut self,
         who: &Tenant,
@@ -308,18 +304,17 @@ pub trait SignedQuoteTx: Send {
 /// Rail records in a transaction.
 #[async_trait]
 pub trait RailTx: Send {
-    /// Inserts a new record, whose quote and transaction are there.
+    /// Inserts a new record. Its quote and its transaction must exist.
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError>;
 
-    /// Loads and locks. `None` also when the record belongs to another partner.
+    /// Loads and locks a rail record. `None` also if the record belongs to another partner.
     async fn rail_lock(
         &mut self,
         who: &Tenant,
         id: RailId,
     ) -> Result<Option<RailRecord>, StoreError>;
 
-    /// Says who asks the rail about a record, or when it is asked again. Guard: the record is under
-    /// way, and asked about as `before` says.
+    /// Stores the poll lease of a record. Guard: the record is processing, and its stored lease equals `before`.
     async fn rail_ask(
         &mut self,
         who: &Tenant,
@@ -328,7 +323,7 @@ pub trait RailTx: Send {
         after: &PollLease,
     ) -> Result<Cas, StoreError>;
 
-    /// Applies a step. Guard: the same.
+    /// Applies a step. Guard: the record is processing, and its stored lease equals `before`.
     async fn rail_apply(
         &mut self,
         who: &Tenant,
@@ -339,35 +334,36 @@ pub trait RailTx: Send {
 }
 
 // ---------------------------------------------------------------------------------------------
-// The far end
+// Upstream
 // ---------------------------------------------------------------------------------------------
 
-/// A record as a rail is told of it.
+/// The data of a record that a rail receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailOrder {
-    /// The record. Whatever a rail does, it does once under this id.
+    /// The id of the record. A rail executes each id at most once.
     pub id: RailId,
-    /// What is to be paid in or out, and how.
+    /// What to pay in or pay out, and how.
     pub terms: QuoteTerms,
 }
 
-/// Moves fiat. It answers within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
+/// Moves fiat. A call must respond within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
 #[async_trait]
 pub trait Rail: Send + Sync {
-    /// What the payer of a pay-in needs; `None`: no answer. Asked before the record is there, and
-    /// perhaps of one that never is: it moves nothing.
+    /// Returns what the payer of a pay-in needs; `None` if the rail does not respond.
+    ///
+    /// The call precedes the record and must not move money: the record may never be created.
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions>;
 
-    /// Begins to move the money unless that was begun before, and says how it stands; `None`: no
-    /// answer. `attempt` counts from 1.
+    /// Starts the movement of money if it has not started, and reports its state; `None` if the rail does not
+    /// respond. `attempt` counts from 1.
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
 }
 
 /// Customers in a transaction.
 #[async_trait]
 pub trait CustomerTx: Send {
-    /// Whether one of these marks is another customer's, the deleted ones' too. Until the end of the
-    /// transaction nobody else takes one that is free.
+    /// The unique field whose index another customer of the partner has, also a deleted one. Until the end of the
+    /// transaction no other transaction can take a free index.
     async fn customer_taken(
         &mut self,
         who: &Tenant,
@@ -381,15 +377,15 @@ pub trait CustomerTx: Send {
         customer: &SealedCustomer,
     ) -> Result<(), StoreError>;
 
-    /// Loads and locks, also one that was deleted. `None` also when it belongs to another partner.
+    /// Loads and locks a customer, also a deleted one. `None` also if the customer belongs to another partner.
     async fn customer_lock(
         &mut self,
         who: &Tenant,
         id: CustomerId,
     ) -> Result<Option<SealedCustomer>, StoreError>;
 
-    /// Stores a customer that was changed or deleted. Guard: what is stored has the revision before it
-    /// and is not deleted. What it is found by never changes.
+    /// Stores a changed or deleted customer. Guard: the stored revision is the one before, and the customer is not
+    /// deleted. The blind indexes never change.
     async fn customer_put(
         &mut self,
         who: &Tenant,
@@ -397,7 +393,7 @@ pub trait CustomerTx: Send {
     ) -> Result<Cas, StoreError>;
 }
 
-/// The place a session's KYC package is sealed for.
+/// The place that a session's KYC package is sealed for.
 #[must_use]
 pub fn kyc_place(who: &Tenant, session: SessionId) -> String {
     format!(

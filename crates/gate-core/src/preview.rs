@@ -1,4 +1,4 @@
-//! Previews with a lock: what a session must be to use one, which one session does, once and in time.
+//! Locked previews: one session may use a preview, once, before its expiry and with the same terms.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use kernel::{Amount, Asset, Entropy, Timestamp};
 
 use crate::session::{Flow, SessionId, Terms};
 
-/// Names a locked preview: 24 hexadecimal characters, in lower case.
+/// Identifies a locked preview: 24 hexadecimal characters in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PreviewId([u8; 12]);
 
 impl PreviewId {
-    /// A new id. It is random, so it tells nothing.
+    /// A new random id.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; 12];
@@ -20,7 +20,7 @@ impl PreviewId {
         Self(bytes)
     }
 
-    /// Reads an id.
+    /// Parses an id.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let lower = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -53,31 +53,31 @@ impl fmt::Debug for PreviewId {
 pub struct Preview {
     /// Its id.
     pub id: PreviewId,
-    /// What it was given for.
+    /// The terms that it was created for.
     pub bound: PreviewTerms,
-    /// When it was given.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From this instant on it is expired.
+    /// When it expires. It may be used while `now < expires_at`.
     pub expires_at: Timestamp,
-    /// The session that has used it, and when.
+    /// The session that used it, and when.
     pub used: Option<(SessionId, Timestamp)>,
 }
 
-/// What a session must agree with. The asset is a symbol: whatever the catalogue says of it by now.
+/// The terms that a session must repeat. The asset is a symbol, so a changed catalogue does not invalidate it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewTerms {
-    /// Which way the order goes.
+    /// Purchase or sale.
     pub side: Side,
-    /// What the user pays, or is paid, in.
+    /// The fiat currency.
     pub currency: Asset,
-    /// The symbol of what the user buys or sells.
+    /// The symbol of the crypto asset.
     pub asset: String,
-    /// The leg the user gives, in units of 10^-8.
+    /// The input leg, in units of 10^-8.
     pub units: i64,
 }
 
 impl PreviewTerms {
-    /// What an order of this side, currency and asset binds a session to.
+    /// The terms of an order of this side, currency and asset.
     #[must_use]
     pub fn of(side: Side, currency: Asset, asset: Asset, amount: &Amount) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl PreviewTerms {
         }
     }
 
-    /// Are a session's amount, as a number, currency, asset and flow the preview's?
+    /// Whether a session has the preview's amount (as a number), currency, asset and side.
     fn agrees(&self, terms: &Terms) -> bool {
         let flow = match self.side {
             Side::OnRamp => Flow::OnRamp,
@@ -101,19 +101,19 @@ impl PreviewTerms {
     }
 }
 
-/// Why a session cannot use a preview.
+/// Why a session may not use a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PreviewRefusal {
-    /// There is no such preview of the partner's.
+    /// The partner has no such preview.
     #[error("`quote_preview_id`: no such locked preview")]
     Missing,
-    /// Its time is over.
+    /// The preview has expired.
     #[error("`quote_preview_id`: the preview has expired")]
     Expired,
-    /// Another session has used it.
+    /// Another session used the preview.
     #[error("`quote_preview_id`: another session has used the preview")]
     Used,
-    /// The session is for something else.
+    /// The terms of the session differ.
     #[error(
         "`quote_preview_id`: expected `amount`, `currency`, `target_token` and `flow` to be those of the preview"
     )]
@@ -121,10 +121,11 @@ pub enum PreviewRefusal {
 }
 
 impl Preview {
-    /// Can a session of these terms use it, at an instant read after its lock was taken?
+    /// Checks that a session with these terms may use the preview. `now` must be read after the preview's lock was
+    /// taken.
     ///
     /// # Errors
-    /// [`PreviewRefusal`], judged in the order expired, used, mismatch.
+    /// [`PreviewRefusal`], checked in the order expired, used, mismatch.
     pub fn must_fit(&self, terms: &Terms, now: Timestamp) -> Result<(), PreviewRefusal> {
         if now >= self.expires_at {
             return Err(PreviewRefusal::Expired);
@@ -180,7 +181,7 @@ mod tests {
 
     // rule: gate.preview.id
     #[test]
-    fn an_id_is_24_hexadecimal_characters() {
+    fn id_has_24_hexadecimal_characters() {
         let text = "0123456789abcdef01234567";
         assert_eq!(PreviewId::parse(text).unwrap().to_string(), text);
         for bad in [
@@ -196,7 +197,7 @@ mod tests {
 
     // rule: gate.preview.match
     #[test]
-    fn a_session_must_agree_in_amount_currency_asset_and_side() {
+    fn session_must_match_amount_currency_asset_and_side() {
         assert_eq!(preview(None).must_fit(&terms(), at(0)), Ok(()));
         let spoiled: [fn(&mut Terms); 7] = [
             |it| it.amount = SessionAmount::parse("100.51").unwrap(),
@@ -210,14 +211,14 @@ mod tests {
         for spoil in spoiled {
             let mut terms = terms();
             spoil(&mut terms);
-            let judged = preview(None).must_fit(&terms, at(0));
-            assert_eq!(judged, Err(PreviewRefusal::Mismatch));
+            let checked = preview(None).must_fit(&terms, at(0));
+            assert_eq!(checked, Err(PreviewRefusal::Mismatch));
         }
     }
 
     // rule: gate.preview.once, gate.preview.expiry
     #[test]
-    fn a_preview_is_used_once_and_before_its_instant() {
+    fn preview_is_used_once_before_expiry() {
         let other = Terms {
             flow: None,
             ..terms()

@@ -1,33 +1,34 @@
-//! Pricing of previews and signed quotes: from a source's rate and a fee schedule to both legs.
+//! Pricing of previews and signed quotes: from a source rate and a fee schedule to both legs.
 //!
-//! The rate is output per input before fees, the source's mid less its spread; fees are taken in
-//! the currency. A purchase delivers (fiat − fees) × rate, a sale pays crypto × rate − fees, each
-//! rounded down to its scale once, so that a client's own arithmetic gives the same. A fee is
-//! rounded up: what rounding leaves stays with the operator.
+//! The rate is output per input before fees: the source's mid less its spread. Fees are in the fiat currency. A
+//! purchase delivers (fiat − fees) × rate; a sale pays crypto × rate − fees.
+//!
+//! Each output leg is rounded down once, to its scale, so a client that calculates with the shown figures gets the
+//! same leg. Each fee is rounded up. The operator keeps the remainder of the rounding.
 
 use kernel::rates::{Side, SourceRate, WHOLE_BPS, rate_of};
 use kernel::{Amount, Asset, Rate};
 use partner_core::pools::SPREAD_CEILING_BPS;
 
-/// What an order costs beside its rate.
+/// The fees of an order, before its amount is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeeSchedule {
-    /// The share of the fiat paid or bought, in basis points.
+    /// The service fee as a share of the fiat leg, in basis points.
     pub service_bps: u16,
-    /// The least the service costs, in the currency.
+    /// The minimum service fee, in the fiat currency.
     pub service_least: Amount,
-    /// What the network costs, in the currency.
+    /// The network fee, in the fiat currency.
     pub network: Amount,
 }
 
-/// What one order costs, in its currency.
+/// The fees of one order, in its fiat currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fees {
-    /// For the service.
+    /// The service fee.
     pub service: Amount,
-    /// For the network.
+    /// The network fee.
     pub network: Amount,
-    /// Both.
+    /// The sum of both fees.
     pub total: Amount,
 }
 
@@ -40,7 +41,7 @@ pub struct Priced {
     pub fiat: Amount,
     /// The crypto leg: received on a purchase, sold on a sale.
     pub crypto: Amount,
-    /// The fees between them.
+    /// The fees.
     pub fees: Fees,
 }
 
@@ -50,7 +51,7 @@ pub struct Priced {
 pub struct OutOfRange;
 
 impl Fees {
-    /// The sum of both; `None` across currencies or past what an amount holds.
+    /// The sum of both fees; `None` if the currencies differ or the sum overflows an amount.
     #[must_use]
     pub fn of(service: Amount, network: Amount) -> Option<Self> {
         Some(Self {
@@ -62,7 +63,7 @@ impl Fees {
 }
 
 impl FeeSchedule {
-    /// The fees of an order that is worth `fiat` before them.
+    /// The fees of an order worth `fiat` before fees. Each fee is rounded up to the currency's scale.
     fn fees(&self, fiat: Amount) -> Option<Fees> {
         let units = u128::try_from(fiat.units()).ok()?;
         let share = units
@@ -79,11 +80,13 @@ impl FeeSchedule {
     }
 }
 
-/// Prices an order whose `input` is the leg the user gives: fiat on a purchase, crypto on a sale.
-/// `output` is what the other leg is in.
+/// Prices an order. `input` is the input leg: fiat on a purchase, crypto on a sale. `output` is the asset of the
+/// other leg.
+///
+/// The output leg is rounded down to its scale.
 ///
 /// # Errors
-/// [`OutOfRange`].
+/// [`OutOfRange`] if a leg rounds to zero, does not cover its fees, or exceeds 10^10.
 pub fn price(
     side: Side,
     input: Amount,
@@ -113,7 +116,7 @@ fn bought(fiat: Amount, asset: Asset, rate: Rate, schedule: &FeeSchedule) -> Opt
     })
 }
 
-/// Fees have the currency's digits, so they may be taken after the rounding.
+/// Fees have the scale of the currency, so they are subtracted after the rounding.
 fn sold(crypto: Amount, currency: Asset, rate: Rate, schedule: &FeeSchedule) -> Option<Priced> {
     let worth = rate.convert(&crypto, currency)?;
     let fees = schedule.fees(worth)?;
@@ -157,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Fiat, crypto, rate and the total of the fees, as they are printed.
+    /// Fiat leg, crypto leg, rate and total fees, as they are printed.
     fn shown(priced: Result<Priced, OutOfRange>) -> [String; 4] {
         let priced = priced.unwrap();
         [
@@ -170,7 +173,7 @@ mod tests {
 
     // rule: gate.price.rate, gate.price.fees, gate.price.purchase
     #[test]
-    fn a_purchase_delivers_what_the_fees_leave_times_the_rate() {
+    fn purchase_delivers_fiat_less_fees_times_rate() {
         let fees = schedule("EUR", 100, "0", "0.50");
         let usdt = Asset::crypto("USDT").unwrap();
         let priced = price(
@@ -180,13 +183,13 @@ mod tests {
             &source("1.0850", 25),
             &fees,
         );
-        // 1.0850 x 0.9975 = 1.0822875; (100 - 1.50) x 1.0822875 = 106.60531875, cut to 6 digits.
+        // 1.0850 x 0.9975 = 1.0822875; (100 - 1.50) x 1.0822875 = 106.60531875, rounded down to 6 digits.
         assert_eq!(shown(priced), ["100.00", "106.605318", "1.0822875", "1.50"]);
     }
 
     // rule: gate.price.rate, gate.price.fees, gate.price.sale
     #[test]
-    fn a_sale_pays_what_the_crypto_is_worth_less_the_fees() {
+    fn sale_pays_crypto_times_rate_less_fees() {
         let fees = schedule("EUR", 100, "0", "0.50");
         let eur = Asset::fiat("EUR").unwrap();
         let priced = price(
@@ -196,12 +199,12 @@ mod tests {
             &source("1.0850", 25),
             &fees,
         );
-        // 100 x 0.91935483 = 91.935483, cut to 91.93; 1 % of it is 0.9193, raised to 0.92.
+        // 100 x 0.91935483 = 91.935483, rounded down to 91.93; 1 % of it is 0.9193, rounded up to 0.92.
         assert_eq!(shown(priced), ["90.51", "100", "0.91935483", "1.42"]);
     }
 
     #[test]
-    fn the_service_has_a_least_price_and_a_currency_without_minor_units_is_rounded_to_whole_ones() {
+    fn service_fee_has_minimum_and_rounds_to_currency_scale() {
         let usdt = Asset::crypto("USDT").unwrap();
         let least = schedule("EUR", 100, "2.00", "0");
         let priced = price(
@@ -225,7 +228,7 @@ mod tests {
 
     // rule: gate.price.spread
     #[test]
-    fn a_sources_spread_is_capped() {
+    fn source_spread_is_capped() {
         let free = schedule("EUR", 0, "0", "0");
         let usdt = Asset::crypto("USDT").unwrap();
         let priced = price(
@@ -240,7 +243,7 @@ mod tests {
 
     // rule: gate.price.out-of-range
     #[test]
-    fn a_leg_that_is_nothing_or_too_much_is_refused() {
+    fn zero_or_excessive_leg_is_refused() {
         let fees = schedule("EUR", 0, "1.00", "0");
         let free = schedule("EUR", 0, "0", "0");
         let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());

@@ -1,4 +1,4 @@
-//! How many live sessions a partner may create in a calendar month.
+//! The quota: the number of live sessions that a partner may create in a calendar month.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use kernel::Timestamp;
 pub struct Month(String);
 
 impl Month {
-    /// The month of an instant.
+    /// The month of an instant, in UTC.
     #[must_use]
     pub fn of(at: Timestamp) -> Self {
-        // RFC 3339 begins with the year's four digits and the month.
+        // RFC 3339 starts with the four digits of the year and the month.
         Self(at.to_string().chars().take(7).collect())
     }
 
-    /// Reads `2026-05`.
+    /// Parses a text such as `2026-05`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let at = Timestamp::parse(&format!("{text}-01"), kernel::Bound::Lower).ok()?;
@@ -30,25 +30,25 @@ impl fmt::Display for Month {
     }
 }
 
-/// The live sessions a partner has created in the month it last created one in.
+/// The number of live sessions that a partner created in the latest month with one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
     /// The month.
     pub month: Month,
-    /// How many.
+    /// The number of sessions.
     pub created: u64,
 }
 
-/// The quota of the month is used up.
+/// The quota of the month is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session quota of this month is used up")]
 pub struct Exhausted;
 
 impl Tally {
-    /// The tally after one more session.
+    /// The tally after one more session. The first session of a new month starts at 1.
     ///
     /// # Errors
-    /// [`Exhausted`] where that is one too many.
+    /// [`Exhausted`] if the quota allows no further session.
     pub fn count(
         before: Option<&Self>,
         now: Timestamp,
@@ -65,7 +65,7 @@ impl Tally {
         })
     }
 
-    /// Is there none left of a quota?
+    /// Whether the quota allows no further session.
     #[must_use]
     pub fn used_up(tally: Option<&Self>, now: Timestamp, quota: Option<u64>) -> bool {
         Self::count(tally, now, quota).is_err()
@@ -90,7 +90,7 @@ mod tests {
 
     // rule: gate.quota.exhausted
     #[test]
-    fn a_month_of_utc_begins_anew() {
+    fn tally_restarts_each_utc_month() {
         let last = at("2026-05-31T23:59:59.999Z");
         let first = Tally::count(None, last, Some(2)).unwrap();
         let second = Tally::count(Some(&first), last, Some(2)).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     // rule: gate.quota.live-only
     #[test]
-    fn without_a_quota_it_only_counts() {
+    fn tally_counts_without_quota() {
         let before = Tally {
             month: Month::parse("2026-05").unwrap(),
             created: u64::MAX,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_month_reads_as_one() {
+    fn month_requires_year_and_month() {
         for bad in ["", "2026", "2026-5", "2026-13", "2026-05-01", "26-05"] {
             assert_eq!(Month::parse(bad), None, "{bad}");
         }

@@ -1,7 +1,7 @@
 //! Rail records: a pay-in or a pay-out that redeems a signed quote for the user of a session.
 //!
-//! A record is made `processing` and ends once. A rail moves the money; what it reports moves the
-//! record. Money that has left cannot be called back, so a pay-out is never cancelled.
+//! A record starts as `processing` and ends once. A rail moves the money, and its reports advance the record. A sent
+//! payment cannot be recalled, so a pay-out is never cancelled.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::session::{Flow, Session, SessionId};
 use crate::signed_quote::{QuoteTerms, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
-/// Names a rail record.
+/// The id kind of rail records.
 #[derive(Debug)]
 pub enum RailIdKind {}
 
@@ -21,12 +21,12 @@ impl IdKind for RailIdKind {
     const PREFIX: &'static str = "rail";
 }
 
-/// Which way the fiat goes.
+/// The direction of the fiat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RailKind {
-    /// The user pays.
+    /// The user pays fiat.
     PayIn,
-    /// The user is paid.
+    /// The user receives fiat.
     PayOut,
 }
 
@@ -34,7 +34,7 @@ impl RailKind {
     /// Both kinds.
     pub const ALL: [Self; 2] = [Self::PayIn, Self::PayOut];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl RailKind {
         }
     }
 
-    /// What an id of it begins with.
+    /// The prefix of ids of this kind.
     const fn prefix(self) -> &'static str {
         match self {
             Self::PayIn => "pi",
@@ -51,7 +51,7 @@ impl RailKind {
         }
     }
 
-    /// The discriminator of its records.
+    /// The id discriminator of this kind.
     #[must_use]
     pub const fn object(self) -> &'static str {
         match self {
@@ -60,13 +60,13 @@ impl RailKind {
         }
     }
 
-    /// Reads the word written by [`RailKind::as_str`].
+    /// Parses the text of [`RailKind::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The quotes it redeems.
+    /// The side of the quotes that this kind redeems.
     #[must_use]
     pub const fn side(self) -> Side {
         match self {
@@ -90,13 +90,13 @@ impl RailId {
         Self::from_parts(kind, Id::new(mode, at, entropy))
     }
 
-    /// Puts an id together from its parts, as a store does when it reads a row.
+    /// Builds an id from the parts in a row.
     #[must_use]
     pub const fn from_parts(kind: RailKind, id: Id<RailIdKind>) -> Self {
         Self { kind, id }
     }
 
-    /// Reads the canonical form of a kind. Anything else is `None`: in a path that means "not found".
+    /// Parses the canonical form of a kind. `None` for any other text; in a path, that is 404.
     #[must_use]
     pub fn parse(kind: RailKind, text: &str) -> Option<Self> {
         let rest = text.strip_prefix(kind.prefix())?;
@@ -104,19 +104,19 @@ impl RailId {
         Some(Self::from_parts(kind, id))
     }
 
-    /// Which of the two it is.
+    /// The kind of the record.
     #[must_use]
     pub const fn kind(&self) -> RailKind {
         self.kind
     }
 
-    /// The id, unless it is of the other mode: such a one names nothing here.
+    /// The id if it belongs to this mode.
     #[must_use]
     pub fn in_mode(self, mode: Mode) -> Option<Self> {
         self.id.in_mode(mode).map(|id| Self { id, ..self })
     }
 
-    /// The id behind it: what a store keeps beside the kind.
+    /// The inner id, which a store keeps with the kind.
     #[must_use]
     pub const fn id(&self) -> Id<RailIdKind> {
         self.id
@@ -136,18 +136,18 @@ impl fmt::Debug for RailId {
     }
 }
 
-/// What the payer needs in order to pay, in the rail's own words: names and texts.
+/// What the payer needs in order to pay: names and texts, as the rail provides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instructions(pub BTreeMap<String, String>);
 
-/// A rail record's status as a partner reads it.
+/// The status of a rail record, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RailStatus {
-    /// The rail is at work.
+    /// The rail is processing the payment.
     Processing,
     /// The money has moved.
     Settled,
-    /// The rail has tried in vain.
+    /// The rail could not complete the payment.
     Failed,
     /// The payer has not paid.
     Cancelled,
@@ -162,7 +162,7 @@ impl RailStatus {
         Self::Cancelled,
     ];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -173,40 +173,39 @@ impl RailStatus {
         }
     }
 
-    /// Reads the word written by [`RailStatus::as_str`].
+    /// Parses the text of [`RailStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// The state of a rail record with the facts that belong to it.
+/// The state of a rail record, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RailState {
-    /// The rail is at work.
+    /// The rail is processing the payment.
     Processing,
     /// The money has moved.
     Settled {
-        /// When that was learnt.
+        /// When the report was applied.
         at: Timestamp,
     },
-    /// The rail has tried in vain.
+    /// The rail could not complete the payment.
     Failed {
-        /// When that was learnt.
+        /// When the report was applied.
         at: Timestamp,
-        /// Why, in a word.
+        /// The failure code of the rail.
         code: String,
     },
     /// The payer has not paid.
     Cancelled {
-        /// When that was learnt.
+        /// When the report was applied.
         at: Timestamp,
     },
 }
 
 impl RailState {
-    /// The state of a status with the facts stored beside it. `None` where they do not belong
-    /// together, or to the kind of record.
+    /// The state for a stored status and its facts. `None` if the facts contradict the status or the kind of record.
     #[must_use]
     pub fn stored(
         kind: RailKind,
@@ -239,7 +238,7 @@ impl RailState {
         }
     }
 
-    /// When it ended, if it has.
+    /// When the record ended, if it has.
     #[must_use]
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match self {
@@ -257,7 +256,7 @@ impl RailState {
         }
     }
 
-    /// Why it has failed, if it has.
+    /// The failure code, if the record failed.
     #[must_use]
     pub fn failure_code(&self) -> Option<&str> {
         match self {
@@ -266,7 +265,7 @@ impl RailState {
         }
     }
 
-    /// How the record's transaction stands.
+    /// The state of the record's transaction.
     #[must_use]
     pub const fn transaction(&self) -> TransactionState {
         match self {
@@ -278,14 +277,14 @@ impl RailState {
     }
 }
 
-/// When the rail is asked about a record, and by whom.
+/// The lease of a poll, and the time of the next poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollLease {
-    /// How often it has been.
+    /// Number of polls so far.
     pub attempts: u32,
-    /// Of whoever asks at the moment: only its holder may apply the answer.
+    /// The lease token of the current poller. Only a poller with this token may apply the rail's report.
     pub token: Option<u64>,
-    /// Not before.
+    /// The next poll is due from this instant on.
     pub next_at: Timestamp,
 }
 
@@ -294,72 +293,71 @@ pub struct PollLease {
 pub struct RailRecord {
     /// Its id.
     pub id: RailId,
-    /// The quote it has redeemed.
+    /// The quote that it redeemed.
     pub quote: SignedQuoteId,
-    /// What that quote had locked.
+    /// The terms that the quote locked.
     pub terms: QuoteTerms,
     /// The session it pays.
     pub session: SessionId,
-    /// Its transaction.
+    /// The reference of its transaction.
     pub refid: RefId,
-    /// What the payer needs; none on a pay-out.
+    /// What the payer needs; `None` for a pay-out.
     pub instructions: Option<Instructions>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Where it stands.
+    /// The state.
     pub state: RailState,
-    /// When the rail is asked about it.
+    /// The poll lease.
     pub asking: PollLease,
 }
 
-/// What a rail says of a record.
+/// The report of a rail about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RailReport {
-    /// It is at work.
+    /// The rail is processing the payment.
     InProgress,
     /// The money has moved.
     Settled,
-    /// It has tried in vain.
+    /// The rail could not complete the payment.
     Failed {
-        /// Why, in a word.
+        /// The failure code of the rail.
         code: String,
     },
     /// The payer has not paid.
     Cancelled,
 }
 
-/// One step of a record: its next state. Its event is that of the state, its transaction follows.
+/// One step of a record: its next state. The event and the transaction's state follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailStep(pub RailState);
 
-/// A rail says what cannot be.
+/// The report contradicts the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the rail says that a pay-out was cancelled: money that has left cannot be called back")]
 pub struct Contradiction;
 
-/// Session and quote do not belong together.
+/// The session and the quote do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the quote is not one of the session's {0}")]
 pub struct Mismatch(pub &'static str);
 
 impl RailRecord {
-    /// When something last happened to it.
+    /// The instant of the latest change.
     #[must_use]
     pub fn updated_at(&self) -> Timestamp {
         self.state.ended_at().unwrap_or(self.created_at)
     }
 
-    /// May the rail be asked about it now?
+    /// Whether the next poll is due.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.state == RailState::Processing && now >= self.asking.next_at
     }
 
-    /// Every pair of state and report is decided here; see `docs/state-machines.md`, table rail
-    /// record.
+    /// The transition for every pair of state and report; see `docs/state-machines.md`, table Rail record.
     ///
     /// # Errors
-    /// [`Contradiction`].
+    /// [`Contradiction`] if a report contradicts the record.
     pub fn advance(
         &self,
         report: &RailReport,
@@ -390,7 +388,7 @@ impl RailRecord {
         }
     }
 
-    /// The type of the event of its state.
+    /// The event type of the record's state.
     #[must_use]
     pub const fn event(&self) -> &'static str {
         match (self.id.kind(), self.state.status()) {
@@ -405,7 +403,7 @@ impl RailRecord {
         }
     }
 
-    /// Its transaction, as it stands with it.
+    /// The transaction of the record, in its current state.
     #[must_use]
     pub fn transaction(&self) -> Transaction {
         let priced = &self.terms.priced;
@@ -428,8 +426,8 @@ impl RailRecord {
     }
 }
 
-/// Is the session's user approved? In the sandbox everybody is; else a trusted partner has verified
-/// the user.
+/// Whether the session's user is approved. In test mode every user is. In live mode a trusted partner must have
+/// verified the user.
 #[must_use]
 pub const fn user_is_approved(session: &Session, mode: Mode) -> bool {
     match mode {
@@ -438,14 +436,13 @@ pub const fn user_is_approved(session: &Session, mode: Mode) -> bool {
     }
 }
 
-/// May a quote of these terms be redeemed by this kind of record for the session? What a session
-/// leaves open, fits.
+/// Checks that a record of this kind may redeem a quote of these terms for the session.
 ///
-/// A session's amount is a number without a leg: on a purchase it is what the user pays, on a sale
-/// what the user gives (as in a preview) or is paid.
+/// A field that the session leaves open matches every quote. A session's amount does not name a leg: on a purchase it
+/// is the fiat leg, on a sale it is either leg.
 ///
 /// # Errors
-/// [`Mismatch`] names what differs.
+/// [`Mismatch`] names the field that differs.
 pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(), Mismatch> {
     let terms = &session.terms;
     let priced = &quote.priced;
@@ -461,7 +458,7 @@ pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(),
         set.is_none_or(|set| set.eq_ignore_ascii_case(of))
     };
     let flow_fits = terms.flow.is_none_or(|flow| flow == flow_of(quote.side));
-    let judged = [
+    let checked = [
         (kind.side() == quote.side, "kind of rail"),
         (flow_fits, "flow"),
         (terms.currency == quote.currency(), "currency"),
@@ -469,7 +466,7 @@ pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(),
         (same(&terms.target_token, quote.asset().code()), "token"),
         (same(&terms.target_network, &quote.network), "network"),
     ];
-    match judged.into_iter().find(|(fits, _)| !fits) {
+    match checked.into_iter().find(|(fits, _)| !fits) {
         Some((_, what)) => Err(Mismatch(what)),
         None => Ok(()),
     }

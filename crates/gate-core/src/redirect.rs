@@ -1,7 +1,7 @@
-//! Where a session leads back to, and other URLs a partner names.
+//! Validation of the return URLs of a session, and of other URLs of a partner.
 //!
-//! A URL must be one of RFC 3986 to the letter, and lead where a browser reads it to lead: both
-//! readings are asked, so that no spelling means one page here and another there.
+//! A URL must be valid by RFC 3986 and by the WHATWG URL standard that browsers follow. Both parsers run, so that
+//! they cannot disagree about the host.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use kernel::Mode;
 use partner_core::origin::{Origin, serves_pages};
 use url::Url;
 
-/// The longest URL.
+/// Maximum characters of a URL.
 const LONGEST: usize = 2048;
 
-/// Why a URL is not taken.
+/// Why a URL is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
     /// Not an absolute URL of RFC 3986 without user information, at most 2,048 characters long.
@@ -21,18 +21,18 @@ pub enum RedirectError {
         "expected an absolute URL such as \"https://shop.example/done\", at most 2048 characters, without user information"
     )]
     Malformed,
-    /// Neither https nor, in test mode, http on this machine.
+    /// The scheme is neither https nor, in test mode, http on a loopback host.
     #[error("expected an https URL")]
     NotHttps,
-    /// Its origin is no entry of the partner's `allowed_domains`.
+    /// The origin is not in the partner's `allowed_domains`.
     #[error("expected a URL on one of the partner's allowed domains")]
     NotAllowed,
 }
 
-/// Judges where a session may lead back to.
+/// Checks a URL that a session may redirect to.
 ///
 /// # Errors
-/// [`RedirectError`].
+/// [`RedirectError`], checked in the order malformed, scheme, origin.
 pub fn check_redirect(
     text: &str,
     mode: Mode,
@@ -46,13 +46,13 @@ pub fn check_redirect(
     origin.map(|_| ()).ok_or(RedirectError::NotAllowed)
 }
 
-/// Is this an absolute https URL?
+/// Whether the text is an absolute https URL.
 #[must_use]
 pub fn is_https(text: &str) -> bool {
     strict(text).is_some_and(|url| url.scheme() == "https")
 }
 
-/// A URL with an authority and without user information, as both standards read it.
+/// Parses a URL with an authority and without user information, by both standards.
 fn strict(text: &str) -> Option<Url> {
     if text.len() > LONGEST {
         return None;
@@ -81,13 +81,13 @@ mod tests {
         .collect()
     }
 
-    fn judged(text: &str) -> Result<(), RedirectError> {
+    fn checked(text: &str) -> Result<(), RedirectError> {
         check_redirect(text, Mode::Test, &allowed())
     }
 
     // rule: gate.origin.https, gate.origin.allowed, gate.origin.default-port, gate.origin.punycode, gate.origin.strict
     #[test]
-    fn a_session_leads_back_to_an_allowed_origin() {
+    fn redirect_to_allowed_origin_passes() {
         for good in [
             "https://shop.example",
             "https://shop.example/",
@@ -100,19 +100,19 @@ mod tests {
             "http://localhost:3000/back",
             "https://[2001:DB8:0::1]/",
         ] {
-            assert_eq!(judged(good), Ok(()), "{good}");
+            assert_eq!(checked(good), Ok(()), "{good}");
         }
         let longest = format!("https://shop.example/{}", "x".repeat(2048 - 21));
-        assert_eq!(judged(&longest), Ok(()));
+        assert_eq!(checked(&longest), Ok(()));
         assert_eq!(
-            judged(&format!("{longest}x")),
+            checked(&format!("{longest}x")),
             Err(RedirectError::Malformed)
         );
     }
 
     // rule: gate.origin.strict
     #[test]
-    fn what_is_no_url_to_the_letter_is_refused() {
+    fn malformed_url_is_refused() {
         for bad in [
             "",
             "/done",
@@ -142,19 +142,19 @@ mod tests {
             "javascript:alert(1)",
             "data:text/html,x",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::Malformed), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::Malformed), "{bad}");
         }
     }
 
     // rule: gate.origin.https, gate.origin.allowed
     #[test]
-    fn only_https_and_only_what_is_allowed() {
+    fn other_scheme_and_other_origin_are_refused() {
         for bad in [
             "http://shop.example/",
             "ftp://shop.example/",
             "http://localhost.evil.example:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::NotHttps), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::NotHttps), "{bad}");
         }
         for bad in [
             "https://evil.example/",
@@ -167,7 +167,7 @@ mod tests {
             "http://localhost/",
             "http://127.0.0.1:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectError::NotAllowed), "{bad}");
+            assert_eq!(checked(bad), Err(RedirectError::NotAllowed), "{bad}");
         }
         let live = check_redirect("http://localhost:3000/", Mode::Live, &allowed());
         assert_eq!(live, Err(RedirectError::NotHttps));
@@ -175,7 +175,7 @@ mod tests {
 
     // rule: gate.branding.rules
     #[test]
-    fn a_logo_is_over_https() {
+    fn logo_requires_https() {
         assert!(is_https("https://cdn.example/logo.svg"));
         for bad in [
             "http://cdn.example/logo.svg",

@@ -1,4 +1,4 @@
-//! Client secrets: they bind a browser's bootstrap to one session.
+//! Client secrets, which bind the bootstrap of a browser to one session.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use subtle::ConstantTimeEq;
 
 use crate::session::SessionId;
 
-/// SHA-256 of a client secret: all that is stored of it.
+/// The SHA-256 of a client secret, which is stored in its place.
 #[derive(Clone, Copy)]
 pub struct SecretHash(pub [u8; 32]);
 
 impl PartialEq for SecretHash {
-    /// In constant time.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -29,17 +29,17 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// A client secret that was just made: its text is shown once and not kept.
+/// A new client secret. Its text is shown once and never stored.
 #[derive(Debug)]
 pub struct ClientSecret {
     /// `gsec_<session_id>_<random>`.
     pub text: SecretString,
-    /// What is stored of it.
+    /// The hash that is stored.
     pub hash: SecretHash,
 }
 
 impl ClientSecret {
-    /// Makes the secret of a session.
+    /// Makes the secret of a session from 32 random characters.
     #[must_use]
     pub fn generate(session: SessionId, entropy: &dyn Entropy) -> Self {
         let text = format!("gsec_{session}_{}", random_base62(entropy));
@@ -50,17 +50,17 @@ impl ClientSecret {
     }
 }
 
-/// A client secret as presented: the session it names, and its hash. Its text is not kept.
+/// A presented client secret: the session it names, and its hash. The text is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PresentedSecret {
     /// The session it names.
     pub session: SessionId,
-    /// What it is compared by.
+    /// The hash that is compared.
     pub hash: SecretHash,
 }
 
 impl PresentedSecret {
-    /// Reads `gsec_<session_id>_<random>`; anything else is `None`.
+    /// Parses `gsec_<session_id>_<random>`; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (session, _) = text.strip_prefix("gsec_")?.rsplit_once('_')?;
@@ -91,7 +91,7 @@ mod tests {
 
     // rule: gate.session.secret-once, gate.session.secret-hashed
     #[test]
-    fn a_secret_names_its_session_and_is_kept_as_a_hash() {
+    fn secret_names_its_session_and_stores_hash() {
         let at = Timestamp::from_millis(0).unwrap();
         let session = SessionId::new(Mode::Test, at, &Sevens);
         let secret = ClientSecret::generate(session, &Sevens);

@@ -1,7 +1,7 @@
-//! Sessions: one amount a user is to pay or be paid through the hosted flow.
+//! Sessions: one amount that a user pays or receives through the hosted flow.
 //!
-//! A session is made `open` and ends once: completed, cancelled or expired. Expiry is applied by
-//! whoever meets it first, so every use of a session goes through [`Session::advance`].
+//! A session starts `open` and ends once: completed, cancelled or expired. The first action after the deadline
+//! applies the expiry, so every action goes through [`Session::advance`].
 
 use kernel::{Asset, Id, IdKind, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::object::JsonObject;
 use crate::secret::SecretHash;
 use crate::transaction::RefId;
 
-/// Names a session.
+/// The id kind of sessions.
 #[derive(Debug)]
 pub enum SessionIdKind {}
 
@@ -21,12 +21,12 @@ impl IdKind for SessionIdKind {
 /// `gs_<mode>_<ULID>`: the session's id, also the list cursor.
 pub type SessionId = Id<SessionIdKind>;
 
-/// What a session's widget is locked to, and what a transaction does.
+/// The flow that a session's widget is locked to, or the action of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The user buys.
+    /// The user buys crypto.
     OnRamp,
-    /// The user sells.
+    /// The user sells crypto.
     OffRamp,
     /// The user exchanges one asset for another.
     Swap,
@@ -36,7 +36,7 @@ impl Flow {
     /// Every flow.
     pub const ALL: [Self; 3] = [Self::OnRamp, Self::OffRamp, Self::Swap];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,23 +46,23 @@ impl Flow {
         }
     }
 
-    /// Reads the word written by [`Flow::as_str`].
+    /// Parses the text of [`Flow::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flow| flow.as_str() == text)
     }
 }
 
-/// Everything a create has bound. It never changes.
+/// The terms of a session. They never change after its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     /// The amount.
     pub amount: SessionAmount,
     /// Its currency.
     pub currency: Asset,
-    /// Where the user is led after success.
+    /// The URL after success.
     pub return_url: String,
-    /// Where the user is led after giving up.
+    /// The URL after the user cancels.
     pub cancel_url: Option<String>,
     /// The asset, in upper case.
     pub target_token: Option<String>,
@@ -70,9 +70,9 @@ pub struct Terms {
     pub target_network: Option<String>,
     /// The flow the widget is locked to; `None`: the open widget.
     pub flow: Option<Flow>,
-    /// The destination, pre-filled; judged when the flow knows its network.
+    /// The destination that the widget shows first. The flow validates it when it knows the network.
     pub wallet_address: Option<String>,
-    /// The partner's own name for its user.
+    /// The partner's own id of the user.
     pub user_reference: Option<String>,
     /// The partner's own data.
     pub metadata: JsonObject,
@@ -83,27 +83,27 @@ pub struct Terms {
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// What it is bound to.
+    /// The terms.
     pub terms: Terms,
-    /// What its client secret is compared by.
+    /// The hash of its client secret.
     pub secret: SecretHash,
-    /// Has a trusted partner verified the user?
+    /// Whether a trusted partner has verified the user.
     pub kyc_pre_verified: bool,
     /// When it was made.
     pub created_at: Timestamp,
-    /// From this instant on it is not open.
+    /// When it expires. It is open while `now < expires_at`, unless a payment is in progress.
     pub expires_at: Timestamp,
-    /// Where it stands.
+    /// The state.
     pub state: SessionState,
-    /// Does a rail record of the session still move its money? Then only that record ends the
-    /// session, and expiry waits for it. A store derives this from the rail records.
+    /// Whether a rail record of the session is still processing. Then only that record ends the session, and expiry
+    /// waits for it. A store derives this from the rail records.
     pub payment_in_progress: bool,
 }
 
-/// The state of a session with the facts that belong to it.
+/// The stored state of a session, with its facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
-    /// The user may pay, or nobody has noticed yet that it is too late.
+    /// The user may pay, or the deadline has passed and no action has applied the expiry.
     Open,
     /// Paid.
     Completed {
@@ -112,28 +112,28 @@ pub enum SessionState {
         /// The transaction that paid.
         refid: RefId,
     },
-    /// Called off by the partner.
+    /// Cancelled by the partner.
     Cancelled {
         /// When.
         at: Timestamp,
     },
-    /// Its time is over.
+    /// Expired.
     Expired {
-        /// When that was noticed.
+        /// When the expiry was applied.
         at: Timestamp,
     },
 }
 
-/// A session's status as a partner reads it.
+/// The status of a session, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
     /// The user may pay.
     Open,
     /// Paid.
     Completed,
-    /// Its time is over.
+    /// Expired.
     Expired,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -141,7 +141,7 @@ impl SessionStatus {
     /// Every status.
     pub const ALL: [Self; 4] = [Self::Open, Self::Completed, Self::Expired, Self::Cancelled];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -152,31 +152,31 @@ impl SessionStatus {
         }
     }
 
-    /// Reads the word written by [`SessionStatus::as_str`].
+    /// Parses the text of [`SessionStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// What can be done with a session.
+/// An action on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAction {
-    /// Somebody reads it.
+    /// A read, which changes only an overdue session.
     Touch,
-    /// The sandbox's attempt to pay that fails: the session stays open.
+    /// A test payment that fails. The session stays open.
     Fail,
-    /// A rail begins to pay it.
+    /// A rail starts to pay the session.
     Pay,
-    /// The partner calls it off.
+    /// The partner cancels the session.
     Cancel,
-    /// The sandbox pays it by this transaction.
+    /// A test payment completes the session with this transaction.
     Complete(RefId),
-    /// The rail's payment has settled, by this transaction.
+    /// The payment of the rail has settled with this transaction.
     Settle(RefId),
 }
 
-/// Why an act on a session was refused.
+/// Why an action on a session was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionRefusal {
     /// The session has ended.
@@ -187,12 +187,12 @@ pub enum SessionRefusal {
     PaymentInProgress,
 }
 
-/// The session is not open, and what was wanted needs an open one.
+/// The session is not open, and the action needs an open session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session is {}", .0.as_str())]
 pub struct NotOpen(pub SessionStatus);
 
-/// The events of a session's life.
+/// The types of session events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEvent {
     /// `gate_session.created`
@@ -221,29 +221,28 @@ impl SessionEvent {
     }
 }
 
-/// One step of a session, as data: its next state and the event it emits. The use case applies
-/// both in one transaction.
+/// One step of a session, as data: its next state and its event. The use case applies both in one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The next state.
     pub state: SessionState,
-    /// The event it emits.
+    /// The event of the step.
     pub event: SessionEvent,
 }
 
-/// What an act comes to. Both may be there: an act that meets an expiry is refused, and the expiry
-/// is applied all the same.
+/// The decision about an action. An action that meets a due expiry has both fields: the refusal, and the step that
+/// expires the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionDecision {
-    /// The step to be applied; `None` leaves the session as it is.
+    /// The step to apply; `None` leaves the session unchanged.
     pub step: Option<Step>,
-    /// Why what was wanted did not happen.
+    /// Why the action was refused.
     pub refused: Option<SessionRefusal>,
 }
 
 impl SessionState {
-    /// The state of a status with the facts stored beside it: when it was completed, cancelled and
-    /// expired, and what paid it. `None` where they do not belong together.
+    /// The state for a stored status and its facts: the instants of completion, cancellation and expiry, and the
+    /// transaction. `None` if they do not match.
     #[must_use]
     pub const fn stored(
         status: SessionStatus,
@@ -263,7 +262,7 @@ impl SessionState {
         }
     }
 
-    /// When it was completed, cancelled and expired, as it is stored; at most one of them.
+    /// The stored instants of completion, cancellation and expiry. At most one is present.
     #[must_use]
     pub const fn ended(&self) -> [Option<Timestamp>; 3] {
         match *self {
@@ -274,7 +273,7 @@ impl SessionState {
         }
     }
 
-    /// What paid it.
+    /// The transaction that paid the session.
     #[must_use]
     pub const fn paid(&self) -> Option<RefId> {
         match *self {
@@ -283,7 +282,7 @@ impl SessionState {
         }
     }
 
-    /// The status a partner reads, once expiry has been applied.
+    /// The status of the state.
     #[must_use]
     pub const fn status(&self) -> SessionStatus {
         match self {
@@ -296,7 +295,7 @@ impl SessionState {
 }
 
 impl Session {
-    /// Is its time over, with nobody having noticed? A payment in progress makes expiry wait.
+    /// Whether expiry is due and not yet applied. A payment in progress postpones expiry.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.state == SessionState::Open && self.is_late(now) && !self.payment_in_progress
@@ -306,8 +305,7 @@ impl Session {
         now >= self.expires_at
     }
 
-    /// Every pair of state and act is decided here, expiry first; see `docs/state-machines.md`,
-    /// table session.
+    /// The decision for every pair of state and action, expiry first; see `docs/state-machines.md`, table Session.
     #[must_use]
     pub fn advance(&self, act: SessionAction, now: Timestamp) -> ActionDecision {
         use {SessionAction as A, SessionState as S};
@@ -323,7 +321,7 @@ impl Session {
             (S::Open, A::Cancel | A::Complete(_) | A::Pay) if self.payment_in_progress => {
                 ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
             }
-            // Only the payment in progress keeps a late session open: it takes no other attempt.
+            // A late session is open only because of its payment in progress, which excludes a second payment.
             (S::Open, A::Fail) if self.is_late(now) => {
                 ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
             }
@@ -375,7 +373,7 @@ const fn completed(at: Timestamp, refid: RefId) -> Step {
     )
 }
 
-/// A session in this status can be looked at, and nothing else.
+/// The refusal of an action on a session that has ended. Only `Touch` is allowed.
 const fn refused(act: SessionAction, status: SessionStatus) -> Option<SessionRefusal> {
     match act {
         SessionAction::Touch => None,

@@ -1,6 +1,6 @@
-//! Signed quotes: a locked rate that one pay-in or pay-out redeems, once and in time.
+//! Signed quotes: a locked rate that one pay-in or pay-out redeems, once and before its expiry.
 //!
-//! The signature is the operator's: it shows that what is stored is what was given.
+//! The operator signs each quote. The signature proves that the stored quote was not changed.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::pricing::Priced;
 
-/// Names a signed quote.
+/// The id kind of signed quotes.
 #[derive(Debug)]
 pub enum SignedQuoteIdKind {}
 
@@ -23,27 +23,27 @@ impl IdKind for SignedQuoteIdKind {
 /// `qt_<mode>_<ULID>`.
 pub type SignedQuoteId = Id<SignedQuoteIdKind>;
 
-/// What a signed quote locks.
+/// The terms that a signed quote locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteTerms {
-    /// Which way it goes.
+    /// Purchase or sale.
     pub side: Side,
     /// The chain the asset moves on.
     pub network: String,
-    /// How the user pays, or is paid.
+    /// The payment or payout method.
     pub payment_method: String,
     /// Both legs, the rate and the fees.
     pub priced: Priced,
 }
 
 impl QuoteTerms {
-    /// What the user pays, or is paid, in.
+    /// The fiat currency.
     #[must_use]
     pub const fn currency(&self) -> Asset {
         self.priced.fiat.asset()
     }
 
-    /// What the user buys or sells.
+    /// The crypto asset.
     #[must_use]
     pub const fn asset(&self) -> Asset {
         self.priced.crypto.asset()
@@ -55,44 +55,44 @@ impl QuoteTerms {
 pub struct SignedQuote {
     /// Its id.
     pub id: SignedQuoteId,
-    /// What it locks.
+    /// The locked terms.
     pub terms: QuoteTerms,
-    /// When it was given.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From this instant on it is expired.
+    /// When it expires. It may be redeemed while `now < expires_at`.
     pub expires_at: Timestamp,
     /// When it was redeemed, if it was.
     pub consumed_at: Option<Timestamp>,
-    /// Covers everything above but when it was redeemed, the partner and the installation.
+    /// The signature over all fields above except `consumed_at`, over the partner and over the installation.
     pub signature: Signature,
 }
 
-/// The name of an installation, which its database keeps for ever.
+/// The name of an installation, stored in its database for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation(pub String);
 
-/// Who gave a quote to whom. A signature covers both, so that a quote is genuine nowhere else.
+/// The issuer and the partner of a quote. The signature covers both, so a quote is valid only there.
 #[derive(Debug, Clone, Copy)]
 pub struct Issue<'i> {
     /// The installation that signs.
     pub installation: &'i Installation,
-    /// The partner that the quote is for.
+    /// The partner of the quote.
     pub tenant: &'i Tenant,
 }
 
-/// A signed quote's status as a partner reads it.
+/// The status of a signed quote, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedQuoteStatus {
-    /// It can be redeemed.
+    /// The quote can be redeemed.
     Active,
-    /// It has been.
+    /// The quote was redeemed.
     Consumed,
-    /// It was not, and it is too late.
+    /// The quote expired before it was redeemed.
     Expired,
 }
 
 impl SignedQuoteStatus {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -106,24 +106,24 @@ impl SignedQuoteStatus {
 /// Why a quote cannot be redeemed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteClosed {
-    /// It has been.
+    /// It was redeemed before.
     #[error("the quote has been redeemed")]
     Consumed,
-    /// Its time is over.
+    /// It has expired.
     #[error("the quote has expired")]
     Expired,
 }
 
-/// A quote whose canonical form could not be written out.
+/// The canonical form of a quote or a token could not be serialized.
 #[derive(Debug, thiserror::Error)]
 #[error("a quote could not be written out to be signed")]
 pub struct Unsigned(#[from] serde_json::Error);
 
 impl SignedQuote {
-    /// Gives a quote, signed.
+    /// Creates and signs a quote.
     ///
     /// # Errors
-    /// [`Unsigned`]: none in practice.
+    /// [`Unsigned`] if the quote cannot be serialized.
     pub fn give(
         id: SignedQuoteId,
         terms: QuoteTerms,
@@ -147,9 +147,10 @@ impl SignedQuote {
         })
     }
 
-    /// Is it what was signed, by this installation for this partner? A signature of the first
-    /// version names neither. It is still good: only the master key can make one, and nothing has
-    /// made one since the second version.
+    /// Whether this installation signed the quote for this partner.
+    ///
+    /// A signature of version 1 covers neither the installation nor the partner. It stays valid: it needs the master
+    /// key, and no program has made one since version 2.
     #[must_use]
     pub fn is_genuine(&self, issue: Issue<'_>, sealer: &Sealer) -> bool {
         [Some(issue), None].into_iter().any(|issue| {
@@ -158,9 +159,10 @@ impl SignedQuote {
         })
     }
 
-    /// The canonical JSON (RFC 8785) of what is signed: every field that a partner reads but
-    /// `status`, `consumed_at` and `signature`. The second version of the signature adds itself, the
-    /// installation and the partner; the first version has no `issue`.
+    /// The canonical JSON (RFC 8785) that is signed: the fields that a partner reads, except `status`, `consumed_at`
+    /// and `signature`.
+    ///
+    /// Version 2 adds its version, the installation and the partner. Version 1 is signed without `issue`.
     fn canonical(&self, issue: Option<Issue<'_>>) -> Result<Vec<u8>, serde_json::Error> {
         let text = |shown: &dyn fmt::Display| shown.to_string();
         let (terms, priced) = (&self.terms, &self.terms.priced);
@@ -195,7 +197,7 @@ impl SignedQuote {
         serde_json_canonicalizer::to_vec(&signed)
     }
 
-    /// The status at an instant: consumed wins over expired, which holds from `expires_at` on.
+    /// The status at an instant. Consumed has priority over expired, which starts at `expires_at`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> SignedQuoteStatus {
         match self.consumed_at {
@@ -205,10 +207,10 @@ impl SignedQuote {
         }
     }
 
-    /// Can it be redeemed at an instant read after its lock was taken?
+    /// Checks that the quote can be redeemed. `now` must be read after the quote's lock was taken.
     ///
     /// # Errors
-    /// [`QuoteClosed`].
+    /// [`QuoteClosed`] if the quote was redeemed or has expired.
     pub fn must_be_active(&self, now: Timestamp) -> Result<(), QuoteClosed> {
         match self.status(now) {
             SignedQuoteStatus::Active => Ok(()),
@@ -217,7 +219,7 @@ impl SignedQuote {
         }
     }
 
-    /// The quote after it was redeemed.
+    /// The quote after its redemption.
     #[must_use]
     pub fn consumed(self, at: Timestamp) -> Self {
         Self {
@@ -360,7 +362,7 @@ mod tests {
 
     // rule: gate.quote.status
     #[test]
-    fn a_quote_is_active_until_its_instant_and_consumed_for_good() {
+    fn quote_is_active_until_expiry_and_stays_consumed() {
         let given = given(&Sealer::new(&MasterKey::new([1; 32])));
         assert_eq!(given.status(at(59_999)), SignedQuoteStatus::Active);
         assert_eq!(given.must_be_active(at(60_000)), Err(QuoteClosed::Expired));

@@ -1,7 +1,8 @@
-//! Signed tokens: JSON Web Tokens, HS256 only, under a key of the installation's.
+//! Signed tokens: JSON Web Tokens with HS256, under a key of the installation.
 //!
-//! `jsonwebtoken` reads and writes them. The digest comes from the libraries that sign events, so that no second library
-//! of cryptography is built. Whoever reads a token checks its expiry, by the clock that decides every deadline.
+//! `jsonwebtoken` encodes and decodes them. HMAC-SHA-256 comes from the crates that sign events, so no second
+//! cryptography library is compiled. This module does not check the expiry: the caller compares it with the store's
+//! clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use signature::{Signer, Verifier};
 
 use partner_core::sealing::DerivedKeys;
 
-/// Signs tokens, and reads those it has signed.
+/// Signs tokens and verifies its own signatures.
 #[derive(Clone)]
 pub struct TokenKey(Arc<Keys>);
 
@@ -33,16 +34,16 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// A token that could not be written out.
+/// The claims could not be serialized.
 #[derive(Debug, thiserror::Error)]
 #[error("a token could not be signed")]
 pub struct Unsigned(#[source] Error);
 
 impl TokenKey {
-    /// The key of an installation.
+    /// The token key of an installation.
     #[must_use]
     pub fn new(derived: &DerivedKeys) -> Self {
-        // Fails if a provider is installed already.
+        // Returns an error if a provider is installed already.
         let _ = PROVIDER.install_default();
         let key = derived.token_key();
         Self(Arc::new(Keys {
@@ -54,13 +55,13 @@ impl TokenKey {
     /// Signs claims.
     ///
     /// # Errors
-    /// [`Unsigned`]: none in practice.
+    /// [`Unsigned`] if the claims cannot be serialized.
     pub fn sign(&self, claims: &Map<String, Value>) -> Result<String, Unsigned> {
         let header = Header::new(Algorithm::HS256);
         jsonwebtoken::encode(&header, claims, &self.0.encoding).map_err(Unsigned)
     }
 
-    /// The claims of a token signed with this key; `None` for any other text.
+    /// The claims of a token signed with this key; `None` for any other text. Does not check the expiry.
     #[must_use]
     pub fn open<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         let mut validation = Validation::new(Algorithm::HS256);
@@ -72,7 +73,7 @@ impl TokenKey {
     }
 }
 
-/// HS256 and nothing else.
+/// Provides only HS256.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key| {
         let key = hs256(*algorithm, key.as_bytes())?;
@@ -115,7 +116,7 @@ impl JwtSigner for Hs256 {
 
 impl Verifier<Vec<u8>> for Hs256 {
     fn verify(&self, message: &[u8], given: &Vec<u8>) -> Result<(), signature::Error> {
-        // In constant time.
+        // Compares in constant time.
         let verified = self.of(message).verify_slice(given);
         verified.map_err(|_| signature::Error::new())
     }
@@ -145,7 +146,7 @@ mod tests {
 
     // rule: gate.bootstrap.token-hs256
     #[test]
-    fn a_token_is_the_digest_of_its_own_text() {
+    fn token_signature_is_digest_of_its_text() {
         let token = key(1).sign(&claims(r#"{"sub":"acme"}"#)).unwrap();
         let (signed, digest) = token.rsplit_once('.').unwrap();
         let (header, body) = signed.split_once('.').unwrap();
@@ -162,7 +163,7 @@ mod tests {
 
     // rule: gate.bootstrap.token-hs256
     #[test]
-    fn only_this_key_and_this_algorithm_are_read() {
+    fn token_of_other_key_or_algorithm_is_refused() {
         let ours = key(1);
         let token = ours.sign(&claims(r#"{"sub":"acme","exp":1}"#)).unwrap();
         let read = |key: &TokenKey, token: &str| key.open::<Map<String, Value>>(token);

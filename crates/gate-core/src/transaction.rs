@@ -1,4 +1,4 @@
-//! Transactions: what the partner reconciles, named by a reference that support can be told.
+//! Transactions: payments that a partner reconciles by a reference that it can quote to support.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
 use crate::amount::SessionAmount;
 use crate::session::{Flow, Session, SessionId};
 
-/// Names a transaction.
+/// The id kind of transactions.
 #[derive(Debug)]
 pub enum TransactionIdKind {}
 
@@ -26,20 +26,20 @@ impl RefId {
         Self(Id::new(mode, at, entropy))
     }
 
-    /// Reads the canonical form. Anything else is `None`: in a path that means "not found".
+    /// Parses the canonical form. `None` for any other text; in a path, that is 404.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mode, ulid) = text.split_once("_tx_")?;
         Id::parse(&format!("tx_{mode}_{ulid}")).map(Self)
     }
 
-    /// The reference, unless it is of the other mode: such a one names nothing here.
+    /// The reference if it belongs to this mode.
     #[must_use]
     pub fn in_mode(self, mode: Mode) -> Option<Self> {
         self.0.in_mode(mode).map(Self)
     }
 
-    /// The id behind it: what a store keeps.
+    /// The inner id, which a store keeps.
     #[must_use]
     pub const fn id(&self) -> Id<TransactionIdKind> {
         self.0
@@ -64,16 +64,16 @@ impl fmt::Debug for RefId {
     }
 }
 
-/// Where a transaction stands.
+/// The status of a transaction, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
-    /// Under way.
+    /// The payment is in progress.
     Processing,
     /// Paid and delivered.
     Completed,
-    /// Attempted in vain.
+    /// The payment failed.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -86,7 +86,7 @@ impl TransactionStatus {
         Self::Cancelled,
     ];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -97,32 +97,31 @@ impl TransactionStatus {
         }
     }
 
-    /// Reads the word written by [`TransactionStatus::as_str`].
+    /// Parses the text of [`TransactionStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// How a transaction has ended, or that it has not.
+/// The state of a transaction, with its facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionState {
-    /// Under way.
+    /// The payment is in progress.
     Processing,
     /// Paid and delivered.
     Completed {
         /// When.
         at: Timestamp,
     },
-    /// Attempted in vain.
+    /// The payment failed.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
 impl TransactionState {
-    /// The state of a status with the instant stored beside it. `None` where they do not belong
-    /// together.
+    /// The state for a stored status and its instant. `None` if they do not match.
     #[must_use]
     pub const fn stored(status: TransactionStatus, completed: Option<Timestamp>) -> Option<Self> {
         match (status, completed) {
@@ -155,42 +154,42 @@ impl TransactionState {
     }
 }
 
-/// A transaction: what has been paid for a session, and what for.
+/// A transaction: a payment of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
     /// Its reference.
     pub refid: RefId,
     /// The session it belongs to.
     pub session: SessionId,
-    /// What it does.
+    /// The flow.
     pub action: Flow,
-    /// Where it stands.
+    /// The state.
     pub state: TransactionState,
     /// The asset.
     pub token: Option<String>,
     /// The chain it moves on.
     pub network: Option<String>,
-    /// The currency.
+    /// The fiat currency.
     pub currency: String,
-    /// The method paid with or out to.
+    /// The payment or payout method.
     pub payment_method: Option<String>,
-    /// The fiat side.
+    /// The fiat leg.
     pub fiat_amount: Option<String>,
-    /// The crypto side.
+    /// The crypto leg.
     pub token_amount: Option<String>,
-    /// Output per input before fees.
+    /// Output per unit of input, before fees.
     pub exchange_rate: Option<String>,
-    /// Fees in all, in the currency.
+    /// The total of the fees, in the fiat currency.
     pub total_fees: Option<String>,
-    /// The reference of the local rail.
+    /// The id of the rail record.
     pub local_rail_transaction_id: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
 }
 
 impl Transaction {
-    /// The transaction of a session that was completed or failed without a rail: it knows what the
-    /// session was bound to, and nothing of how it was paid.
+    /// The transaction of a session that was completed or failed without a rail. It has the terms of the session; the
+    /// fields of a payment are empty.
     #[must_use]
     pub fn of_session(
         session: &Session,
@@ -231,7 +230,7 @@ mod tests {
 
     // rule: gate.transaction.refid
     #[test]
-    fn a_reference_prints_its_mode_first() {
+    fn reference_starts_with_its_mode() {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let refid = RefId::new(Mode::Live, at, &Ones);
         let text = refid.to_string();
@@ -252,7 +251,7 @@ mod tests {
 
     // rule: gate.transaction.completed-at
     #[test]
-    fn only_a_completed_one_has_an_instant() {
+    fn only_completed_transaction_has_instant() {
         let at = Timestamp::from_millis(5).unwrap();
         assert_eq!(TransactionState::Completed { at }.completed_at(), Some(at));
         for other in [

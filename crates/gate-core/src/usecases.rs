@@ -1,4 +1,4 @@
-//! Use cases: what a partner, a browser or the operator can do with the gate.
+//! The use cases of the gate, for partners, browsers and the operator.
 
 pub mod act_on_session;
 pub mod advance_rails;

@@ -9,7 +9,7 @@ use kernel::{Mode, Timestamp};
 use partner_core::sealing::{DerivedKeys, MasterKey};
 use partner_core::{PartnerId, Tenant};
 
-/// Finds a token that is accepted with another header, other claims, another signature, or another encoding of the same signature.
+/// Finds a token that is accepted although its header, claims or signature changed, or their encoding did.
 #[test]
 fn embed_token_is_accepted_only_as_signed() {
     let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([1; 32])));
@@ -46,10 +46,10 @@ fn embed_token_is_accepted_only_as_signed() {
         });
 }
 
-/// Finds a client secret that names another session than its text does.
+/// Finds a client secret that parses to another session than its text names.
 #[test]
 fn client_secret_names_the_session_in_its_text() {
-    const SOUND: [&str; 5] = ["gsec", "_", "gs_test_01HF7YAT00408104G208104081", "_", "x"];
+    const VALID: [&str; 5] = ["gsec", "_", "gs_test_01HF7YAT00408104G208104081", "_", "x"];
     const PARTS: [&str; 12] = [
         "gsec",
         "_",
@@ -65,7 +65,7 @@ fn client_secret_names_the_session_in_its_text() {
         "-",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = bent(bytes, &SOUND, &PARTS);
+        let text = mutated(bytes, &VALID, &PARTS);
         if let Some(secret) = PresentedSecret::parse(&text) {
             let expected = format!("gsec_{}_", secret.session);
             assert!(text.starts_with(&expected), "{text}");
@@ -73,9 +73,9 @@ fn client_secret_names_the_session_in_its_text() {
     });
 }
 
-/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
-fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
-    let mut text = sound.to_vec();
+/// A valid text with up to four mutations chosen by bytes. Each mutation adds, replaces or removes a piece.
+fn mutated(bytes: &[u8], valid: &[&str], pieces: &[&str]) -> String {
+    let mut text = valid.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
     for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
         let &[action, place, piece] = change else {

@@ -1,4 +1,4 @@
-//! Who is calling, and what the operator lets them do.
+//! The access of a caller: its key, its partner and the operator's entitlements.
 
 use kernel::{Mode, Timestamp};
 
@@ -7,8 +7,7 @@ use crate::key::KeyRecord;
 use crate::pools::{Kyc, Pool, PoolId, PoolsAccess, PoolsProfile};
 use crate::{Partner, PartnerStatus, Tenant};
 
-/// A known key with its partner and what the partner is entitled to: one look-up, judged
-/// once at the door and again inside every money write.
+/// A known key with its partner and entitlements. Checked at the door and again inside every money write.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// The key that was presented.
@@ -23,7 +22,7 @@ pub struct Access {
     pub gate: GateProfile,
 }
 
-/// Why a known key may not go on.
+/// Why a known key is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     /// The key has been revoked.
@@ -56,7 +55,7 @@ pub enum Denial {
 }
 
 impl Access {
-    /// Puts what a store has read together.
+    /// Builds the access from stored parts, without the gate.
     #[must_use]
     pub fn new(mode: Mode, key: KeyRecord, partner: Partner, pools: PoolsProfile) -> Self {
         let tenant = Tenant {
@@ -72,13 +71,13 @@ impl Access {
         }
     }
 
-    /// The same with what is provisioned of the gate.
+    /// The same access with a gate profile.
     #[must_use]
     pub fn with_gate(self, gate: GateProfile) -> Self {
         Self { gate, ..self }
     }
 
-    /// Is the key still good?
+    /// Checks that the key is neither revoked nor expired.
     ///
     /// # Errors
     /// [`Denial::KeyRevoked`], [`Denial::KeyExpired`].
@@ -92,7 +91,7 @@ impl Access {
         }
     }
 
-    /// Is the organization active?
+    /// Checks that the organization is active.
     ///
     /// # Errors
     /// [`Denial::OrganizationSuspended`].
@@ -103,7 +102,7 @@ impl Access {
         }
     }
 
-    /// Is the partner entitled to pools? In the order product, access, KYC.
+    /// Checks the pools entitlement, in the order product, access, KYC.
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
@@ -118,7 +117,7 @@ impl Access {
         }
     }
 
-    /// Is the partner entitled to the gate?
+    /// Checks the gate entitlement.
     ///
     /// # Errors
     /// [`Denial::GateNotEnabled`].
@@ -130,7 +129,7 @@ impl Access {
         }
     }
 
-    /// May the key still write to the gate? As a write repeats it inside its transaction.
+    /// Checks whether the key may write to the gate. Writes repeat this check inside their transaction.
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
@@ -140,7 +139,7 @@ impl Access {
         self.gate_entitled()
     }
 
-    /// Is the partner entitled to signed quotes and rails? The gate comes first.
+    /// Checks the entitlement to signed quotes and rails, after the gate entitlement.
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
@@ -153,7 +152,7 @@ impl Access {
         }
     }
 
-    /// May the key still lock and redeem quotes? As those writes repeat it.
+    /// Checks whether the key may lock and redeem quotes. Writes repeat this check inside their transaction.
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
@@ -162,7 +161,7 @@ impl Access {
         self.rails_entitled()
     }
 
-    /// Is the partner allowed in a pool?
+    /// Checks that the partner may use a pool.
     ///
     /// # Errors
     /// [`Denial::PoolNotAllowed`].
@@ -174,7 +173,7 @@ impl Access {
         }
     }
 
-    /// All of the above at once, as a money write repeats them inside its transaction.
+    /// Checks all conditions of a money write, which repeats this check inside its transaction.
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
@@ -185,8 +184,8 @@ impl Access {
         self.pool_allowed(pool)
     }
 
-    /// The pools discovery shows, in the order given: none without the product or while access
-    /// is suspended. KYC hides nothing.
+    /// The pools that discovery shows, in the given order. It shows no pool without the product or while access is
+    /// suspended. KYC does not matter.
     pub fn visible<'p>(&'p self, pools: &'p [Pool]) -> impl Iterator<Item = &'p Pool> {
         let shown = self.pools.enabled && self.pools.access == PoolsAccess::Active;
         pools

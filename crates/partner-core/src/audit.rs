@@ -1,8 +1,8 @@
-//! What an audit finds, as it is gathered.
+//! The findings of an audit.
 
 use crate::ports::Finding;
 
-/// Breaches described; the rest is counted.
+/// Maximum breaches that are described. Further breaches are only counted.
 const SHOWN: usize = 20;
 
 /// Rows that break one invariant.
@@ -13,7 +13,7 @@ pub struct Breaches {
 }
 
 impl Breaches {
-    /// Counts one more; it is described while there are few.
+    /// Counts a breach. Describes it if fewer than `SHOWN` are described.
     pub fn add(&mut self, describe: impl FnOnce() -> String) {
         self.count = self.count.saturating_add(1);
         if self.shown.len() < SHOWN {
@@ -21,7 +21,7 @@ impl Breaches {
         }
     }
 
-    /// What was found of an invariant.
+    /// The finding about an invariant.
     #[must_use]
     pub fn of(self, invariant: &'static str) -> Finding {
         Finding {

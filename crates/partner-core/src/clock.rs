@@ -1,26 +1,26 @@
-//! Whether a store's clock may be believed: it is compared with the time that has passed.
+//! Plausibility of a store's clock, compared with the elapsed time of a monotonic clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kernel::Timestamp;
 
-/// How far a store's clock may move ahead of the time that has passed. An instant beyond that is refused.
+/// Maximum lead of a store's clock over the expected time. The watch refuses a later instant.
 pub const LARGEST_JUMP: Duration = Duration::from_secs(5 * 60);
-/// How often the comparison begins anew, so that clocks which run at slightly different rates never drift apart.
-const REBASED_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Interval after which the comparison restarts, so that clocks with slightly different rates do not drift apart.
+const REBASE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// A jump of a store's clock that no operator has accepted.
+/// A jump of a store's clock that the operator has not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockJump {
-    /// The instant that the time passed leads one to expect.
+    /// The instant that follows from the elapsed time.
     pub expected: Timestamp,
-    /// What the clock said instead.
+    /// The instant that the clock returned.
     pub found: Timestamp,
 }
 
 impl ClockJump {
-    /// How far the clock moved ahead.
+    /// The length of the jump.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.found.since(self.expected)
@@ -29,16 +29,16 @@ impl ClockJump {
 
 /// Compares a store's clock with a monotonic clock since the start of the process.
 ///
-/// One write while the clock is ahead would be for good: no later instant may precede it.
+/// A single write with a wrong instant would be permanent, because no later write may have an earlier instant.
 #[derive(Debug)]
 pub struct ClockWatch(Mutex<Line>);
 
 #[derive(Debug)]
 struct Line {
-    /// The clock said `at` when `elapsed` was read from the monotonic clock.
+    /// The clock returned `at` when the monotonic clock returned `elapsed`.
     at: Timestamp,
     elapsed: Duration,
-    /// The jump that is being refused.
+    /// The jump that is currently refused.
     jump: Option<ClockJump>,
 }
 
@@ -49,8 +49,8 @@ impl Line {
 }
 
 impl ClockWatch {
-    /// Begins where the clock says `at`. A jump that was noted before the start and that nobody has accepted goes on being
-    /// refused as long as the clock is still ahead.
+    /// Starts at the clock's instant. A recorded jump that the operator has not accepted stays refused while the
+    /// clock is still ahead.
     #[must_use]
     pub fn start(at: Timestamp, elapsed: Duration, noted: Option<ClockJump>) -> Self {
         let refused = noted.filter(|jump| at >= jump.found);
@@ -62,8 +62,8 @@ impl ClockWatch {
         }))
     }
 
-    /// Continues from the instant `stored` if another process has stored it: that process has accepted the clock. A machine that
-    /// was suspended has not seen the time pass.
+    /// Continues from an instant that another process has stored, because that process has accepted the clock. After
+    /// a suspension, the machine's monotonic clock lags.
     pub fn learn(&self, stored: Timestamp, elapsed: Duration) {
         let mut line = self.lock();
         if stored > line.expected(elapsed) {
@@ -71,23 +71,23 @@ impl ClockWatch {
         }
     }
 
-    /// The latest instant that is believed now. What is no later than `last`, the last instant used, can do no new harm.
+    /// The latest plausible instant. An instant up to `last`, the last one used, does no further harm.
     #[must_use]
     pub fn latest(&self, elapsed: Duration, last: Timestamp) -> Timestamp {
         let expected = self.expected(elapsed);
         expected.plus(LARGEST_JUMP).max(last)
     }
 
-    /// The instant that the time passed leads one to expect.
+    /// The instant that follows from the elapsed time.
     #[must_use]
     pub fn expected(&self, elapsed: Duration) -> Timestamp {
         self.lock().expected(elapsed)
     }
 
-    /// Is what the clock says believed?
+    /// Checks the clock's instant.
     ///
     /// # Errors
-    /// The jump, if it is not.
+    /// The jump, if the instant is later than [`Self::latest`].
     pub fn judge(
         &self,
         at: Timestamp,
@@ -105,19 +105,19 @@ impl ClockWatch {
             return Err(jump);
         }
         line.jump = None;
-        if elapsed.saturating_sub(line.elapsed) >= REBASED_EVERY {
+        if elapsed.saturating_sub(line.elapsed) >= REBASE_INTERVAL {
             (line.at, line.elapsed) = (at, elapsed);
         }
         Ok(())
     }
 
-    /// The jump that is being refused, as it was first seen.
+    /// The jump that is currently refused, with the figures of its detection.
     #[must_use]
     pub fn jump(&self) -> Option<ClockJump> {
         self.lock().jump
     }
 
-    /// Believes the clock, because an operator accepted every instant up to `until`. A later jump stays refused.
+    /// Trusts the clock again, because the operator accepted every instant up to `until`. A later jump stays refused.
     pub fn accept(&self, until: Timestamp, at: Timestamp, elapsed: Duration) {
         let mut line = self.lock();
         if line.jump.is_some_and(|jump| jump.found <= until) {
@@ -173,7 +173,7 @@ mod tests {
 
     // rule: base.clock-jump
     #[test]
-    fn clock_that_was_corrected_is_believed_again() {
+    fn corrected_clock_is_trusted_again() {
         let watch = watch();
         assert!(watch.judge(noon().plus(DAY), MINUTE, noon()).is_err());
         assert_eq!(watch.judge(noon(), MINUTE, noon()), Ok(()));
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn instant_that_was_used_before_is_believed() {
+    fn instant_used_before_is_trusted() {
         let (watch, used) = (watch(), noon().plus(DAY));
         assert_eq!(watch.judge(used, MINUTE, used), Ok(()));
     }
 
     // rule: base.clock-jump
     #[test]
-    fn machine_that_was_suspended_learns_from_what_others_store() {
+    fn suspended_machine_learns_from_stored_instants() {
         let watch = watch();
         let now = noon().plus(DAY);
         assert!(watch.judge(now, MINUTE, noon()).is_err());

@@ -1,13 +1,12 @@
-//! Keys and secrets in texts that are shown: whatever was pasted in the wrong place is masked.
+//! Masks keys and secrets in texts that are shown, in case a credential was pasted in the wrong place.
 
-/// What a key or a webhook secret begins with. The longest mark comes first: what stands in it is
-/// shown, what follows it is not.
-const MARKS: [&str; 7] = [
+/// The prefixes of keys and webhook secrets, the longest first. The prefix is shown, the text after it is masked.
+const PREFIXES: [&str; 7] = [
     "sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_", "sk_", "pk_",
 ];
 
-/// The text, with everything that looks like a key or a secret cut down to its mark, such as
-/// `sk_test_…`. For whatever repeats what an operator or a partner has written.
+/// Masks everything that looks like a key or a secret down to its prefix, such as `sk_test_…`. Callers use it before
+/// they repeat a text of an operator or a partner.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -32,21 +31,21 @@ pub fn masked(text: &str) -> String {
     }
 }
 
-/// The mark a text begins with, and what follows it. `sk_` and `pk_` alone are no mark within a
+/// Splits a text into a credential's prefix and the rest. The short prefixes `sk_` and `pk_` do not count within a
 /// word, such as `task_force`.
 fn marked(text: &str, within_word: bool) -> Option<(&str, &str)> {
     let begins = |mark: &&&str| {
         let start = text.as_bytes().get(..mark.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes()))
     };
-    let mark = MARKS.iter().find(begins)?;
+    let mark = PREFIXES.iter().find(begins)?;
     if within_word && mark.len() == "sk_".len() {
         return None;
     }
     text.split_at_checked(mark.len())
 }
 
-/// Keys are letters and digits; secrets are base64, perhaps of the kind for URLs.
+/// Characters of credentials: keys are letters and digits, secrets are base64 or URL-safe base64.
 const fn is_of_a_credential(it: char) -> bool {
     it.is_ascii_alphanumeric() || matches!(it, '+' | '/' | '=' | '_' | '-')
 }
@@ -59,7 +58,7 @@ mod tests {
 
     // rule: auth.keys-never-logged
     #[test]
-    fn a_credential_is_cut_down_to_its_mark() {
+    fn credential_is_masked_down_to_prefix() {
         for (text, shown) in [
             ("sk_test_abcDEF123", "sk_test_…"),
             ("`pk_live_0123456789`", "`pk_live_…`"),
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_as_it_is() {
+    fn text_without_credential_is_unchanged() {
         for text in [
             "",
             "expected sk_test_ and 32 letters or digits",
@@ -91,9 +90,9 @@ mod tests {
     proptest! {
         // rule: auth.keys-never-logged
         #[test]
-        fn a_credential_is_found_wherever_it_stands(
+        fn credential_is_found_at_any_position(
             before in ".{0,20}",
-            mark in prop::sample::select(&MARKS[..5]),
+            mark in prop::sample::select(&PREFIXES[..5]),
             random in "[0-9A-Za-z+/]{8,40}",
             after in ".{0,20}",
         ) {

@@ -7,7 +7,7 @@ use crate::Tenant;
 use crate::sealing::{SealRefused, Sealed, Sealer};
 use crate::webhooks::signing::SigningSecret;
 
-/// Names a webhook endpoint.
+/// The id kind of webhook endpoints.
 #[derive(Debug)]
 pub enum EndpointIdKind {}
 
@@ -18,7 +18,7 @@ impl IdKind for EndpointIdKind {
 /// `whe_<mode>_<ULID>`.
 pub type EndpointId = Id<EndpointIdKind>;
 
-/// Names one delivery of an event to an endpoint.
+/// The id kind of deliveries of an event to an endpoint.
 #[derive(Debug)]
 pub enum DeliveryIdKind {}
 
@@ -29,7 +29,7 @@ impl IdKind for DeliveryIdKind {
 /// `wd_<mode>_<ULID>`.
 pub type DeliveryId = Id<DeliveryIdKind>;
 
-/// The service an event comes from. A partner has one endpoint per mode and service.
+/// The service that emits an event. A partner has one endpoint per mode and service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
     /// The liquidity pools API.
@@ -39,7 +39,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The word used in the operator's tools and in rows.
+    /// The text in the operator's tools and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Reads the word written by [`Service::as_str`].
+    /// Parses the text of [`Service::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -59,26 +59,26 @@ impl Service {
     }
 }
 
-/// An event to be written in the transaction of the state change it reports.
+/// An event, written in the transaction of the change that it reports.
 ///
-/// The body's bytes are final: every delivery attempt sends exactly these.
+/// The bytes of the body are final: every delivery attempt sends exactly these.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
-    /// Whose event it is.
+    /// The partner and mode of the event.
     pub tenant: Tenant,
-    /// The event's id; it never changes, also on replay.
+    /// The event's id, unchanged in every delivery and replay.
     pub id: String,
-    /// Where it comes from.
+    /// The service that emits it.
     pub service: Service,
-    /// Such as `pool.transaction.settled`.
+    /// The type, such as `pool.transaction.settled`.
     pub kind: String,
-    /// The object it is about; deliveries keep their order per object.
+    /// The object of the event. Deliveries keep their order per object.
     pub object_id: String,
     /// The body, sealed for [`event_place`].
     pub body: Sealed,
-    /// The instant of the state change.
+    /// The instant of the reported change.
     pub created_at: Timestamp,
-    /// The id of its delivery, used if the partner has an active endpoint at that moment.
+    /// The id of its delivery, used if the partner has an active endpoint.
     pub delivery: DeliveryId,
 }
 
@@ -87,21 +87,21 @@ pub struct NewEvent {
 pub struct OpenEvent<'e> {
     /// Its id.
     pub id: String,
-    /// Where it comes from.
+    /// The service that emits it.
     pub service: Service,
-    /// Such as `pool.transaction.settled`.
+    /// The type, such as `pool.transaction.settled`.
     pub kind: &'static str,
-    /// The object it is about.
+    /// The object of the event.
     pub object_id: String,
-    /// The body's final bytes.
+    /// The final bytes of the body.
     pub body: &'e [u8],
 }
 
 impl OpenEvent<'_> {
-    /// Seals it, and makes the id of its delivery.
+    /// Seals the event and makes the id of its delivery.
     ///
     /// # Errors
-    /// [`SealRefused`].
+    /// [`SealRefused`] if the body cannot be sealed.
     pub fn seal(
         self,
         who: &Tenant,
@@ -132,11 +132,11 @@ pub fn event_place(tenant: &Tenant, id: &str) -> String {
 /// An endpoint that the operator has set for a partner, with one or two secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Names the endpoint.
+    /// The id.
     pub id: EndpointId,
-    /// Which service's events it receives.
+    /// The service whose events it receives.
     pub service: Service,
-    /// Where they are sent.
+    /// The URL that receives the events.
     pub url: String,
     /// The signing secrets, the newest first.
     pub secrets: Vec<EndpointSecret>,
@@ -149,7 +149,7 @@ pub struct EndpointSecret {
     pub sealed: Sealed,
     /// When it was set.
     pub created_at: Timestamp,
-    /// Until when it signs beside a newer one; `None`: it does not end.
+    /// When it stops signing, if a newer secret replaces it; `None` means that it has no end.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -171,7 +171,7 @@ pub fn generate_secret(entropy: &dyn Entropy) -> SecretString {
     ))
 }
 
-/// Is this text `whsec_` and base64 of 32 bytes?
+/// Whether a text is `whsec_` and base64 of 32 bytes.
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
     SigningSecret::parse(text).is_some()
@@ -183,10 +183,10 @@ pub fn new_delivery(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Deliver
     DeliveryId::new(mode, at, entropy)
 }
 
-/// Seals an event's final body.
+/// Seals the final body of an event.
 ///
 /// # Errors
-/// [`SealRefused`].
+/// [`SealRefused`] if the body cannot be sealed.
 pub fn seal_body(
     sealer: &Sealer,
     tenant: &Tenant,

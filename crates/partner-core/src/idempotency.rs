@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Tenant;
 
-/// The key a client gives one logical write: 1 to 255 visible ASCII characters.
+/// A client's idempotency key: 1 to 255 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey(String);
 
@@ -17,10 +17,10 @@ pub struct IdempotencyKey(String);
 pub struct MalformedKey;
 
 impl IdempotencyKey {
-    /// Reads the header's value, bare (`abc`) or as a quoted string (`"abc"`).
+    /// Parses the header's value, bare (`abc`) or as a quoted string (`"abc"`).
     ///
     /// # Errors
-    /// [`MalformedKey`].
+    /// [`MalformedKey`] if the key is not 1 to 255 visible ASCII characters.
     pub fn parse(value: &[u8]) -> Result<Self, MalformedKey> {
         let bare = match value {
             [b'"', inner @ .., b'"'] => inner,
@@ -35,7 +35,7 @@ impl IdempotencyKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// The key without quotes.
+    /// The key, without quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,8 +71,7 @@ pub struct OperationKey {
     pub key: IdempotencyKey,
 }
 
-/// What a key is unique within: the partner and mode, and the route with its path. Not the API
-/// key that carried it.
+/// The scope of a key: partner, mode, route and path. It does not include the API key of the request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     /// The partner and mode.
@@ -94,8 +93,8 @@ impl Scope {
         }
     }
 
-    /// The scope of an object that one request at a time may work on. Its id stands where a request's
-    /// key does; `deed` is no method and path, so no request has this scope.
+    /// The scope of an object that only one request at a time may work on. The object's id takes the place of the
+    /// key. `deed` is not a method and path, so no request has this scope.
     #[must_use]
     pub fn of_object(tenant: Tenant, deed: &str, id: impl fmt::Display) -> Self {
         Self {
@@ -106,7 +105,7 @@ impl Scope {
     }
 }
 
-/// SHA-256 of the canonical form of what a request asks for.
+/// SHA-256 of the canonical form of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
 
@@ -124,8 +123,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Does a record that expires at an instant still count? Each record stores its own expiry, so a changed setting counts for new
-/// records only. The sweep only keeps the tables small.
+/// Whether a record that expires at an instant still counts. Each record stores its own expiry, so a changed setting
+/// affects only new records. The sweep only keeps the tables small.
 #[must_use]
 pub fn counts(expires_at: Timestamp, now: Timestamp) -> bool {
     now < expires_at

@@ -1,4 +1,4 @@
-//! API keys: how they look, what is stored of them, how a new one is made.
+//! API keys: their form, their stored record, and their generation.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
-/// Names an API key in the operator's tools; never the key itself.
+/// The id kind of API keys. An id is not secret.
 #[derive(Debug)]
 pub enum KeyIdKind {}
 
@@ -17,21 +17,21 @@ impl IdKind for KeyIdKind {
 /// `key_<mode>_<ULID>`.
 pub type KeyId = Id<KeyIdKind>;
 
-/// Characters behind a key's prefix: 190 bits of the operating system's randomness.
+/// Characters after the prefix of a key. They have 190 bits of randomness from the operating system.
 const LENGTH: usize = 32;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a key is good for.
+/// The kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyKind {
-    /// `sk_…`: everything; server side only.
+    /// `sk_…`: all routes. For servers only.
     Secret,
-    /// `pk_…`: discovery.
+    /// `pk_…`: discovery only.
     Publishable,
 }
 
 impl KeyKind {
-    /// The word used in the declarative file, the operator's tools and rows.
+    /// The text in the declarative file, in the operator's tools and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl KeyKind {
         }
     }
 
-    /// Reads the word written by [`KeyKind::as_str`].
+    /// Parses the text of [`KeyKind::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -58,7 +58,7 @@ impl KeyKind {
     }
 }
 
-/// SHA-256 of a key: all that is stored. The keys' entropy makes a slow hash pointless.
+/// SHA-256 of a key, which is stored in its place. The entropy of keys makes a slow hash unnecessary.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 32]);
 
@@ -68,20 +68,19 @@ impl fmt::Debug for KeyHash {
     }
 }
 
-/// A well-formed key as presented with a request: its kind and mode, and its hash. The key's
-/// own text is not kept.
+/// A well-formed key of a request: its kind, its mode and its hash. The text of the key is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PresentedKey {
-    /// Secret or publishable, by its prefix.
+    /// Secret or publishable, from the prefix.
     pub kind: KeyKind,
-    /// The mode in its prefix.
+    /// The mode, from the prefix.
     pub mode: Mode,
-    /// What it is looked up by.
+    /// The hash that finds the key.
     pub hash: KeyHash,
 }
 
 impl PresentedKey {
-    /// Reads `(sk|pk)_(test|live)_` and 32 base-62 characters; anything else is `None`.
+    /// Parses `(sk|pk)_(test|live)_` and 32 base-62 characters; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '_');
@@ -102,39 +101,39 @@ impl PresentedKey {
     }
 }
 
-/// What is stored of a key.
+/// The stored record of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Names the key.
+    /// The id.
     pub id: KeyId,
-    /// What it is good for.
+    /// The kind.
     pub kind: KeyKind,
     /// Its first characters, such as `sk_test_Ab3d`.
     pub prefix: String,
     /// Its last four characters.
     pub last4: String,
-    /// Was it made here, or written literally in the declarative file?
+    /// Whether Penstock generated it; `false` if the declarative file contains it literally.
     pub generated: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// What the operator calls it.
+    /// The operator's label.
     pub label: Option<String>,
-    /// From when on it is refused; `None`: never.
+    /// When it expires; `None` means never. It is accepted while `now < expires_at`.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What the operator says of a key.
+/// The operator's settings of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyTerms {
-    /// What it is called.
+    /// The label.
     pub label: Option<String>,
-    /// From when on it is refused; `None`: never.
+    /// When it expires; `None` means never. It is accepted while `now < expires_at`.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The last use of a key that a process has seen.
+/// The last use of a key, as one process observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyUse {
     /// The partner and mode of the key.
@@ -145,20 +144,20 @@ pub struct KeyUse {
     pub at: Timestamp,
 }
 
-/// The longest label of a key, in characters.
+/// Maximum characters of a label.
 pub const LABEL_LENGTH: usize = 64;
 
 /// A key to be stored, with its hash.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// What is stored of it in clear.
+    /// The record that is stored in clear.
     pub record: KeyRecord,
-    /// What it will be looked up by.
+    /// The hash that finds the key.
     pub hash: KeyHash,
 }
 
 impl NewKey {
-    /// The same key under a label, with an expiry.
+    /// The same key with a label and an expiry.
     #[must_use]
     pub fn with(mut self, terms: KeyTerms) -> Self {
         self.record.label = terms.label;
@@ -166,7 +165,7 @@ impl NewKey {
         self
     }
 
-    /// Makes a key from the given randomness. The text is shown once and not kept.
+    /// Generates a key. Its text is shown once and never stored.
     #[must_use]
     pub fn generate(
         kind: KeyKind,
@@ -181,8 +180,7 @@ impl NewKey {
         )
     }
 
-    /// Takes a key that the operator wrote literally. `None` unless it is a well-formed key of
-    /// that kind and of mode test.
+    /// Accepts a literal key of the operator. `None` unless it is a well-formed key of this kind and of mode test.
     #[must_use]
     pub fn literal(
         kind: KeyKind,
@@ -222,8 +220,7 @@ impl NewKey {
     }
 }
 
-/// Thirty-two unbiased base-62 characters, 190 bits: bytes that would favour a character are drawn
-/// again.
+/// 32 unbiased base-62 characters (190 bits). Bytes that would bias the result are drawn again.
 #[must_use]
 pub fn random_base62(entropy: &dyn Entropy) -> String {
     let mut text = String::with_capacity(LENGTH);

@@ -1,5 +1,5 @@
-//! Partners and what every product shares about them: API keys, entitlement, provisioning,
-//! idempotency, throttles, events and sealing. Rules and ports; no I/O.
+//! Partners and the parts that every product shares: API keys, entitlement, idempotency, throttles, events and
+//! sealing. It has rules and ports, but no I/O.
 
 pub mod access;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! Web origins: where a partner's pages live.
+//! Web origins of a partner's pages.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,14 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use kernel::Mode;
 use url::{Host, Url};
 
-/// Scheme, host and port of a web page, as a browser writes them: lower case, the host in
-/// punycode, the scheme's own port left out.
+/// Scheme, host and port of a web page in the spelling of browsers: lower case, the host in punycode, without the
+/// scheme's default port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(String);
 
 impl Origin {
-    /// Reads an origin as an operator writes it: `https://`, a host that may be Unicode, perhaps a
-    /// port, nothing behind. In test mode a page of this machine may be `http://`.
+    /// Parses an origin as an operator writes it: `https://`, a host that may be Unicode, an optional port, and
+    /// nothing after it. In test mode, `http://` is allowed for a loopback host.
     #[must_use]
     pub fn parse(text: &str, mode: Mode) -> Option<Self> {
         let (_, authority) = text.split_once("://")?;
@@ -29,14 +29,14 @@ impl Origin {
         serves_pages(&url, mode).then(|| Self::of(&url)).flatten()
     }
 
-    /// The origin of a URL of the web; `None` for any other.
+    /// The origin of an http or https URL; `None` for any other URL.
     #[must_use]
     pub fn of(url: &Url) -> Option<Self> {
         let web = matches!(url.scheme(), "https" | "http");
         web.then(|| Self(url.origin().ascii_serialization()))
     }
 
-    /// The origin of pages that are served here over plain HTTP.
+    /// The origin of pages that this process serves over plain HTTP.
     #[must_use]
     pub fn of_address(address: SocketAddr) -> Self {
         match address.port() {
@@ -45,22 +45,21 @@ impl Origin {
         }
     }
 
-    /// An origin that was stored: the text of [`Origin::as_str`], and no other spelling of it.
+    /// A stored origin: the text of [`Origin::as_str`]. `None` for any other spelling.
     #[must_use]
     pub fn stored(text: &str) -> Option<Self> {
         let origin = Self::of(&Url::parse(text).ok()?)?;
         (origin.0 == text).then_some(origin)
     }
 
-    /// As a browser sends it in `Origin`.
+    /// The text that a browser sends in `Origin`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// May pages, and what leads to them, be at this URL? `https`, or in test mode this machine over
-/// `http`.
+/// Whether a URL may serve pages of a partner: `https`, or in test mode `http` on a loopback host.
 #[must_use]
 pub fn serves_pages(url: &Url, mode: Mode) -> bool {
     match (url.scheme(), mode) {
@@ -70,7 +69,7 @@ pub fn serves_pages(url: &Url, mode: Mode) -> bool {
     }
 }
 
-/// An address as it stands in a URL.
+/// An IP address in the form of URLs.
 struct Bracketed(IpAddr);
 
 impl fmt::Display for Bracketed {
@@ -90,7 +89,7 @@ fn is_loopback(host: Host<&str>) -> bool {
     }
 }
 
-/// Names that mean this machine whatever a resolver says.
+/// Whether a host name always denotes this machine, without a resolver.
 pub(crate) fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
@@ -118,7 +117,7 @@ mod tests {
 
     // rule: gate.origin.punycode, gate.origin.default-port
     #[test]
-    fn an_origin_is_kept_as_a_browser_writes_it() {
+    fn origin_has_spelling_of_browsers() {
         for (written, kept) in [
             ("https://shop.example", "https://shop.example"),
             ("HTTPS://Shop.Example:443", "https://shop.example"),
@@ -140,7 +139,7 @@ mod tests {
 
     // rule: gate.origin.https
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn malformed_origin_is_refused() {
         for bad in [
             "",
             "shop.example",
@@ -166,7 +165,7 @@ mod tests {
 
     // rule: gate.origin.default-port
     #[test]
-    fn the_origin_of_an_address_is_one_that_browsers_write() {
+    fn origin_of_ip_address_has_spelling_of_browsers() {
         for (address, origin) in [
             ("127.0.0.1:4020", "http://127.0.0.1:4020"),
             ("127.0.0.1:80", "http://127.0.0.1"),
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_kept_spelling_is_read_from_a_row() {
+    fn stored_origin_requires_canonical_spelling() {
         for other in [
             "https://Shop.example",
             "https://shop.example/",

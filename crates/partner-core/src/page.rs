@@ -1,16 +1,16 @@
 //! Pages of lists.
 
-/// Some items of a list and whether more follow.
+/// A page of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
     /// The items, newest first.
     pub items: Vec<T>,
-    /// Do more follow?
+    /// Whether further items follow.
     pub has_more: bool,
 }
 
 impl<T> Page<T> {
-    /// Cuts `limit` + 1 rows down to a page.
+    /// Cuts at most `limit` + 1 rows to a page.
     #[must_use]
     pub fn cut(mut rows: Vec<T>, limit: u32) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -22,7 +22,7 @@ impl<T> Page<T> {
         }
     }
 
-    /// A page of nothing.
+    /// The empty page.
     #[must_use]
     pub const fn empty() -> Self {
         Self {

@@ -1,16 +1,16 @@
-//! Partners, and the tenant every port demands.
+//! Partners, and the tenant that every port requires.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kernel::Mode;
 
-/// The operator's own name for a partner: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
+/// The operator's id of a partner: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartnerId(Arc<str>);
 
 impl PartnerId {
-    /// Reads a partner's name; `None` where it does not match `[a-z0-9_-]{1,64}`.
+    /// Parses a partner's id; `None` if it does not match `[a-z0-9_-]{1,64}`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let letter = |byte: u8| {
@@ -19,7 +19,7 @@ impl PartnerId {
         ((1..=64).contains(&text.len()) && text.bytes().all(letter)).then(|| Self(text.into()))
     }
 
-    /// The name.
+    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -38,9 +38,9 @@ impl fmt::Debug for PartnerId {
     }
 }
 
-/// A partner in a mode: whose rows a call may see.
+/// A partner in a mode, which determines the visible rows.
 ///
-/// Every port that serves a partner takes one, so another partner's object is simply absent.
+/// Every port that serves a partner takes a tenant, so another partner's object is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
     /// The partner.
@@ -52,25 +52,25 @@ pub struct Tenant {
 /// A partner as the operator has provisioned it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partner {
-    /// The operator's own name for it.
+    /// The operator's id.
     pub id: PartnerId,
-    /// The name shown to people.
+    /// The name that people see.
     pub name: String,
     /// The organization's state.
     pub status: PartnerStatus,
 }
 
-/// The organization's state: a suspended one is refused on every route.
+/// The state of an organization. A suspended one is refused on every route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerStatus {
-    /// May use the products it is entitled to.
+    /// The organization may use its products.
     Active,
     /// Refused everywhere with `organization_suspended`.
     Suspended,
 }
 
 impl PartnerStatus {
-    /// The word used in the declarative file and in rows.
+    /// The text in the declarative file and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl PartnerStatus {
         }
     }
 
-    /// Reads the word written by [`PartnerStatus::as_str`].
+    /// Parses the text of [`PartnerStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {

@@ -156,7 +156,7 @@ pub struct PoolsProfile {
 }
 
 impl PoolsProfile {
-    /// The profile of a partner for whom nothing of pools has been provisioned.
+    /// The profile of a partner without provisioned pools.
     #[must_use]
     pub fn absent(partner: &crate::PartnerId) -> Self {
         Self {
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_id_is_two_known_codes_in_upper_case() {
+    fn pool_id_requires_two_known_codes_in_upper_case() {
         let pool = PoolId::parse("EUR-USDT").unwrap();
         assert_eq!(
             (pool.to_string(), pool.pair()),

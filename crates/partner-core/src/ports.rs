@@ -1,4 +1,4 @@
-//! What partner-core needs of the outside, as traits.
+//! The ports of the partner core.
 
 mod master_keys;
 
@@ -30,67 +30,67 @@ pub use master_keys::{
     StoredMasterKey,
 };
 
-/// The oldest that a cached key, entitlement or cap may be: every cache of them counts from the moment its read began.
+/// Maximum age of a cached key, entitlement or cap. Every cache measures it from the start of its read.
 ///
-/// The version of a cached value tells of a change sooner. It cannot tell of a change that a failover or a restore lost.
+/// A changed version shows a change sooner. It cannot show a change that a failover or a restore lost.
 pub const LONGEST_CACHED: Duration = Duration::from_secs(5);
 
-/// Who may do what: read at the door of every request, usually from a short-lived cache.
+/// Access of callers, read at the door of every request, usually from a short-lived cache.
 #[async_trait]
 pub trait Directory: Send + Sync {
-    /// The key of this hash with its partner and entitlements; revoked keys are found too.
+    /// The key with this hash, with its partner and entitlements. Also finds revoked keys.
     async fn access_find(
         &self,
         mode: Mode,
         hash: &KeyHash,
     ) -> Result<Option<Arc<Access>>, StoreError>;
 
-    /// Every pool of a mode, ordered by id.
+    /// All pools of a mode, ordered by id.
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError>;
 
-    /// Every origin that an active partner of a mode allows.
+    /// All origins that the active partners of a mode allow.
     async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError>;
 
-    /// The version of configuration and keys. Every change stores a random number here, so that no version returns
-    /// after a failover or a restore.
+    /// The version of configuration and keys. Every change stores a random number, so that no version returns after a
+    /// failover or a restore.
     async fn config_version(&self) -> Result<i64, StoreError>;
 
-    /// Told of every admitted request. Writes nothing by itself.
+    /// Notifies of an admitted request. It must not write to the store.
     fn key_used(&self, _access: &Access, _at: Timestamp) {}
 }
 
 /// A source of mid-market rates.
 #[async_trait]
 pub trait RateSource: Send + Sync {
-    /// The rate of a pair for an order of this size, unless none is young enough.
+    /// The rate of a pair for an order of this size; `None` if no rate is fresh.
     async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate>;
 }
 
 /// Counts requests in fixed windows.
 #[async_trait]
 pub trait Throttle: Send + Sync {
-    /// Counts one request in every tier, or in none where a tier is full.
+    /// Counts one request in every tier. If one tier is exhausted, it counts the request in none.
     async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision;
 
-    /// Where the bucket stands, counting nothing.
+    /// The status of the bucket. Counts nothing.
     async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision;
 
-    /// Where requests are counted at the moment.
+    /// Where requests are currently counted.
     fn counting(&self) -> CountScope {
         CountScope::Alone
     }
 }
 
-/// Detects the concurrent twin of a write early. It decides nothing: the record in the
-/// database does.
+/// Detects the concurrent twin of a write early. It decides nothing: the stored record decides.
 #[async_trait]
 pub trait InFlight: Send + Sync {
-    /// Takes the scope for as long as the ticket lives; `None` where a twin holds it.
+    /// Takes the scope until the ticket is dropped; `None` if a twin holds it.
     async fn enter(&self, scope: &Scope) -> Option<Ticket>;
 
-    /// Takes the scope after its present holder has left it; `None` if the holder stays longer than
-    /// `patience`. A holder that disappears without leaving blocks the scope no longer than its own
-    /// `patience`. This default waits for no holder.
+    /// Takes the scope after its current holder has left; `None` if the holder stays longer than `patience`.
+    ///
+    /// A holder that disappears without leaving blocks the scope for at most its own `patience`. This default does
+    /// not wait.
     async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
         let _ = patience;
         self.enter(scope).await
@@ -106,7 +106,7 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// Accepts a write that is run in a batch: writes that queue up share a transaction.
+/// Accepts a write that runs in a batch. Queued writes share a transaction.
 #[async_trait]
 pub trait Submit<C, R>: Send + Sync {
     /// Queues a command and waits for its result.
@@ -117,30 +117,30 @@ pub trait Submit<C, R>: Send + Sync {
     async fn submit(&self, command: C) -> Result<R, StoreError>;
 }
 
-/// The two things every transaction can do beside its nouns.
+/// The two operations of every transaction, in addition to those of its entities.
 #[async_trait]
 pub trait UnitOfWork: Send {
-    /// The store's clock, to be read after the locks are held.
+    /// The store's clock. It must be read after the locks were taken.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
-    /// Makes everything durable. Dropped without it, a transaction leaves nothing behind.
+    /// Commits the transaction. A transaction that is dropped without a commit is rolled back.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 }
 
-/// Answers that were given, read before a transaction is opened.
+/// Stored responses, read before a transaction is opened.
 #[async_trait]
 pub trait ResponseReads: Send + Sync {
-    /// What was last answered in a scope, however long ago.
+    /// The latest response in a scope, also if it has expired.
     async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError>;
 }
 
-/// Answers, kept in the transaction of the effect they report.
+/// Stored responses, in the transaction of the effect that they report.
 #[async_trait]
 pub trait ResponseTx: Send {
-    /// What was last answered in a scope, locked.
+    /// Loads and locks the latest response in a scope.
     async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError>;
 
-    /// Keeps an answer. Guard: the scope has none, or the one that was given at `expired`.
+    /// Stores a response. Guard: the scope has no response, or the one created at `expired`.
     async fn answer_put(
         &mut self,
         scope: &Scope,
@@ -149,10 +149,10 @@ pub trait ResponseTx: Send {
     ) -> Result<Cas, StoreError>;
 }
 
-/// Access, judged again inside a write.
+/// Access, checked again inside a write.
 #[async_trait]
 pub trait AccessTx: Send {
-    /// A key of the tenant with its partner and entitlements as of this transaction.
+    /// A key of the tenant with its partner and entitlements, as of this transaction.
     async fn access_get(
         &mut self,
         who: &Tenant,
@@ -160,14 +160,14 @@ pub trait AccessTx: Send {
     ) -> Result<Option<Arc<Access>>, StoreError>;
 }
 
-/// Events, written in the transaction of the change they report.
+/// Events, in the transaction of the change that they report.
 #[async_trait]
 pub trait EventTx: Send {
-    /// Inserts the event, and one delivery for the endpoint of its service that is active now.
+    /// Inserts the event, and a delivery for the currently active endpoint of its service.
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError>;
 }
 
-/// An event as stored, for the operator's tools.
+/// A stored event, for the operator's tools.
 #[derive(Debug, Clone)]
 pub struct StoredEvent {
     /// Its id.
@@ -176,7 +176,7 @@ pub struct StoredEvent {
     pub kind: String,
     /// Its body, sealed for [`crate::events::event_place`].
     pub body: crate::sealing::Sealed,
-    /// When the change it reports happened.
+    /// The instant of the reported change.
     pub created_at: Timestamp,
 }
 
@@ -191,109 +191,108 @@ pub trait EventReads: Send + Sync {
     ) -> Result<Vec<StoredEvent>, StoreError>;
 }
 
-/// Told that there may be something to do. Saying so once too often does no harm.
+/// Wakes a queue when there may be work. An unnecessary call is harmless.
 pub trait QueueWaker: Send + Sync {
-    /// Says so. Must not block.
+    /// Wakes the queue. Must not block.
     fn wake(&self);
 }
 
-/// A worker's wish for deliveries.
+/// A worker's request for deliveries.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
-    /// The mode the worker serves.
+    /// The mode of the worker.
     pub mode: Mode,
     /// The service whose events it delivers.
     pub service: Service,
-    /// What it can begin at once, and what it may have wait its turn.
+    /// The capacity: the attempts that may start now, and the prefetch.
     pub room: ClaimCapacity,
-    /// The token of the leases; random, and another one for each claim.
+    /// The lease token, random and different for each claim.
     pub token: u64,
-    /// How long the leases last.
+    /// The duration of the leases.
     pub lease: Duration,
 }
 
-/// A delivery that was claimed, with everything an attempt needs, as it stood at that moment.
+/// A claimed delivery with all that an attempt needs, as of the claim.
 #[derive(Debug, Clone)]
 pub struct ClaimedDelivery {
-    /// Whose event it is.
+    /// The partner and mode of the event.
     pub tenant: Tenant,
     /// The delivery.
     pub id: DeliveryId,
-    /// Attempts that were concluded before.
+    /// Number of concluded attempts.
     pub attempts: u32,
     /// The event.
     pub event: StoredEvent,
-    /// Where it goes, with the secrets that sign now, the newest first.
+    /// The endpoint, with the secrets that currently sign, the newest first.
     pub endpoint: Arc<Endpoint>,
 }
 
-/// What became of a delivery that was claimed.
+/// The result of a claimed delivery's attempt.
 #[derive(Debug, Clone)]
 pub struct ConcludedDelivery {
-    /// Whose event it is.
+    /// The partner and mode of the event.
     pub tenant: Tenant,
     /// The delivery.
     pub id: DeliveryId,
-    /// The token it was claimed under.
+    /// The lease token of the claim.
     pub token: u64,
-    /// What became of it.
+    /// The outcome of the attempt.
     pub ending: AttemptOutcome,
-    /// The status of the answer, where there was one.
+    /// The status of the endpoint's response, if it responded.
     pub response_status: Option<u16>,
-    /// What went wrong, where something did.
+    /// The error of the attempt, if there was one.
     pub error: Option<String>,
 }
 
-/// A delivery as stored.
+/// A stored delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRecord {
     /// The delivery.
     pub id: DeliveryId,
     /// The event it delivers.
     pub event_id: String,
-    /// Where it stands, and the attempts that were concluded.
+    /// Its state and the number of concluded attempts.
     pub progress: Progress,
-    /// The status of the last answer.
+    /// The status of the latest response.
     pub last_response_status: Option<u16>,
-    /// What went wrong the last time.
+    /// The error of the latest attempt.
     pub last_error: Option<String>,
 }
 
-/// How the queue of deliveries stands.
+/// Stats of the delivery queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueStats {
     /// Deliveries that are due.
     pub due: u64,
     /// Deliveries that wait for their next attempt.
     pub scheduled: u64,
-    /// Deliveries that somebody holds.
+    /// Deliveries that a worker has claimed.
     pub in_flight: u64,
-    /// How long the first of those that are due has been so.
+    /// The age of the oldest due delivery, from the instant at which it was due.
     pub oldest_due: Option<Duration>,
 }
 
-/// The queue of deliveries, as those who deliver see it.
+/// The delivery queue, for workers.
 ///
-/// Of one object's deliveries to one endpoint, only the earliest that is neither succeeded nor
-/// dead-lettered is ever claimed.
+/// Per object and endpoint, only the earliest delivery that is neither succeeded nor dead-lettered can be claimed.
 #[async_trait]
 pub trait Deliveries: Send + Sync {
-    /// Claims what is due, divided between the endpoints as [`crate::webhooks::fairness::allocate`]
-    /// says. Leases that are over lapse first.
+    /// Claims due deliveries and divides them among the endpoints by [`crate::webhooks::fairness::allocate`]. Expired
+    /// leases end first.
     async fn deliveries_claim(
         &self,
         order: &ClaimRequest,
     ) -> Result<Vec<ClaimedDelivery>, StoreError>;
 
-    /// Records what became of deliveries; whose lease is another's by now is
-    /// [`Cas::Lost`] and stays as it is. One outcome for each, in order.
+    /// Records the results of deliveries, one [`Cas`] per result, in order. If another worker has the lease by now,
+    /// the result is [`Cas::Lost`] and the delivery stays unchanged.
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
     ) -> Result<Vec<Cas>, StoreError>;
 
-    /// How long until the next delivery of a service is due or the next lease is over, whichever is
-    /// first, by the clock that claims go by.
+    /// The time until the next delivery of a service is due or the next lease expires, whichever is earlier, by the
+    /// clock of the claims.
     async fn deliveries_next(
         &self,
         mode: Mode,
@@ -307,41 +306,41 @@ pub trait Deliveries: Send + Sync {
         object_id: &str,
     ) -> Result<Vec<DeliveryRecord>, StoreError>;
 
-    /// How the queue of a service stands, for those who watch it.
+    /// The stats of a service's delivery queue.
     async fn deliveries_standing(
         &self,
         mode: Mode,
         service: Service,
     ) -> Result<QueueStats, StoreError>;
 
-    /// Wakes whenever this process has committed a transaction that queued deliveries, as long as
-    /// who is woken is there.
+    /// Registers a waker, called after each commit of this process that queued deliveries, for as long as the waker
+    /// exists.
     fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>);
 }
 
-/// A delivery with what a partner wants to know of it.
+/// A delivery with the details that a partner reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryView {
     /// The delivery.
     pub record: DeliveryRecord,
     /// The type of its event.
     pub event_kind: String,
-    /// Where it goes.
+    /// The URL of the endpoint.
     pub target_url: String,
     /// When its event was written.
     pub created_at: Timestamp,
 }
 
-/// What narrows a page of deliveries.
+/// Filters of a page of deliveries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
-    /// Only those in a state of this name, one of [`crate::webhooks::delivery::DeliveryState::WORDS`].
+    /// Only deliveries in the state of this name, one of [`crate::webhooks::delivery::DeliveryState::WORDS`].
     pub status: Option<&'static str>,
-    /// So many of the newest are passed over.
+    /// Number of the newest deliveries to skip.
     pub skip: u32,
 }
 
-/// The queue of deliveries, as the partner they are for sees it.
+/// The delivery queue, for the partner that receives the deliveries.
 #[async_trait]
 pub trait DeliveryAdmin: Send + Sync {
     /// A page of deliveries, by (`created_at`, id) descending, at most `limit`.
@@ -353,7 +352,7 @@ pub trait DeliveryAdmin: Send + Sync {
         limit: u32,
     ) -> Result<Vec<DeliveryView>, StoreError>;
 
-    /// One delivery.
+    /// One delivery of the tenant.
     async fn delivery_get(
         &self,
         who: &Tenant,
@@ -361,8 +360,8 @@ pub trait DeliveryAdmin: Send + Sync {
         id: DeliveryId,
     ) -> Result<Option<DeliveryView>, StoreError>;
 
-    /// Takes [`crate::webhooks::delivery::DeliveryInput::Replay`] on a delivery, in one transaction; it is
-    /// [`Cas::Lost`] where that changes nothing. `None`: there is no such delivery.
+    /// Applies [`crate::webhooks::delivery::DeliveryInput::Replay`] to a delivery in one transaction. It is
+    /// [`Cas::Lost`] if the replay is not allowed. `None` if there is no such delivery.
     async fn delivery_replay(
         &self,
         who: &Tenant,
@@ -374,146 +373,147 @@ pub trait DeliveryAdmin: Send + Sync {
 /// Endpoints, in the transaction of an event.
 #[async_trait]
 pub trait EndpointTx: Send {
-    /// Has the partner an endpoint for a service?
+    /// Whether the partner has an endpoint for a service.
     async fn endpoint_is_set(&mut self, who: &Tenant, service: Service)
     -> Result<bool, StoreError>;
 }
 
-/// What one invariant of the database looks like at the moment.
+/// The result of checking one invariant of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The invariant's name.
     pub invariant: &'static str,
-    /// The rows that break it, described; at most the first twenty.
+    /// Descriptions of the breaches, at most 20.
     pub breaches: Vec<String>,
-    /// How many rows break it in all.
+    /// The number of breaches.
     pub count: u64,
 }
 
 /// The outcome of checking every invariant over the whole database.
 #[derive(Debug, Clone, Default)]
 pub struct AuditReport {
-    /// Rows looked at, by table, and sums worth seeing.
+    /// The number of rows read per table, and some sums.
     pub figures: Vec<(&'static str, String)>,
-    /// One finding for each invariant, broken or not.
+    /// One finding per invariant, with or without breaches.
     pub findings: Vec<Finding>,
 }
 
 impl AuditReport {
-    /// Is every invariant whole?
+    /// Whether every invariant holds.
     #[must_use]
     pub fn clean(&self) -> bool {
         self.findings.iter().all(|finding| finding.count == 0)
     }
 }
 
-/// How far an audit is.
+/// The progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditStep {
     /// The invariant that is being checked.
     pub invariant: &'static str,
-    /// Which one it is, counted from one.
+    /// The number of the invariant, starting at 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of invariants.
     pub of: usize,
-    /// Rows that have been gone through for it so far.
+    /// The rows read for this invariant so far.
     pub rows: u64,
 }
 
-/// Told how far an audit is: whenever a check begins, and every so many rows of a long one.
+/// Receives the progress of an audit: at the start of each check, and repeatedly during long checks.
 pub type AuditProgress<'p> = dyn Fn(AuditStep) + Send + Sync + 'p;
 
-/// Checks the database against the invariants, in one snapshot. Every check has a name.
+/// Checks the invariants of the database in one snapshot. Every check has a name.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// Runs every check. What is sealed is opened with `sealer`.
+    /// Runs every check. Opens sealed values with `sealer`.
     async fn audit(
         &self,
         sealer: &Sealer,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError>;
 
-    /// Keeps the window that this process judges velocity caps by, and since when it is that one.
-    /// For the process that serves: audits judge past trades by what is kept.
+    /// Stores the velocity window of this process and since when it applies.
+    ///
+    /// Only serving processes call it. Audits check past trades by the stored windows.
     async fn velocity_window_keep(&self) -> Result<(), StoreError>;
 }
 
-/// Which idempotency records a step of a sweep looks at.
+/// The idempotency records that a step of a sweep examines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySweep {
     /// Only records of this mode are deleted.
     pub mode: Mode,
-    /// Only records of this service are deleted: the pools' or the gate's.
+    /// Only records of this service are deleted.
     pub service: Service,
-    /// Only records made after this instant; `None`: from the oldest on.
+    /// Only records created after this instant; `None` starts at the oldest.
     pub after: Option<Timestamp>,
-    /// Only records made this long ago or longer: younger ones have not expired.
+    /// Only records of this age or older. Younger records have not expired.
     pub age: Duration,
-    /// Only records that expired this long ago or longer.
+    /// Only records that expired this long ago or earlier.
     pub grace: Duration,
 }
 
-/// What a step of a sweep has come to.
+/// The outcome of a step of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeysSwept {
-    /// Records and previews deleted.
+    /// The number of deleted records and previews.
     pub deleted: u64,
-    /// Records made at this instant or earlier have been looked at.
+    /// All records created at this instant or earlier have been examined.
     pub reached: Timestamp,
-    /// Are there more of the age?
+    /// Whether more records of this age remain.
     pub more: bool,
-    /// Are there records left that expire later?
+    /// Whether records remain that expire later.
     pub left: bool,
 }
 
-/// Work that keeps tables bounded and quick.
+/// Maintenance that keeps tables small and fast.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// One step of a sweep of idempotency records: looks at about `limit` of them, from the oldest on, and deletes those
-    /// that have expired by their own expiry, and previews that have expired.
+    /// Runs one step of a sweep of idempotency records. Examines about `limit` records from the oldest on. Deletes
+    /// the records past their own expiry, and expired previews.
     async fn idempotency_sweep(
         &self,
         sweep: &KeySweep,
         limit: u32,
     ) -> Result<KeysSwept, StoreError>;
 
-    /// Stores when keys were last used; an earlier instant than the stored one changes nothing.
+    /// Stores the last uses of keys. An instant earlier than the stored one changes nothing.
     async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
 
-    /// Looks anew at tables that have grown much since what is known of them was gathered, so that
-    /// rows go on being found by their keys; how many it looked at.
+    /// Gathers statistics again for tables that have grown much since the last time, so that the planner keeps using
+    /// the indexes. Returns the number of these tables.
     async fn gather_statistics(&self) -> Result<u64, StoreError>;
 }
 
-/// The store's clock for operators: jumps that the store refuses.
+/// The store's clock for operators: its refused jumps.
 #[async_trait]
 pub trait ClockGuard: Send + Sync {
-    /// Compares the clock with the time that has passed, notes a jump for every process of the installation, and takes over
-    /// what an operator accepted; the jump that is refused now.
+    /// Compares the clock with the elapsed time. It stores a jump for every process of the installation, and applies
+    /// what the operator accepted. Returns the jump that is currently refused.
     async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError>;
 
-    /// The jump that waits for an operator.
+    /// The stored jump that the operator has not accepted.
     async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError>;
 
-    /// Accepts the jump that waits, and every instant up to the present one; which it was.
+    /// Accepts the stored jump and every instant up to the current one. Returns the jump.
     async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError>;
 }
 
-/// Is the store there, and is its schema the one this program knows?
+/// Whether the store is reachable and its schema is the one that this program requires.
 #[async_trait]
 pub trait Readiness: Send + Sync {
-    /// Asks the store.
+    /// Checks the store.
     async fn ready(&self) -> Result<(), StoreError>;
 }
 
-/// The operator's side: what may be read and written of partners, keys and endpoints in one transaction.
+/// The operator's reads and writes of partners, keys and endpoints, in one transaction.
 #[async_trait]
 pub trait PartnerTx: UnitOfWork {
-    /// The fingerprint of the current master key. It stays current until the transaction ends.
+    /// The fingerprint of the current master key. The key stays current until the transaction ends.
     async fn master_key(&mut self) -> Result<Option<String>, StoreError>;
-    /// The ids of at most 1,000 partners of a mode, in their order.
+    /// The ids of at most 1,000 partners of a mode, in order.
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError>;
-    /// A partner, locked.
+    /// Loads and locks a partner.
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError>;
     /// Inserts or replaces a partner.
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError>;
@@ -525,18 +525,18 @@ pub trait PartnerTx: UnitOfWork {
     ) -> Result<Option<Endpoint>, StoreError>;
     /// Inserts or replaces the partner's endpoint for a service.
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
-    /// Every key of the partner, the oldest first.
+    /// All keys of the partner, the oldest first.
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError>;
-    /// Whose key this is, in any mode.
+    /// The partner of a key hash, in any mode.
     async fn key_owner(
         &mut self,
         hash: &KeyHash,
     ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError>;
     /// Stores a new key.
     async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError>;
-    /// A key of this mode by its id, with its partner.
+    /// A key of this mode with its partner, by its id.
     async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError>;
-    /// When each key of the partner that was ever used was last used.
+    /// The last use of each key of the partner that was ever used.
     async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError>;
     /// Replaces the label and the expiry of a key.
     async fn key_describe(
@@ -545,9 +545,9 @@ pub trait PartnerTx: UnitOfWork {
         id: KeyId,
         terms: &KeyTerms,
     ) -> Result<(), StoreError>;
-    /// Revokes a key that is not revoked yet.
+    /// Revokes a key. Guard: the key is not revoked.
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError>;
-    /// Raises the number that running services watch.
+    /// Changes the version that running services watch.
     async fn config_version_raise(&mut self) -> Result<(), StoreError>;
 }
 
@@ -560,6 +560,7 @@ pub trait PartnerStore: Send + Sync {
     /// The fingerprint of the current master key; `None` if the database has no key yet.
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError>;
 
-    /// The fingerprint of the current master key; stores this one as the first if the database has none.
+    /// Returns the fingerprint of the current master key. Stores this fingerprint as the
+    /// first one if the database has no key.
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;
 }

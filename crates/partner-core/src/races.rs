@@ -1,16 +1,16 @@
-//! Transactions that lose a race are run again.
+//! Retries of transactions that lost a race.
 
 use std::future::Future;
 
 use kernel::StoreError;
 
-/// How often a transaction is run in all while it loses races.
+/// Maximum runs of a transaction that loses races.
 const TRIES: u32 = 3;
 
-/// Runs a whole transaction again while it loses races.
+/// Runs a transaction again if it lost a race, three times at most.
 ///
 /// # Errors
-/// What the last run returns.
+/// The error of the last run.
 pub async fn retry_lost_races<T, E, F>(mut once: impl FnMut() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
@@ -28,7 +28,7 @@ where
 
 /// An error that may be a lost race.
 pub trait LostRace {
-    /// Was the transaction rolled back because it lost a race?
+    /// Whether the transaction was rolled back because it lost a race.
     fn lost_race(&self) -> bool;
 }
 

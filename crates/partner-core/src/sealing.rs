@@ -1,5 +1,5 @@
-//! Encryption at rest: webhook secrets, event bodies, stored answers and personal data reach a
-//! store only as [`Sealed`] bytes, and are found there by a [`BlindIndex`].
+//! Encryption at rest. Webhook secrets, event bodies, stored responses and personal data reach a store only as
+//! [`Sealed`] bytes, and are found there by a [`BlindIndex`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// First byte of bytes that the installation's first key sealed. Programs before key rotation read only these.
+/// First byte of bytes sealed with the installation's first key. Programs before key rotation read only these.
 const BY_FIRST_KEY: u8 = 1;
-/// First byte of bytes that name their key: its fingerprint follows.
+/// First byte of bytes that name their key: the fingerprint follows.
 const BY_NAMED_KEY: u8 = 2;
 const NONCE: usize = 24;
 const FINGERPRINT: usize = 8;
-/// Stands for a current key that is not held.
+/// The index of a current key that is not held.
 const NOT_HELD: usize = usize::MAX;
-/// Stands for a sealer that is never confirmed and needs no confirmation.
+/// The confirmation of a sealer that does not need one.
 const UNTIL_CONFIRMED: u64 = u64::MAX;
-/// How long a service seals with a key after the database has last confirmed that it is current (0035).
+/// How long a service seals with a key after the database last confirmed it as current (decision 0035).
 pub const KEY_CONFIRMED_FOR: Duration = Duration::from_secs(5);
-/// The bytes of [`DerivedKeys`].
+/// The length of [`DerivedKeys`], in bytes.
 const DERIVED: usize = 3 * 32;
 
-/// The installation's 32-byte master key. Everything sealed or signed derives from it.
+/// The installation's 32-byte master key. All sealing and signing keys derive from it.
 #[derive(Debug)]
 pub struct MasterKey(SecretBox<[u8; 32]>);
 
@@ -42,8 +42,7 @@ impl MasterKey {
         Self(SecretBox::new(Box::new(bytes)))
     }
 
-    /// Names the key without revealing it. The database stores it, so that a program started with another key refuses to
-    /// run.
+    /// Identifies the key without revealing it. The database stores it, so that a program with another key exits.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let derived = self.derive("penstock/fingerprint/v1");
@@ -63,12 +62,12 @@ impl MasterKey {
     }
 }
 
-/// The name of a master key, printed as sixteen hexadecimal digits.
+/// The fingerprint of a master key, printed as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint([u8; FINGERPRINT]);
 
 impl Fingerprint {
-    /// Reads sixteen lower-case hexadecimal digits.
+    /// Parses 16 lower-case hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; FINGERPRINT];
@@ -89,8 +88,10 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The keys of marks, signatures and tokens. They derive from the installation's first master key and outlive its rotation,
-/// because marks are unique in the database and signatures are published; a rotation seals them with the new key.
+/// The keys of blind indexes, signatures and tokens.
+///
+/// They derive from the installation's first master key and survive its rotation, because indexes are unique in the
+/// database and signatures are published. A rotation seals them with the new key.
 pub struct DerivedKeys(Zeroizing<[u8; DERIVED]>);
 
 impl fmt::Debug for DerivedKeys {
@@ -100,7 +101,7 @@ impl fmt::Debug for DerivedKeys {
 }
 
 impl DerivedKeys {
-    /// Derives them from the installation's first master key.
+    /// Derives the keys from the installation's first master key.
     #[must_use]
     pub fn of(first: &MasterKey) -> Self {
         let mut bytes = Zeroizing::new([0; DERIVED]);
@@ -115,13 +116,13 @@ impl DerivedKeys {
         Self(bytes)
     }
 
-    /// The bytes, to be sealed.
+    /// The bytes to be sealed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
 
-    /// Reads what [`DerivedKeys::as_bytes`] returned.
+    /// Reads the bytes of [`DerivedKeys::as_bytes`].
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
@@ -152,8 +153,8 @@ impl fmt::Debug for Sealed {
     }
 }
 
-/// A keyed hash of a value that is kept sealed: what it is found by, and known by to be there twice.
-/// It tells nothing of the value to who has not the master key.
+/// The blind index of a sealed value: a keyed hash that finds the value and shows duplicates. It reveals nothing
+/// about the value without the master key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlindIndex(pub [u8; 32]);
 
@@ -163,7 +164,7 @@ impl fmt::Debug for BlindIndex {
     }
 }
 
-/// HMAC-SHA256 over bytes, under a key of the installation's: they are what it once gave. Printed in
+/// HMAC-SHA256 over bytes, under a key of the installation. It proves that the installation signed them. Printed in
 /// hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature(pub [u8; 32]);
@@ -180,12 +181,12 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// Sealed bytes that do not open: another key, another row, or damage.
+/// Sealed bytes could not be opened: another key, another row, or damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("sealed bytes do not open: another master key, another row, or damage")]
 pub struct SealBroken;
 
-/// Bytes that were not sealed, so that nothing is written under a key that a rotation has replaced.
+/// Sealing was refused, so that no value is written under a key that a rotation has replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealRefused {
     /// The database's current key is not configured.
@@ -196,13 +197,13 @@ pub enum SealRefused {
     /// The database has not confirmed the current key for [`KEY_CONFIRMED_FOR`].
     #[error("the database has not confirmed the current master key for 5 s")]
     Unconfirmed,
-    /// More bytes than the cipher takes (256 GiB).
+    /// More bytes than the cipher accepts (256 GiB).
     #[error("too many bytes to seal")]
     TooLong,
 }
 
 impl From<SealRefused> for StoreError {
-    /// A value that cannot be sealed cannot be stored: nothing is written, and the call may be repeated later.
+    /// A value that cannot be sealed is not stored. The call may be repeated later.
     fn from(refused: SealRefused) -> Self {
         match refused {
             SealRefused::NotHeld | SealRefused::Unconfirmed => Self::unavailable(refused),
@@ -211,24 +212,23 @@ impl From<SealRefused> for StoreError {
     }
 }
 
-/// Seals and opens with XChaCha20-Poly1305 under keys derived from master keys: it seals with the current one and opens with
-/// every one that it holds.
+/// Seals and opens with XChaCha20-Poly1305 under keys derived from master keys.
 ///
-/// `place` names the row the bytes belong to and is authenticated with them, so that a
-/// ciphertext moved to another row does not open.
+/// It seals with the current key and opens with every key that it holds. `place` names the row of the bytes and is
+/// authenticated with them, so that a ciphertext moved to another row cannot be opened.
 pub struct Sealer {
     keys: Vec<(Fingerprint, XChaCha20Poly1305)>,
-    /// The key that bytes without a fingerprint are sealed with.
+    /// The key of bytes without a fingerprint.
     first: Fingerprint,
-    /// The place of the current key among `keys`, or [`NOT_HELD`].
+    /// The index of the current key in `keys`, or [`NOT_HELD`].
     current: AtomicUsize,
-    /// Set in a service, which other processes may rotate the key of.
+    /// Set in a service, whose key another process may rotate.
     confirmation: Option<Confirmation>,
     marks: Hmac<Sha256>,
     signatures: Hmac<Sha256>,
 }
 
-/// Until when the current key counts as confirmed, in milliseconds of [`Clock::elapsed`].
+/// The end of the current key's confirmation, in milliseconds of [`Clock::elapsed`].
 struct Confirmation {
     clock: Arc<dyn Clock>,
     until: AtomicU64,
@@ -267,8 +267,8 @@ impl Sealer {
         )
     }
 
-    /// The sealer that holds `keys` and seals with the first of them until [`Sealer::use_key`] says otherwise. `first` names the
-    /// installation's first key, which need not be held any more.
+    /// The sealer that holds `keys` and seals with the first one until [`Sealer::use_key`] changes it. `first` is the
+    /// fingerprint of the installation's first key, which may be absent from `keys`.
     #[must_use]
     pub fn holding(keys: &[MasterKey], first: Fingerprint, derived: &DerivedKeys) -> Self {
         let cipher = |master: &MasterKey| {
@@ -285,8 +285,8 @@ impl Sealer {
         }
     }
 
-    /// The same for a service: from [`Sealer::expect_confirmations`] on, it seals only for [`KEY_CONFIRMED_FOR`] after each
-    /// [`Sealer::confirm`].
+    /// The sealer of a service. From [`Sealer::expect_confirmations`] on, it seals only for [`KEY_CONFIRMED_FOR`]
+    /// after each [`Sealer::confirm`].
     #[must_use]
     pub fn requiring_confirmation(mut self, clock: Arc<dyn Clock>) -> Self {
         self.confirmation = Some(Confirmation {
@@ -296,7 +296,7 @@ impl Sealer {
         self
     }
 
-    /// Seals with the key of this fingerprint from now on. False if it is not held; nothing is sealed then.
+    /// Seals with the key of this fingerprint from now on. Returns `false` if it is not held; sealing then fails.
     pub fn use_key(&self, fingerprint: Fingerprint) -> bool {
         let place = self.keys.iter().position(|(held, _)| *held == fingerprint);
         self.current
@@ -304,15 +304,15 @@ impl Sealer {
         place.is_some()
     }
 
-    /// Begins to count the time since the last confirmation, as if one had come now.
+    /// Starts to require confirmations. The first one counts as received now.
     pub fn expect_confirmations(&self) {
         if let Some(confirmation) = &self.confirmation {
             confirmation.extend(confirmation.clock.elapsed());
         }
     }
 
-    /// Does as [`Sealer::use_key`] with the key that the database called current when it was asked, at `asked` by
-    /// [`Clock::elapsed`].
+    /// As [`Sealer::use_key`], with the key that the database reported as current. `asked` is the [`Clock::elapsed`]
+    /// at the start of the query.
     pub fn confirm(&self, fingerprint: Fingerprint, asked: Duration) -> bool {
         let held = self.use_key(fingerprint);
         if let Some(confirmation) = &self.confirmation {
@@ -321,10 +321,10 @@ impl Sealer {
         held
     }
 
-    /// Whether the current key is held and confirmed.
+    /// Checks that the current key is held and confirmed.
     ///
     /// # Errors
-    /// [`SealRefused`].
+    /// [`SealRefused`] if it is not.
     pub fn can_seal(&self) -> Result<(), SealRefused> {
         self.current().map(|_| ())
     }
@@ -341,7 +341,7 @@ impl Sealer {
         self.keys.get(place).ok_or(SealRefused::NotHeld)
     }
 
-    /// The keys that are held.
+    /// The held keys.
     pub fn held(&self) -> impl Iterator<Item = Fingerprint> {
         self.keys.iter().map(|(held, _)| *held)
     }
@@ -352,7 +352,7 @@ impl Sealer {
         self.held().any(|held| held == fingerprint)
     }
 
-    /// The key that sealed these bytes.
+    /// The key that sealed these bytes; `None` if they are malformed.
     #[must_use]
     pub fn key_of(&self, sealed: &Sealed) -> Option<Fingerprint> {
         let (version, rest) = sealed.0.split_first()?;
@@ -363,10 +363,10 @@ impl Sealer {
         }
     }
 
-    /// Tells apart bytes of a key that is not held from bytes that are damaged.
+    /// Distinguishes bytes of an absent key from damaged bytes.
     ///
     /// # Errors
-    /// [`SealRefused::NotHeld`].
+    /// [`SealRefused::NotHeld`] if the key of the bytes is not held.
     pub fn can_open(&self, sealed: &Sealed) -> Result<(), SealRefused> {
         match self.key_of(sealed) {
             Some(key) if !self.holds(key) => Err(SealRefused::NotHeld),
@@ -382,19 +382,19 @@ impl Sealer {
             .is_some_and(|key| current.is_some_and(|(held, _)| *held == key))
     }
 
-    /// The mark of a value among those of `place`, such as the emails of one partner: equal values
-    /// have equal marks there, and other marks in every other place.
+    /// The blind index of a value within `place`, such as the emails of one partner. Equal values have equal indexes
+    /// within a place, and different indexes in different places.
     #[must_use]
     pub fn mark(&self, place: &str, value: &str) -> BlindIndex {
         let mut mac = self.marks.clone();
-        // A place has no NUL, so no two pairs are the same bytes.
+        // A place contains no NUL, so different pairs give different bytes.
         for part in [place.as_bytes(), b"\0", value.as_bytes()] {
             mac.update(part);
         }
         BlindIndex(mac.finalize().into_bytes().into())
     }
 
-    /// Signs bytes that say themselves what they are.
+    /// Signs bytes. Their content must state what they are, because all signatures use one key.
     #[must_use]
     pub fn sign(&self, bytes: &[u8]) -> Signature {
         let mut mac = self.signatures.clone();
@@ -405,7 +405,7 @@ impl Sealer {
     /// Seals `plain` for the row named by `place`.
     ///
     /// # Errors
-    /// [`SealRefused`].
+    /// [`SealRefused`] if the current key is not held or not confirmed, or if `plain` is too long.
     pub fn seal(
         &self,
         place: &str,
@@ -434,10 +434,10 @@ impl Sealer {
         Ok(Sealed(bytes))
     }
 
-    /// Opens what was sealed for `place`.
+    /// Opens bytes that were sealed for `place`.
     ///
     /// # Errors
-    /// [`SealBroken`] where the bytes were sealed with another key or for another row.
+    /// [`SealBroken`] if the bytes were sealed with another key or for another row, or are damaged.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<Vec<u8>, SealBroken> {
         let key = self.key_of(sealed).ok_or(SealBroken)?;
         let (_, cipher) = self
@@ -459,7 +459,7 @@ impl Sealer {
     }
 }
 
-/// HMAC fills a key up to the digest's block with zeros; ours have 32 and 50 bytes.
+/// HMAC pads a key to the block size with zeros; these keys have 32 and 50 bytes.
 pub(crate) fn keyed(key: &[u8]) -> Hmac<Sha256> {
     let mut block = Zeroizing::new([0; 64]);
     for (to, from) in block.iter_mut().zip(key) {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_only_what_was_sealed_here_with_this_key() {
+    fn sealed_bytes_open_only_in_same_place_with_same_key() {
         let sealer = Sealer::new(&MasterKey::new([1; 32]));
         let sealed = sealer.seal("events/1", b"body", &Sevens).unwrap();
         assert_eq!(sealer.open("events/1", &sealed).unwrap(), b"body");
@@ -497,7 +497,7 @@ mod tests {
 
     // rule: gate.customer.keyed-hash
     #[test]
-    fn marks_are_of_one_value_one_place_and_one_key() {
+    fn index_depends_on_value_place_and_key() {
         let sealer = Sealer::new(&MasterKey::new([1; 32]));
         let mark = sealer.mark("emails/acme", "ann@example.com");
         assert_eq!(sealer.mark("emails/acme", "ann@example.com"), mark);
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_tell_keys_apart() {
+    fn fingerprints_differ_by_key() {
         assert_ne!(
             MasterKey::new([1; 32]).fingerprint(),
             MasterKey::new([2; 32]).fingerprint()
@@ -529,7 +529,7 @@ mod tests {
 
     // rule: base.master-key-rotation
     #[test]
-    fn sealer_opens_with_every_held_key_and_seals_with_the_current_one() {
+    fn sealer_opens_with_every_held_key_and_seals_with_current_key() {
         let keys = [1, 2].map(|byte| MasterKey::new([byte; 32]));
         let [first, second] = keys.each_ref().map(MasterKey::fingerprint);
         let derived = DerivedKeys::of(&keys[0]);
@@ -537,7 +537,7 @@ mod tests {
         let old = sealer.seal("a", b"x", &Sevens).unwrap();
         assert_eq!((old.0[0], sealer.key_of(&old)), (1, Some(first)));
         assert!(sealer.is_current(&old));
-        // A key that is not held: nothing is sealed, and everything still opens.
+        // The key is not held, so nothing is sealed, but all values can still be opened.
         assert!(!sealer.use_key(MasterKey::new([3; 32]).fingerprint()));
         let refused = sealer.seal("a", b"x", &Sevens);
         assert_eq!(refused.unwrap_err(), SealRefused::NotHeld);
@@ -549,7 +549,7 @@ mod tests {
         for sealed in [&old, &new] {
             assert_eq!(sealer.open("a", sealed).unwrap(), b"x");
         }
-        // The old key is gone: only what names the new one opens, and marks and signatures stay.
+        // Without the old key, only values that name the new key open. Indexes and signatures are unchanged.
         let kept = DerivedKeys::from_bytes(derived.as_bytes()).unwrap();
         let alone = Sealer::holding(&keys[1..], first, &kept);
         assert_eq!(alone.open("a", &old), Err(SealBroken));
@@ -571,13 +571,13 @@ mod tests {
 
     // rule: base.master-key-rotation
     #[test]
-    fn sealer_of_a_service_seals_for_five_seconds_after_each_confirmation() {
+    fn service_sealer_seals_for_five_seconds_after_confirmation() {
         let key = MasterKey::new([1; 32]);
         let clock = Arc::new(Hand(AtomicU64::new(60_000)));
         let sealer = Sealer::new(&key).requiring_confirmation(clock.clone());
         assert_eq!(sealer.can_seal(), Ok(()));
         clock.0.store(90_000, Ordering::Relaxed);
-        assert_eq!(sealer.can_seal(), Ok(()), "nobody has asked yet");
+        assert_eq!(sealer.can_seal(), Ok(()), "not required yet");
         clock.0.store(50_000, Ordering::Relaxed);
         sealer.expect_confirmations();
         clock.0.store(55_000, Ordering::Relaxed);

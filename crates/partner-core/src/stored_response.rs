@@ -1,7 +1,7 @@
 //! The responses of writes, stored so that a repeat gets the same bytes.
 //!
-//! The first response under an idempotency key is stored, sealed, in the transaction of its effect. A
-//! repeat gets it unchanged, whatever the repeat asks for, until the stored response expires.
+//! The first response under an idempotency key is stored, sealed, in the transaction of its effect. Until it expires,
+//! every repeat gets it unchanged, whatever the body of the repeat.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::idempotency::{Fingerprint, Scope, counts};
 use crate::ports::{InFlight, ResponseReads, ResponseTx, Ticket};
 use crate::sealing::{SealBroken, Sealed, Sealer};
 
-/// A rendered response, final: bytes that only the HTTP layer reads.
+/// The final bytes of a response. Only the HTTP layer reads them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RenderedResponse(pub Vec<u8>);
 
-/// A response may hold a client secret, so `Debug` omits the bytes.
+/// A response may contain a client secret, so `Debug` omits the bytes.
 impl fmt::Debug for RenderedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RenderedResponse({} bytes)", self.0.len())
     }
 }
 
-/// Renders the final response from what a use case has done.
+/// Renders the final response from the result of a use case.
 pub type Render<'r, T> = dyn Fn(&T) -> Result<RenderedResponse, RenderError> + Send + Sync + 'r;
 
-/// An answer could not be written out.
+/// A response could not be rendered.
 #[derive(Debug, thiserror::Error)]
 #[error("an answer could not be written out")]
 pub struct RenderError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
@@ -35,35 +35,35 @@ pub struct RenderError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 /// A write that carries an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// What the key is unique within.
+    /// The scope of the key.
     pub scope: Scope,
-    /// The fingerprint of what is asked for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
 }
 
-/// What is stored of an answer.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
     /// The fingerprint of the first request.
     pub fingerprint: Fingerprint,
-    /// The answer, sealed for its scope.
+    /// The response, sealed for its scope.
     pub answer: Sealed,
-    /// When it was given.
+    /// When it was stored.
     pub created_at: Timestamp,
-    /// From when on it is no longer given again.
+    /// When it expires. It is replayed while `now < expires_at`.
     pub expires_at: Timestamp,
 }
 
 /// The response to a write that may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotentResponse {
-    /// The write was done now.
+    /// The response of this write.
     First(RenderedResponse),
-    /// The write was done before.
+    /// The response of an earlier write.
     Replayed {
         /// The first response.
         response: RenderedResponse,
-        /// Whether this request asks for the same as the first.
+        /// Whether this request equals the first one.
         same_request: bool,
     },
 }
@@ -78,13 +78,13 @@ impl IdempotentResponse {
     }
 }
 
-/// Why an answer cannot be given or kept; its key stays free.
+/// Why a response cannot be replayed or stored. The key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseStoreError {
-    /// The stored answer does not open.
+    /// The stored response cannot be opened.
     #[error("a stored answer does not open")]
     Sealed(#[from] SealBroken),
-    /// The answer could not be written out.
+    /// The response could not be rendered.
     #[error(transparent)]
     Unwritable(#[from] RenderError),
     /// The store failed.
@@ -92,18 +92,18 @@ pub enum ResponseStoreError {
     Store(#[from] StoreError),
 }
 
-/// Keeps answers and gives them again.
+/// Stores responses and replays them.
 #[derive(Clone)]
 pub struct ResponseStore {
     /// Detects concurrent twins early.
     pub in_flight: Arc<dyn InFlight>,
-    /// For the look before a transaction is opened.
+    /// The reads before a transaction is opened.
     pub reads: Arc<dyn ResponseReads>,
-    /// Seals what is kept.
+    /// Seals the stored responses.
     pub sealer: Arc<Sealer>,
-    /// For sealing.
+    /// Randomness for sealing.
     pub entropy: Arc<dyn Entropy>,
-    /// How long new answers are kept.
+    /// The time from storing a response to its expiry.
     pub ttl: Duration,
 }
 
@@ -113,22 +113,22 @@ impl fmt::Debug for ResponseStore {
     }
 }
 
-/// How a write that may be a repeat begins.
+/// The result of `begin`.
 #[derive(Debug)]
 pub enum Begin<P> {
-    /// It is a repeat: the first response.
+    /// A response is stored: this is a repeat.
     Replay(IdempotentResponse),
     /// A twin is in flight.
     InProgress,
-    /// It is to be done. `P` keeps twins out until it is dropped.
+    /// The write may run. `P` rejects twins until it is dropped.
     Proceed(P),
 }
 
 impl ResponseStore {
-    /// Keeps twins out, and looks for a stored response. Without a request there is nothing to do.
+    /// Rejects concurrent twins and looks for a stored response. Without a request it does neither.
     ///
     /// # Errors
-    /// [`ResponseStoreError`].
+    /// [`ResponseStoreError`] if the store fails or the stored response cannot be opened.
     pub async fn begin(
         &self,
         request: Option<&IdempotentRequest>,
@@ -146,10 +146,10 @@ impl ResponseStore {
         })
     }
 
-    /// The first response in a scope, for a repeat of which only the scope is known.
+    /// The stored response in a scope, for a repeat of which only the scope is known.
     ///
     /// # Errors
-    /// [`ResponseStoreError`].
+    /// [`ResponseStoreError`] if the store fails or the stored response cannot be opened.
     pub async fn first(
         &self,
         scope: Scope,
@@ -162,7 +162,7 @@ impl ResponseStore {
         self.replay(Some(&request), seen.value.as_ref(), seen.at)
     }
 
-    /// Locks the scope of a write, before anything else is locked.
+    /// Locks the scope of a write. This must be the first lock of the transaction.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -177,10 +177,10 @@ impl ResponseStore {
         }
     }
 
-    /// The first response, if one is stored that has not expired.
+    /// The replay of a stored response; `None` if none is stored or it has expired.
     ///
     /// # Errors
-    /// [`ResponseStoreError`] if the stored response cannot be read.
+    /// [`ResponseStoreError`] if the stored response cannot be opened.
     pub fn replay(
         &self,
         request: Option<&IdempotentRequest>,
@@ -205,10 +205,10 @@ impl ResponseStore {
         }))
     }
 
-    /// Stores a response in the transaction of its effect, in place of one that has expired.
+    /// Stores a response in the transaction of its effect. Replaces an expired one.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] if a twin was first.
+    /// [`StoreError::Retry`] if a twin stored its response first.
     pub async fn store(
         &self,
         tx: &mut dyn ResponseTx,
@@ -236,7 +236,7 @@ impl ResponseStore {
 /// Opens a response that was stored in a scope.
 ///
 /// # Errors
-/// [`ResponseStoreError`] if it does not open.
+/// [`ResponseStoreError`] if it cannot be opened.
 pub fn open(
     sealer: &Sealer,
     scope: &Scope,
@@ -246,7 +246,7 @@ pub fn open(
     Ok(RenderedResponse(sealer.open(&place(scope), kept)?))
 }
 
-/// The place an answer is sealed for.
+/// The place that a response is sealed for.
 #[must_use]
 pub fn place(scope: &Scope) -> String {
     let Scope { tenant, route, key } = scope;

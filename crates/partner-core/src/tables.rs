@@ -1,5 +1,4 @@
-//! Files of TOML tables that operators write, read so that every fault is named at once, with its
-//! line and the nearest key that is known.
+//! The reader of operators' TOML files. It reports every error at once, with its line and the nearest known key.
 
 mod fault;
 mod section;
@@ -9,11 +8,10 @@ use toml::de::DeTable;
 pub use fault::{Faults, Sink, TableError};
 pub use section::{Field, Section, Shape, is_label};
 
-/// Reads a file whose tables are `shapes`, of which `root` is the file itself. `document` takes
-/// what it needs and notes what is wrong.
+/// Reads a file with the tables `shapes`; `root` is the file itself. `document` takes the values and records errors.
 ///
 /// # Errors
-/// [`Faults`]: all of them, unless the syntax itself is broken; then those of the syntax.
+/// [`Faults`]: all errors of the file. If the syntax is broken, only the syntax errors.
 pub fn read<T>(
     text: &str,
     root: &'static Shape,
@@ -38,7 +36,8 @@ pub fn read<T>(
     }
 }
 
-/// What is wrong with the syntax at a byte of a text, of which the parser says `message`; one line, with a remedy where one is known.
+/// One line that describes a syntax error at a byte of a text, from the parser's `message`, with a remedy if one is
+/// known.
 #[must_use]
 pub fn broken_syntax(text: &str, at: usize, message: &str) -> String {
     let one_line = || message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -47,7 +46,7 @@ pub fn broken_syntax(text: &str, at: usize, message: &str) -> String {
         .unwrap_or_else(one_line)
 }
 
-/// Names the key that stands twice in its table.
+/// Names the key that occurs twice in its table.
 fn duplicate(text: &str, at: usize, message: &str) -> Option<String> {
     let rest = text.get(at..).filter(|_| message == "duplicate key")?;
     let end = rest.find(['=', ']', '\n']).unwrap_or(rest.len());
@@ -55,10 +54,10 @@ fn duplicate(text: &str, at: usize, message: &str) -> Option<String> {
     (!key.is_empty()).then(|| format!("duplicate key `{key}`; remove one of the two"))
 }
 
-/// The value of a key that contains one of these words is not repeated in a message.
+/// Words of a key whose value is never repeated in a message.
 const SECRET_WORDS: [&str; 5] = ["key", "password", "secret", "token", "url"];
 
-/// The remedy for a text without quotes, which the parser takes for a boolean or a number.
+/// The remedy for an unquoted text, which the parser takes for a boolean or a number.
 fn unquoted(text: &str, at: usize) -> Option<String> {
     let begin = text.get(..at)?.rfind('\n').map_or(0, |before| before + 1);
     let line = text.get(begin..)?.lines().next()?;

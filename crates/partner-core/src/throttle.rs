@@ -1,25 +1,25 @@
-//! Throttles: fixed windows, each opened by the first request in it.
+//! Throttles with fixed windows. The first request opens a window.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// One limit: so many requests in a window of this length.
+/// One limit: a number of requests per window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
     /// The name in the headers: `short`, `medium`, `long`.
     pub name: &'static str,
-    /// Requests admitted in one window.
+    /// Maximum requests admitted in one window.
     pub limit: u32,
-    /// The window's length.
+    /// The length of the window.
     pub per: Duration,
 }
 
-/// The longest span that a setting may have.
+/// Maximum span of a setting.
 pub const LONGEST_SPAN: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 impl Tier {
-    /// Reads a limit such as `10/60s`: a count above zero, and a window in ms, s, m or h.
+    /// Parses a limit such as `10/60s`: a count above zero, and a window in ms, s, m or h.
     #[must_use]
     pub fn parse(name: &'static str, text: &str) -> Option<Self> {
         let (count, per) = text.split_once('/')?;
@@ -32,7 +32,7 @@ impl Tier {
     }
 }
 
-/// As [`Tier::parse`] reads it, with the window in the largest unit that fits.
+/// The form that [`Tier::parse`] reads, with the window in the largest unit that fits.
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.per.as_millis();
@@ -48,7 +48,7 @@ impl fmt::Display for Tier {
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// Reads a span such as `60s`, in ms, s, m or h.
+/// Parses a span such as `60s`, in ms, s, m or h.
 #[must_use]
 pub fn parse_span(text: &str) -> Option<Duration> {
     let (digits, millis) = UNITS.into_iter().find_map(|(unit, millis)| {
@@ -64,9 +64,9 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The clients that every limit by address counts as one: an IPv4 address, or an IPv6 /64.
+/// The clients that every limit by address counts together: an IPv4 address, or an IPv6 /64.
 ///
-/// One IPv6 customer is given a /64 or more, so a single address says nothing about who calls.
+/// An IPv6 customer has a /64 or more, so a single address does not identify a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientNetwork(IpAddr);
 
@@ -93,7 +93,7 @@ impl fmt::Display for ClientNetwork {
     }
 }
 
-/// Whose requests a bucket counts.
+/// The requests that a bucket counts together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Counted {
     /// The requests of one API key, by the key's id.
@@ -105,7 +105,8 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// Whether strangers choose how many buckets there are: networks are many, keys are few.
+    /// Whether callers determine the number of such buckets: the number of networks is unbounded, the number of keys
+    /// is not.
     #[must_use]
     pub const fn is_by_network(&self) -> bool {
         match self {
@@ -125,39 +126,39 @@ impl fmt::Display for Counted {
     }
 }
 
-/// One row of counters: a caller on one route or group of routes.
+/// The counters of one caller on one route or group of routes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bucket {
     /// The route or group of routes, such as `pools`.
     pub group: &'static str,
-    /// Whose requests it counts.
+    /// The requests that it counts.
     pub who: Counted,
 }
 
-/// Where a bucket stands in one tier.
+/// The status of a bucket in one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierStatus {
     /// The tier's name.
     pub tier: &'static str,
     /// Its limit.
     pub limit: u32,
-    /// Requests still admitted in the present window.
+    /// Requests that the current window still admits.
     pub remaining: u32,
-    /// Until the window closes; the whole window where none is open.
+    /// Time until the window closes; the full window if none is open.
     pub reset: Duration,
-    /// Did this tier refuse the request?
+    /// Whether this tier refused the request.
     pub exhausted: bool,
 }
 
-/// The answer of a throttle: where the bucket stands in each tier.
+/// The decision of a throttle, with the bucket's status in each tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottleDecision {
-    /// One standing per tier, in the order asked.
+    /// One status per tier, in the order of the request.
     pub standings: Vec<TierStatus>,
 }
 
 impl ThrottleDecision {
-    /// Was the request admitted by every tier?
+    /// Whether every tier admitted the request.
     #[must_use]
     pub fn admitted(&self) -> bool {
         !self.standings.iter().any(|standing| standing.exhausted)
@@ -167,11 +168,11 @@ impl ThrottleDecision {
 /// Where requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountScope {
-    /// In this process, which shares with nobody.
+    /// In this process only.
     Alone,
     /// Together with the other replicas.
     Shared,
-    /// In this process for now, because what the replicas share is away.
+    /// Temporarily in this process, because the shared counters are unavailable.
     Apart,
 }
 
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tier_reads_back_as_it_is_written() {
+    fn tier_parses_its_own_text() {
         for (text, written) in [
             ("10/60s", "10/1m"),
             ("100/90s", "100/90s"),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn tier_rejects_what_is_no_limit() {
+    fn malformed_tier_is_refused() {
         for bad in [
             "",
             "10",

@@ -1,4 +1,4 @@
-//! Use cases: what the operator can do with partners, whatever products they use.
+//! The operator's use cases for partners of every product.
 
 pub mod deliveries;
 pub mod keys;

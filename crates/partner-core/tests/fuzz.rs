@@ -15,16 +15,16 @@ static ROOT: Shape = Shape {
 };
 static SHAPES: [&Shape; 2] = [&ROOT, &PARTNER];
 
-/// Finds a key that the database could not keep or a log line could not show, and two keys for one header.
+/// Finds a key that the database cannot store or a log line cannot show, and two keys for one header.
 #[test]
 fn idempotency_key_is_visible_ascii_and_equals_its_quoted_form() {
-    const SOUND: [&str; 4] = ["\"", "a", "!", "\""];
+    const VALID: [&str; 4] = ["\"", "a", "!", "\""];
     const LONG: &str = "0123456789abcdefghijklmnopqrstuvwxyz-0123456789abcdefghijklmnopqrstuvwxyz";
     const PARTS: [&str; 12] = [
         "a", "~", "!", "\"", "\"\"", "\\", " ", "\t", "\u{7f}", "é", "\0", LONG,
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let sent = bent(bytes, &SOUND, &PARTS);
+        let sent = mutated(bytes, &VALID, &PARTS);
         for sent in [sent.as_bytes(), bytes] {
             let Ok(key) = IdempotencyKey::parse(sent) else {
                 continue;
@@ -40,10 +40,11 @@ fn idempotency_key_is_visible_ascii_and_equals_its_quoted_form() {
     });
 }
 
-/// Finds two spellings of one API key: their hashes would differ from the stored hash, or one would be accepted in the wrong mode.
+/// Finds two spellings of one API key: the second would not match the stored hash, or would be accepted in the wrong
+/// mode.
 #[test]
 fn api_key_has_the_documented_form() {
-    const SOUND: [&str; 5] = ["sk", "_", "test", "_", "0123456789ABCDEFGHIJKLMNOPQRSTUV"];
+    const VALID: [&str; 5] = ["sk", "_", "test", "_", "0123456789ABCDEFGHIJKLMNOPQRSTUV"];
     const PARTS: [&str; 12] = [
         "sk",
         "pk",
@@ -59,7 +60,7 @@ fn api_key_has_the_documented_form() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = bent(bytes, &SOUND, &PARTS);
+        let text = mutated(bytes, &VALID, &PARTS);
         let Some(key) = PresentedKey::parse(&text) else {
             return;
         };
@@ -72,11 +73,11 @@ fn api_key_has_the_documented_form() {
     });
 }
 
-/// Finds a table file that is accepted with a key nobody reads, that reports an error on a line it does not have, and a reader that
-/// panics on a text it quotes in a message.
+/// Finds a table file that is accepted with an unknown key, an error with a line that does not exist, and a panic on
+/// a text that a message quotes.
 #[test]
 fn operator_tables_are_read_or_refused_with_a_line() {
-    const SOUND: [&str; 25] = [
+    const VALID: [&str; 25] = [
         "mode",
         " = ",
         "\"a\"",
@@ -138,7 +139,7 @@ fn operator_tables_are_read_or_refused_with_a_line() {
         "\0",
     ];
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let text = bent(bytes, &SOUND, &PARTS);
+        let text = mutated(bytes, &VALID, &PARTS);
         let read = tables::read(&text, &ROOT, &SHAPES, |sink, root| {
             if let Some(mode) = root.field("mode") {
                 mode.read(sink, "a mode", Some);
@@ -177,9 +178,9 @@ fn operator_tables_are_read_or_refused_with_a_line() {
     });
 }
 
-/// A sound text with up to four changes that some bytes choose. Each change adds, replaces or removes a piece.
-fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
-    let mut text = sound.to_vec();
+/// A valid text with up to four mutations chosen by bytes. Each mutation adds, replaces or removes a piece.
+fn mutated(bytes: &[u8], valid: &[&str], pieces: &[&str]) -> String {
+    let mut text = valid.to_vec();
     let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
     for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
         let &[action, place, piece] = change else {

@@ -1,5 +1,4 @@
-//! What an audit of the pools adds up as it goes through the rows, in 128 bits, so that no total
-//! overflows.
+//! Sums over stored rows for the audit of the pools. They have 128 bits, so that no total overflows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,36 +6,38 @@ use partner_core::audit::Breaches;
 
 use crate::quote::{Side, Terms};
 
-/// Mode, partner and currency, as rows have them.
+/// Mode, partner and currency of an account, as rows have them.
 pub type AccountKey = (String, String, String);
 
-/// A place as breaches name it.
+/// The name of an account in the report of a breach.
 #[must_use]
 pub fn shown((mode, partner, asset): &AccountKey) -> String {
     format!("{mode}/{partner} {asset}")
 }
 
-/// Where an account's entries have led.
+/// The state of an account after its latest audited entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountTail {
-    /// The number of the last one.
+    /// The sequence number of that entry.
     pub sequence: i64,
-    /// The balance after it.
+    /// The balance after that entry.
     pub balance: i128,
-    /// Its instant.
+    /// The instant of that entry.
     pub at: i64,
 }
 
 impl AccountTail {
-    /// Before the first entry.
+    /// The state before the first entry.
     pub const NOWHERE: Self = Self {
         sequence: 0,
         balance: 0,
         at: i64::MIN,
     };
 
-    /// Does an entry that moves so much follow this one? Numbered without a gap, no earlier, its
-    /// balance the one before it and its amount, never negative.
+    /// Whether an entry continues this state.
+    ///
+    /// Its sequence number is the next one, its instant is not earlier, its balance is the previous balance plus its
+    /// amount, and its balance is not negative.
     #[must_use]
     pub fn leads_to(&self, next: &Self, moved: i128) -> bool {
         Some(next.sequence) == self.sequence.checked_add(1)
@@ -46,16 +47,16 @@ impl AccountTail {
     }
 }
 
-/// The sums of all entries, and of what the partners' own accounts say they hold.
+/// The sums of all entries, and of the stored balances of the partners' accounts.
 #[derive(Debug, Default)]
 pub struct Sums {
-    /// Per mode and currency: what each kind of account has come to. A partner's own stands here
-    /// as it is stored; the others keep no balance, so they are their entries.
+    /// Per mode and currency, the sum of each kind of account. Partner accounts count with their stored balance. The
+    /// other kinds have no stored balance, so they count with the sum of their entries.
     accounts: BTreeMap<(String, String), BTreeMap<String, i128>>,
 }
 
 impl Sums {
-    /// Moves an amount into an account of a kind.
+    /// Adds an amount to the sum of a kind of account.
     pub fn add(&mut self, (mode, _, asset): &AccountKey, kind: String, moved: i128) {
         let place = (mode.clone(), asset.clone());
         let sum = self.accounts.entry(place).or_default().entry(kind);
@@ -63,8 +64,8 @@ impl Sums {
         *sum = sum.saturating_add(moved);
     }
 
-    /// Value is moved, never made: all accounts of a currency together are nothing, and nobody
-    /// but the outside owes anything.
+    /// The breaches of two rules: all accounts of a currency sum to zero, and no partner or reserved account is
+    /// negative.
     #[must_use]
     pub fn beside_zero(&self) -> Breaches {
         let mut breaches = Breaches::default();
@@ -81,7 +82,7 @@ impl Sums {
     }
 }
 
-/// What counts of one partner's trades at the instant of the last one: its instant and notional.
+/// The trades of one partner within the velocity window of its latest audited trade.
 #[derive(Debug, Default)]
 pub struct Window {
     /// Mode and name of the partner.
@@ -91,7 +92,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Takes a trade in and lets those go that are older than the span; the sum then.
+    /// Adds a trade, drops the trades that left the window, and returns the sum. Instants and `span` are in
+    /// milliseconds, notionals in units of 10^-8 USDT.
     pub fn move_to(
         &mut self,
         partner: (String, String),
@@ -115,7 +117,7 @@ impl Window {
     }
 }
 
-/// Is the leg a partner gets the one it gives times the rate, rounded down once?
+/// Whether the output leg is the input leg times the rate, rounded down once.
 #[must_use]
 pub fn follows_the_rate(terms: &Terms) -> bool {
     let output = match terms.side {

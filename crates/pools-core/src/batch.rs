@@ -27,7 +27,7 @@ pub struct TransactCommand {
     pub key: KeyId,
     /// Partner, mode, route and idempotency key.
     pub scope: Scope,
-    /// What the request asks for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
     /// The pool in the path.
     pub pool: PoolId,
@@ -89,7 +89,7 @@ pub enum Refusal {
     /// The engine refused the reservation.
     #[error("the engine refused the reservation")]
     ReservationFailed,
-    /// The engine did not answer.
+    /// The engine did not respond within its timeout.
     #[error("the engine did not answer")]
     EngineUnavailable,
 }
@@ -107,9 +107,10 @@ pub struct BatchState {
     pub trades: BTreeMap<(PartnerId, QuoteId), Trade>,
     /// The partners' accounts in both currencies of the pools named.
     pub accounts: BTreeMap<(PartnerId, Asset), Account>,
-    /// Of the fiat accounts that sales of the batch may be returned to: what the account holds
-    /// with all that trades may still credit to it, or more. Credits and sales add to it. A recount
-    /// lowers it now and then, in slices ([`crate::contingent_credit`]), so that no transact pays for that.
+    /// Upper bounds of the contingent credits, per fiat account that a sale of the batch could be returned to.
+    ///
+    /// A figure is what the account holds plus what trades may still credit to it, or more. Credits and sales add to
+    /// it. A recount lowers it in slices, outside of transacts ([`crate::contingent_credit`]).
     pub commitments: BTreeMap<(PartnerId, Asset), i64>,
     /// The partners' running totals. Those of partners with a cap have moved towards the start of
     /// [`BatchState::window`] before `now`, by a bounded number of trades.
@@ -122,8 +123,9 @@ pub struct BatchState {
     pub opened: Vec<NewTrade>,
 }
 
-/// What a partner could spend in a pool when it was read: its accounts in the pool's currencies and
-/// its velocity total, outside any transaction.
+/// The funds of a partner in a pool: its accounts in the pool's currencies and its velocity total.
+///
+/// They are read outside any transaction, so they are advisory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Funds {
     /// The accounts that exist.
@@ -159,9 +161,9 @@ impl Funds {
 /// An idempotency record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyRecord {
-    /// What the request asked for.
+    /// The fingerprint of the recorded request.
     pub fingerprint: Fingerprint,
-    /// From when on it no longer counts.
+    /// When the record expires. It counts while `now < expires_at`.
     pub expires_at: Timestamp,
 }
 
@@ -170,18 +172,18 @@ pub struct IdempotencyRecord {
 pub struct NewTrade {
     /// The trade; its quote is consumed at the trade's `created_at`.
     pub trade: Trade,
-    /// Whose it is.
+    /// The partner of the trade.
     pub partner: PartnerId,
-    /// The entry of its reserve, where something was reserved.
+    /// The ledger entry of its reserve; `None` if nothing was reserved.
     pub entry: Option<Entry>,
-    /// What its idempotency key is unique within.
+    /// The scope of its idempotency key.
     pub scope: Scope,
     /// Its idempotency record.
     pub answered: IdempotencyRecord,
 }
 
-/// The partners that have a velocity cap. The running totals of the others are added to, and never moved: nothing is refused
-/// by them.
+/// The partners with a velocity cap. The totals of other partners are added to but never moved, because they refuse
+/// nothing.
 #[must_use]
 pub fn capped(access: &BTreeMap<KeyId, Arc<Access>>) -> BTreeSet<&PartnerId> {
     let with_cap = |access: &&Arc<Access>| access.pools.velocity_cap.is_some();
@@ -190,7 +192,7 @@ pub fn capped(access: &BTreeMap<KeyId, Arc<Access>>) -> BTreeSet<&PartnerId> {
 }
 
 impl BatchState {
-    /// The accounts changed by the batch, as they are after it.
+    /// The accounts that the batch changed, with their state after it.
     #[must_use]
     pub fn touched_accounts(&self) -> Vec<(&PartnerId, &Account)> {
         let touched: BTreeSet<(&PartnerId, Asset)> = self
@@ -210,7 +212,7 @@ impl BatchState {
             .collect()
     }
 
-    /// The commitments changed by the batch, as they are after it.
+    /// The contingent credits that the batch changed, with their amounts after it.
     #[must_use]
     pub fn touched_commitments(&self) -> Vec<(&PartnerId, Asset, i64)> {
         let sold: BTreeSet<(&PartnerId, Asset)> = self
@@ -226,7 +228,7 @@ impl BatchState {
             .collect()
     }
 
-    /// The running totals changed by the batch, as they are after it.
+    /// The running totals that the batch changed, with their state after it.
     #[must_use]
     pub fn touched_velocity(&self) -> Vec<(&PartnerId, &Velocity)> {
         let touched: BTreeSet<&PartnerId> =
@@ -251,7 +253,7 @@ pub fn decide_batch(
         .collect()
 }
 
-/// Decides one command in the order of the contract. Nothing changes before the last refusal.
+/// Decides one command, with the checks in the order of the contract. Changes nothing before the last check.
 fn decide(state: &mut BatchState, command: &TransactCommand, now: Timestamp) -> Decision {
     let partner = command.scope.tenant.partner.clone();
     let at = (partner.clone(), command.quote);
@@ -456,8 +458,8 @@ fn post_reserve(
     Ok(Some((entry, account)))
 }
 
-/// The contingent credit with a sale. A returned sale is credited its fiat, so the account must have room for that from now
-/// on. A purchase returns no more than it takes.
+/// The contingent credits with a sale. A return credits the fiat of the sale, so the account must have capacity for
+/// it from now on. A purchase never returns more than it reserved.
 fn commit_return(
     state: &BatchState,
     partner: &PartnerId,

@@ -1,9 +1,11 @@
-//! Contingent credits (table `commitments`): what an account holds with all that trades may still credit to it.
+//! Contingent credits (table `commitments`): the balance of an account plus what trades may still credit to it.
 //!
-//! The stored figure is an upper bound: sales and credits add to it, and a recount lowers it. A recount reads the trades that
-//! may still be credited in slices of bounded size. Between two slices trades may open, settle, end, or leave the return window:
-//! each trade that may be credited at the end has been counted, and few are counted that no longer may. If nothing moved
-//! meanwhile, the result is the plain sum.
+//! The stored figure is an upper bound. Sales and credits add to it, and a recount lowers it. A recount reads the
+//! trades that may still be credited, in slices of bounded size.
+//!
+//! Between two slices trades may open, settle, end or leave the return window. The result counts every trade that may
+//! be credited at the end, and possibly a few that no longer may. If no trade changes during the recount, the result
+//! is the exact sum.
 
 use std::time::Duration;
 
@@ -11,73 +13,74 @@ use kernel::Timestamp;
 
 use crate::usecases::poll_trade::RETURN_WINDOW;
 
-/// A poll that has claimed a trade on its last day may apply the return a little later.
+/// Margin after the return window. A poll that claims a trade on its last day may apply the return later.
 const MARGIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Trades that one slice reads of each kind, and those of the same millisecond as the last.
+/// Maximum trades of each kind in one slice. Trades of the same millisecond as the last one are read in addition.
 pub const SLICE: u32 = 2_000;
 
 /// The smallest difference between two instants.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How far a recount has come.
+/// The progress of a recount.
 ///
-/// Settled trades are read first, by the instant of their settlement, then reserved ones, by the instant they were made. A
-/// trade may settle after it was counted as a reserved one. Such a trade is known by its instant: it was made at `reserved` or
-/// earlier. Every slice reads what has settled since the last one before it goes on with reserved trades.
+/// It reads settled trades first, by the instant of settlement, then reserved trades, by the instant of creation. A
+/// trade may settle after it was counted as reserved. The recount recognizes such a trade by its creation at
+/// `reserved` or earlier. Each slice reads the trades settled since the previous slice before it continues with
+/// reserved trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recount {
     /// When it began.
     pub begun_at: Timestamp,
-    /// When it ended; `None` while it goes on.
+    /// When it ended; `None` while it is running.
     pub ended_at: Option<Timestamp>,
-    /// Trades settled at this instant or earlier have been read.
+    /// All trades settled at this instant or earlier have been read.
     pub settled: Timestamp,
-    /// Trades made at this instant or earlier that were reserved have been read.
+    /// All trades created at this instant or earlier that were reserved have been read.
     pub reserved: Timestamp,
-    /// What the trades read may credit, in units of 10^-8; more than fits counts as the most that does.
+    /// The sum of what the trades read may credit, in units of 10^-8. It saturates at the maximum.
     pub total: i64,
 }
 
-/// Trades that a slice reads, the oldest first.
+/// The range of trades that a slice reads, the oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// Trades settled after `after` and up to `up_to`. Only those made after `made_after` add to the amount.
+    /// Trades settled after `after` and up to `up_to`. Only trades created after `made_after` add to the amount.
     Settled {
         /// Only trades settled after this instant.
         after: Timestamp,
         /// Only trades settled at this instant or earlier.
         up_to: Timestamp,
-        /// Trades made at this instant or earlier have been counted already.
+        /// Trades created at this instant or earlier are counted already.
         made_after: Timestamp,
     },
-    /// Reserved trades made after `after`.
+    /// Reserved trades created after `after`.
     Reserved {
-        /// Only trades made after this instant.
+        /// Only trades created after this instant.
         after: Timestamp,
     },
 }
 
-/// What a slice has read.
+/// The result of reading a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// What the trades read may credit to the account, in units of 10^-8.
+    /// The sum of what the trades may credit to the account, in units of 10^-8.
     pub amount: i128,
-    /// The instant of the last trade read; `None` if the slice has read all trades of its range.
+    /// The instant of the last trade read; `None` if all trades of the range were read.
     pub reached: Option<Timestamp>,
 }
 
-/// What a slice has come to.
+/// The outcome of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slice {
-    /// More has to be read.
+    /// Further slices are needed.
     More(Recount),
-    /// All has been read: the sum over the trades, in units of 10^-8.
+    /// All trades were read. The sum, in units of 10^-8.
     Counted(i128),
 }
 
 impl Recount {
-    /// A recount that has read nothing.
+    /// A recount that starts now.
     #[must_use]
     pub fn begin(now: Timestamp) -> Self {
         let settled = now.minus(RETURN_WINDOW).minus(MARGIN);
@@ -90,7 +93,7 @@ impl Recount {
         }
     }
 
-    /// What has settled up to the last millisecond: what settles in the present one may not be over.
+    /// The trades settled before the current millisecond. More trades may settle within it, so it is read separately.
     #[must_use]
     pub fn settled_range(&self, now: Timestamp) -> Range {
         Range::Settled {
@@ -100,7 +103,7 @@ impl Recount {
         }
     }
 
-    /// What has settled in the present millisecond.
+    /// The trades settled in the current millisecond.
     #[must_use]
     pub fn latest_range(&self, now: Timestamp) -> Range {
         Range::Settled {
@@ -110,7 +113,7 @@ impl Recount {
         }
     }
 
-    /// What is still reserved.
+    /// The trades that are still reserved.
     #[must_use]
     pub const fn reserved_range(&self) -> Range {
         Range::Reserved {
@@ -118,7 +121,7 @@ impl Recount {
         }
     }
 
-    /// The recount with the settled trades of a slice; `true` if that were all.
+    /// Adds the settled trades of a slice. Returns `true` if the slice read all of them.
     #[must_use]
     pub fn with_settled(&self, read: &Amounts, now: Timestamp) -> (Self, bool) {
         let after = Self {
@@ -129,16 +132,17 @@ impl Recount {
         (after, read.reached.is_none())
     }
 
-    /// The recount with what was reserved and what has settled in the present millisecond, after all that had settled before.
+    /// Adds the reserved trades, and the trades settled in the current millisecond. All trades settled earlier must
+    /// be read.
     #[must_use]
     pub fn with_reserved(&self, latest: &Amounts, reserved: &Amounts, now: Timestamp) -> Slice {
-        // Trades opened later have this instant at least.
+        // A trade that opens later is created at `now` or later.
         let all = reserved.reached.is_none_or(|reached| reached >= now);
         if all && latest.reached.is_none_or(|reached| reached >= now) {
             let total = i128::from(self.total).saturating_add(latest.amount);
             return Slice::Counted(total.saturating_add(reserved.amount));
         }
-        // What has settled in the present millisecond would be taken for counted if this went on before it was read.
+        // Continuing now would move `reserved` past these trades, and a later slice would skip them as counted.
         if all || latest.amount > 0 || latest.reached.is_some() {
             return Slice::More(*self);
         }
@@ -149,7 +153,7 @@ impl Recount {
         })
     }
 
-    /// The recount at its end.
+    /// The finished recount.
     #[must_use]
     pub const fn ended(&self, now: Timestamp) -> Self {
         Self {
@@ -163,13 +167,13 @@ impl Recount {
     }
 }
 
-/// A figure as it is stored: past what fits it says as much as an account that is full.
+/// The figure that is stored. A sum that does not fit is stored as the maximum, which means a full account.
 #[must_use]
 pub fn stored(total: i128) -> i64 {
     i64::try_from(total).unwrap_or(i64::MAX)
 }
 
-/// The stored figure after a recount. Both are upper bounds, and the lower one counts.
+/// The stored figure after a recount: the lower one of the two upper bounds.
 #[must_use]
 pub fn lowered(before: Option<i64>, counted: i128) -> i64 {
     let counted = stored(counted);
@@ -184,7 +188,7 @@ mod tests {
 
     const LIMIT: usize = 3;
 
-    /// A sale: the account is credited if it is returned.
+    /// A sale, whose return would credit the account.
     #[derive(Debug, Clone, Copy)]
     struct Sale {
         made: Timestamp,
@@ -268,7 +272,7 @@ mod tests {
             }
         }
 
-        /// One slice; `true` at the end.
+        /// Runs one slice; `true` at the end of the recount.
         fn slice(&mut self, now: Timestamp) -> bool {
             let recount = self.recount.unwrap_or_else(|| Recount::begin(now));
             let (recount, all) = recount.with_settled(&self.read(recount.settled_range(now)), now);
@@ -290,8 +294,8 @@ mod tests {
     }
 
     proptest! {
-        /// The stored figure is never below the plain sum, whatever moves between two slices, and a recount during which
-        /// nothing moves makes it the plain sum.
+        /// The stored figure is never below the exact sum, whatever changes between two slices. If no trade changes
+        /// during a recount, it is the exact sum.
         // rule: money.credit-limit, money.recount
         #[test]
         fn recount_bounds_plain_sum_and_converges(acts in prop::collection::vec(act(), 1..120)) {
@@ -323,12 +327,12 @@ mod tests {
                 prop_assert!(i128::from(world.bound) >= world.plain(now));
             }
             world.recount = None;
-            // Past the present millisecond every slice reads at least one trade.
+            // From the next millisecond on, every slice reads at least one trade.
             now = now.plus(TICK);
             for _ in 0..=world.sales.len() * 2 {
                 if world.slice(now) { break; }
             }
-            prop_assert!(world.recount.is_none(), "it ends");
+            prop_assert!(world.recount.is_none(), "the recount ends");
             prop_assert_eq!(i128::from(world.bound), world.plain(now));
         }
     }

@@ -1,24 +1,24 @@
-//! Where the crypto of a purchase is delivered: an address and a network.
+//! The delivery target of a purchase: an address and a network.
 
 pub use kernel::address::{AddressError, DeliveryAddress, EvmAddress};
 use partner_core::pools::Network;
 
-/// A network crypto can be delivered on. Written in lower case, and only so.
+/// A network that crypto can be delivered on. Its text is lower-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestNetwork {
-    /// One from the delivery allowlist, named in the request.
+    /// A network of the delivery allowlist that the request named.
     Named(EvmNetwork),
-    /// A network of the pool: the quoted one if the request named none, or one with native
-    /// addresses. An EVM address on TRON stands for the T-address of the same key.
+    /// A network of the pool: the quoted network if the request named none, or a network with native addresses. On
+    /// TRON, an EVM address denotes the T-address of the same key.
     Quoted(Network),
 }
 
 impl DestNetwork {
-    /// Reads an address to deliver to. A pool with native addresses takes those of the network;
-    /// any other pool takes EVM addresses on every network.
+    /// Parses a delivery address. A pool with native addresses requires the form of this network; other pools require
+    /// an EVM address on every network.
     ///
     /// # Errors
-    /// [`AddressError`].
+    /// [`AddressError`] if the address is malformed, zero, or has a wrong checksum.
     pub fn address(self, native: bool, text: &str) -> Result<DeliveryAddress, AddressError> {
         match self {
             Self::Quoted(Network::Tron) if native => DeliveryAddress::tron(text),
@@ -36,7 +36,7 @@ impl DestNetwork {
         }
     }
 
-    /// Reads what [`DestNetwork::as_str`] wrote. A network on both lists reads as named.
+    /// Parses the text of [`DestNetwork::as_str`]. A network on both lists parses as `Named`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         EvmNetwork::parse(text)
@@ -61,7 +61,7 @@ pub enum EvmNetwork {
 }
 
 impl EvmNetwork {
-    /// Every network of the allowlist, in the order the contract lists them.
+    /// All networks of the allowlist, in the order of the contract.
     pub const ALL: [Self; 5] = [
         Self::Arbitrum,
         Self::Ethereum,
@@ -82,7 +82,7 @@ impl EvmNetwork {
         }
     }
 
-    /// Reads the identifier; case matters.
+    /// Parses the identifier, case-sensitive.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -91,7 +91,7 @@ impl EvmNetwork {
     }
 }
 
-/// The delivery target of a purchase, locked on its quote.
+/// The delivery target of a purchase, locked by its quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The address.

@@ -1,19 +1,19 @@
-//! Which engine holds a trade.
+//! The identity of a liquidity engine.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The identity of a liquidity engine, as each trade records it: 1 to 2,048 visible ASCII characters.
+/// The name of a liquidity engine, which each trade records: 1 to 2,048 visible ASCII characters.
 ///
-/// Two engines of one name share one book: a trade that one of them holds may be asked of the other.
+/// Engines with the same name share their trades: each may be asked about a trade that another one holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EngineName(Arc<str>);
 
-/// Characters of a name at most.
+/// Maximum characters of a name.
 const LONGEST: usize = 2_048;
 
 impl EngineName {
-    /// Reads a name.
+    /// Parses a name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (1..=LONGEST).contains(&text.len());
@@ -21,7 +21,7 @@ impl EngineName {
         (fits && visible).then(|| Self(text.into()))
     }
 
-    /// The name of an engine that is part of the program.
+    /// The name of a built-in engine.
     #[must_use]
     pub fn built_in(name: &'static str) -> Self {
         Self(name.into())

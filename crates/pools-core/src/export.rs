@@ -1,12 +1,11 @@
-//! What the operator takes out: a window of a partner's books.
+//! Exports for the operator: a time window of a partner's trades and entries.
 
 use kernel::Timestamp;
 use partner_core::pools::Network;
 
 use crate::ledger::Entry;
 
-/// A span of time that has its first instant and not its last, so that windows laid end to end
-/// have everything once.
+/// A half-open span of time: it includes its start and excludes its end. Adjacent windows have no gap and no overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     from: Timestamp,
@@ -14,30 +13,30 @@ pub struct Window {
 }
 
 impl Window {
-    /// From one instant up to another; `None` where nothing lies between them.
+    /// The window from a start to an end; `None` if it would be empty.
     #[must_use]
     pub fn new(from: Timestamp, to: Timestamp) -> Option<Self> {
         (from < to).then_some(Self { from, to })
     }
 
-    /// Its first instant.
+    /// The start (inclusive).
     #[must_use]
     pub const fn from(&self) -> Timestamp {
         self.from
     }
 
-    /// The first instant after it.
+    /// The end (exclusive).
     #[must_use]
     pub const fn to(&self) -> Timestamp {
         self.to
     }
 }
 
-/// An entry with what is stored beside it.
+/// A ledger entry with its exported details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedEntry {
     /// The entry.
     pub entry: Entry,
-    /// The chain a crypto receipt came in on.
+    /// The chain of a crypto receipt; `None` for other entries.
     pub network: Option<Network>,
 }

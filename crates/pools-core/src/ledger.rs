@@ -1,15 +1,14 @@
-//! The ledger: value moves only by transfers between accounts, so all accounts together
-//! always sum to zero.
+//! The ledger. Value moves only by transfers between accounts, so all accounts always sum to zero.
 //!
-//! A partner has one account per currency. Beside it stand the value reserved by its open
-//! trades, the operator's side, and the outside world that deposits come from. Only the
-//! partner's account keeps a balance; it never goes below zero. Entries are never changed.
+//! Per partner and currency there are four kinds of account: the partner's own, the value reserved by open trades,
+//! the operator's side, and the outside world that deposits come from. Only the partner's own account has a stored
+//! balance, which is never negative. Entries are never changed.
 
 use kernel::{Amount, Asset, Id, IdKind, Timestamp};
 
 use crate::trade::TradeId;
 
-/// Names a ledger entry.
+/// The id kind of ledger entries.
 #[derive(Debug)]
 pub enum EntryIdKind {}
 
@@ -20,25 +19,26 @@ impl IdKind for EntryIdKind {
 /// `le_<mode>_<ULID>`.
 pub type EntryId = Id<EntryIdKind>;
 
-/// The largest balance an account may come to: 9 × 10^10, in units of 10^-8. Credits and sales are
-/// refused past it, with all that trades may still give back counted in, so that a refund never is.
+/// Maximum balance of an account: 9 × 10^10, in units of 10^-8.
+///
+/// A credit or a sale is refused if balance and contingent credits would exceed it, so a refund never is.
 pub const BALANCE_LIMIT: i64 = 9_000_000_000_000_000_000;
 
-/// Whose account of a currency.
+/// The kind of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccountKind {
-    /// The partner's own: the only one with a stored balance.
+    /// The partner's own account, the only kind with a stored balance.
     Partner,
-    /// Value reserved by the partner's open trades.
+    /// The value reserved by the partner's open trades.
     Reserved,
     /// The operator's side of settled trades.
     Operator,
-    /// Where deposits and receipts come from.
+    /// The origin of deposits and receipts.
     Outside,
 }
 
 impl AccountKind {
-    /// The word in rows.
+    /// The text in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl AccountKind {
         }
     }
 
-    /// Reads the word written by [`AccountKind::as_str`].
+    /// Parses the text of [`AccountKind::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -62,29 +62,29 @@ impl AccountKind {
     }
 }
 
-/// Why value moved.
+/// The reason of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// An incoming fiat deposit.
     PayinCredit,
     /// A purchase reserved fiat.
     BuyDebit,
-    /// Fiat given back: a purchase that did not settle or was returned, or a returned sale.
+    /// Returned fiat: of a purchase that did not settle or was returned, or of a returned sale.
     BuyRefund,
     /// An incoming crypto receipt.
     CryptoReceipt,
     /// A sale reserved crypto.
     SellDebit,
-    /// Crypto given back: a sale that did not settle.
+    /// Returned crypto: of a sale that did not settle.
     SellRefund,
     /// A correction by the operator.
     Adjustment,
-    /// A reserve handed to the operator at settlement. Never on a partner's account.
+    /// At settlement, the reserve moves to the operator. It never touches a partner's own account.
     Settlement,
 }
 
 impl Reason {
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl Reason {
         }
     }
 
-    /// Reads the word written by [`Reason::as_str`].
+    /// Parses the text of [`Reason::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [
@@ -117,20 +117,20 @@ impl Reason {
     }
 }
 
-/// The part a transfer plays in a trade's life. A trade has at most one of each, which the
-/// stores guard with a unique constraint.
+/// The role of a transfer in the life of a trade. A trade has at most one transfer per role; a unique constraint in
+/// the stores guards this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransferRole {
     /// Partner to reserved, at transact.
     Reserve,
-    /// The reserve's one fate: to the operator, or back to the partner.
+    /// The end of the reserve: to the operator, or back to the partner.
     Close,
-    /// Operator to partner, when a settled trade is returned.
+    /// Operator to partner, when a settled trade returns.
     Return,
 }
 
 impl TransferRole {
-    /// The word in rows.
+    /// The text in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ impl TransferRole {
         }
     }
 
-    /// Reads the word written by [`TransferRole::as_str`].
+    /// Parses the text of [`TransferRole::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -152,50 +152,50 @@ impl TransferRole {
     }
 }
 
-/// Value moving from one account to another of the same partner and currency. Never zero.
+/// A transfer from one account to another of the same partner and currency. The amount is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// The account that gives.
+    /// The account that the amount leaves.
     pub debit: AccountKind,
-    /// The account that receives.
+    /// The account that the amount enters.
     pub credit: AccountKind,
-    /// How much.
+    /// The amount.
     pub amount: Amount,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
 /// A partner's account of one currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
-    /// What it may still spend.
+    /// The available balance.
     pub available: Amount,
     /// The sequence number of its latest entry; zero before the first.
     pub sequence: i64,
 }
 
-/// Where a transfer left the partner's account.
+/// The position of an entry in the partner's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posting {
-    /// The entry's number in the account, without gaps.
+    /// The sequence number of the entry, without gaps.
     pub sequence: i64,
-    /// The balance after it.
+    /// The balance after the entry.
     pub balance_after: Amount,
 }
 
 /// Why a transfer cannot be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// The account holds less than the transfer takes.
+    /// The balance is smaller than the debit.
     #[error("the account holds less than the transfer takes")]
     Insufficient,
-    /// The balance would grow past what an account may hold.
+    /// The balance would exceed [`BALANCE_LIMIT`].
     #[error("the balance would grow past 90000000000")]
     TooLarge,
-    /// Another currency than the account's. A fault of ours.
+    /// The currency differs from the account's. This is a bug.
     #[error("the transfer is of another currency than the account")]
     WrongAsset,
-    /// From an account to itself, which moves nothing. A fault of ours.
+    /// Debit and credit are the same account. This is a bug.
     #[error("the transfer names one account twice")]
     SameAccount,
 }
@@ -216,11 +216,13 @@ impl Account {
         self.available.asset()
     }
 
-    /// Posts a transfer: the account after it, and the entry's mark where the account is one of
-    /// its legs. A transfer between other accounts leaves it as it was.
+    /// Posts a transfer to this account. Returns the account after it, with the position of the entry.
+    ///
+    /// A transfer between other kinds of account returns the account unchanged and `None`.
     ///
     /// # Errors
-    /// [`PostError`].
+    /// [`PostError`] if the balance does not cover the debit, would exceed the limit, or if the transfer is
+    /// malformed.
     pub fn post(&self, transfer: &Transfer) -> Result<(Self, Option<Posting>), PostError> {
         if transfer.amount.asset() != self.asset() {
             return Err(PostError::WrongAsset);
@@ -253,20 +255,20 @@ impl Account {
     }
 }
 
-/// An entry to be written, or as read back.
+/// A ledger entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its id.
     pub id: EntryId,
-    /// What moved.
+    /// The transfer.
     pub transfer: Transfer,
-    /// Its place in the partner's account; `None` where that account is no leg of it.
+    /// Its position in the partner's own account; `None` if that account is neither debited nor credited.
     pub mark: Option<Posting>,
-    /// The quote of a trade, or the operator's reference of a deposit.
+    /// The quote id of a trade, or the operator's reference of a deposit.
     pub reference: String,
-    /// The trade it belongs to, and the part it plays there.
+    /// The trade that it belongs to, with its role.
     pub trade: Option<(TradeId, TransferRole)>,
-    /// When. Never decreases along the account's sequence.
+    /// The instant of the entry. It never decreases along the account's sequence.
     pub created_at: Timestamp,
 }
 
@@ -328,7 +330,7 @@ mod tests {
 
     // rule: money.never-negative
     #[test]
-    fn an_account_never_goes_below_zero() {
+    fn account_is_never_negative() {
         let account = Account {
             available: eur("9.99"),
             sequence: 4,

@@ -1,7 +1,7 @@
 //! The pools domain: firm quotes, one-time execution, trades, balances and the ledger.
 //!
-//! Rules and state machines are plain functions over values; use cases compose them over the
-//! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
+//! Rules and state machines are pure functions over values. Use cases compose them over the traits in [`ports`]. This
+//! crate does not know the database, HTTP or the system clock.
 
 pub mod audit;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! What the pools domain needs of the outside, as traits.
+//! The ports of the pools domain.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::velocity::{Crossed, Velocity};
 
 // Reads
 
-/// Reads that can never write. A handler for a pure read is given only this.
+/// Reads that never write. Handlers of pure reads receive only this port.
 #[async_trait]
 pub trait PoolsReads: Send + Sync {
     /// A quote of the tenant. `Seen` carries the store's instant, taken after the row was read.
     async fn quote_get(&self, who: &Tenant, id: QuoteId)
     -> Result<Option<Seen<Quote>>, StoreError>;
 
-    /// The same, read behind every write that is under way: a reader about to answer "expired"
-    /// asks again here, so that nobody sees `expired` turn into `consumed`.
+    /// A quote, read after the writes in progress. A caller that is about to report `expired` reads again here, so
+    /// that no reader sees `expired` change to `consumed`.
     async fn quote_get_behind_writes(
         &self,
         who: &Tenant,
@@ -43,11 +43,10 @@ pub trait PoolsReads: Send + Sync {
         quote: QuoteId,
     ) -> Result<Option<Seen<Trade>>, StoreError>;
 
-    /// A trade.
+    /// A trade of the tenant.
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
 
-    /// A page of trades, by (`created_at`, id) descending, at most `limit`. An unknown cursor
-    /// gives none.
+    /// A page of at most `limit` trades, by (`created_at`, id) descending. An unknown cursor returns an empty page.
     async fn trades_page(
         &self,
         who: &Tenant,
@@ -55,11 +54,11 @@ pub trait PoolsReads: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError>;
 
-    /// An account; `None` before its first entry.
+    /// An account of the tenant; `None` before its first entry.
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError>;
 
-    /// An account and a page of its entries by sequence descending, at most `limit`, from one
-    /// snapshot; `None` before the account's first entry.
+    /// An account and at most `limit` of its entries, by sequence descending, from one snapshot. `None` before the
+    /// account's first entry.
     async fn ledger_page(
         &self,
         who: &Tenant,
@@ -69,16 +68,16 @@ pub trait PoolsReads: Send + Sync {
     ) -> Result<Option<LedgerPage>, StoreError>;
 }
 
-/// The read before the engine is asked.
+/// The reads before the engine is asked.
 #[async_trait]
 pub trait TransactPreflight: Send + Sync {
-    /// A quote that this process has just created, with the partner's funds. Returns each quote once, and only while it is
-    /// remembered. Later changes of the quote are unknown.
+    /// A quote that this process created recently, with the partner's funds. Each quote is returned once, and only
+    /// while the process remembers it. Later changes of the quote are not reflected.
     fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Recalled> {
         None
     }
 
-    /// Reads everything that a transact in a pool needs before it asks the engine, from one snapshot.
+    /// Reads the state that a transact in a pool needs before it asks the engine, from one snapshot.
     async fn transact_snapshot(
         &self,
         scope: &Scope,
@@ -87,56 +86,56 @@ pub trait TransactPreflight: Send + Sync {
     ) -> Result<Seen<TransactSnapshot>, StoreError>;
 }
 
-/// What this process remembers about a quote that it created.
+/// A quote that this process remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
     /// The quote.
     pub quote: Quote,
-    /// The partner's funds in the quote's pool, at most a few seconds old.
+    /// The partner's funds in the quote's pool, at most 5 seconds old.
     pub funds: Funds,
     /// The process's clock.
     pub at: Timestamp,
 }
 
-/// What narrows a page of trades.
+/// Filters of a page of trades.
 #[derive(Debug, Clone, Default)]
 pub struct TradeFilter {
     /// Only trades after this one in the order of the list.
     pub cursor: Option<TradeId>,
-    /// Only this side.
+    /// Only trades of this side.
     pub side: Option<Side>,
-    /// Only this status.
+    /// Only trades with this status.
     pub status: Option<TradeStatus>,
-    /// Only trades made at this instant or later.
+    /// Only trades created at this instant or later.
     pub created_after: Option<Timestamp>,
-    /// Only trades made at this instant or earlier.
+    /// Only trades created at this instant or earlier.
     pub created_before: Option<Timestamp>,
 }
 
-/// What narrows a page of ledger entries.
+/// Filters of a page of ledger entries.
 #[derive(Debug, Clone, Default)]
 pub struct LedgerFilter {
     /// Only entries with a smaller sequence number.
     pub before_sequence: Option<i64>,
-    /// Only entries made at this instant or later.
+    /// Only entries created at this instant or later.
     pub created_after: Option<Timestamp>,
-    /// Only entries made at this instant or earlier.
+    /// Only entries created at this instant or earlier.
     pub created_before: Option<Timestamp>,
 }
 
-/// An account and some of its entries.
+/// An account and a page of its entries.
 #[derive(Debug, Clone)]
 pub struct LedgerPage {
     /// The account as of the snapshot.
     pub account: Account,
-    /// Entries that have the account as a leg.
+    /// Entries that debit or credit the account.
     pub entries: Vec<Entry>,
 }
 
 /// The stored state that a transact reads before the engine is asked.
 #[derive(Debug, Clone)]
 pub struct TransactSnapshot {
-    /// What the idempotency key was last used for.
+    /// The record of the idempotency key, also if it has expired.
     pub answered: Option<IdempotencyRecord>,
     /// The tenant's quote.
     pub quote: Option<Quote>,
@@ -146,19 +145,20 @@ pub struct TransactSnapshot {
     pub funds: Funds,
 }
 
-/// A partner's books for the operator: whole windows, each from one snapshot.
+/// Exports of a partner's trades and entries for the operator. Each window is read from one snapshot.
 #[async_trait]
 pub trait Exports: Send + Sync {
-    /// The trades made in a window, by (`created_at`, id).
+    /// The trades created in a window, by (`created_at`, id).
     async fn trades_export(
         &self,
         who: &Tenant,
         window: Window,
     ) -> Result<Box<dyn Pages<Trade>>, StoreError>;
 
-    /// The entries made in a window, of every currency, by `created_at`. Those of one instant are
-    /// in the order of their currencies' codes, within a currency by their number in the partner's
-    /// account, and those that are not in it come last.
+    /// The entries created in a window, of every currency, by `created_at`.
+    ///
+    /// Entries of the same instant are ordered by the code of their currency, then by their sequence number in the
+    /// partner's own account. Entries outside that account come last.
     async fn ledger_export(
         &self,
         who: &Tenant,
@@ -166,47 +166,47 @@ pub trait Exports: Send + Sync {
     ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError>;
 }
 
-/// Rows of one snapshot, a page at a time.
+/// Rows of one snapshot, read page by page.
 #[async_trait]
 pub trait Pages<T>: Send {
-    /// The next rows, at most `limit`; none at the end.
+    /// The next rows, at most `limit`; empty at the end.
     async fn next(&mut self, limit: u32) -> Result<Vec<T>, StoreError>;
 }
 
-/// What an operator watches. Asked every few seconds, so no answer may go through a table.
+/// Figures for metrics, read every few seconds. An implementation must not scan a table.
 #[async_trait]
 pub trait StatsReads: Send + Sync {
-    /// How the trades of a mode stand, over all partners.
+    /// The status figures of all partners' trades of a mode.
     async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError>;
 
-    /// How many reserved trades of a mode other engines than this one hold, by their names. Trades that
-    /// name no engine are not among them.
+    /// The number of reserved trades of a mode per engine other than this one. Trades that name no engine are not
+    /// counted.
     async fn trades_held_elsewhere(
         &self,
         mode: Mode,
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError>;
 
-    /// Names this engine in the reserved trades of a mode that name none: they are from before trades named their engine. Answers how
-    /// many they were.
+    /// Names this engine in the reserved trades of a mode that name none, and returns their number. Such trades are
+    /// older than the column.
     async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError>;
 }
 
-/// How trades stand.
+/// Status figures of trades.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeStats {
-    /// How many have each status.
+    /// The number of trades per status.
     pub by_status: [(TradeStatus, u64); 5],
-    /// How long the oldest reserved one has been reserved.
+    /// The age of the oldest reserved trade.
     pub oldest_reserved: Option<Duration>,
 }
 
-/// Keeps the table of quotes bounded: a quote that was never executed is deleted some time after it expired, and is unknown
-/// from then on.
+/// Keeps the table of quotes bounded. It deletes quotes that were never executed some time after their expiry; a
+/// deleted quote is unknown.
 #[async_trait]
 pub trait QuoteRetention: Send + Sync {
-    /// Partners of a mode that have quotes to be looked at: the oldest one after those that have been looked at expired this
-    /// long ago. At most `limit` partners.
+    /// Partners of a mode with quotes to examine, at most `limit`. The oldest quote that was not examined yet must
+    /// have expired this long ago.
     async fn quotes_overdue(
         &self,
         mode: Mode,
@@ -214,8 +214,8 @@ pub trait QuoteRetention: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Tenant>, StoreError>;
 
-    /// Looks at the next `limit` quotes of a partner, and deletes those that expired this long ago and were never executed.
-    /// How far it has come is stored, so that no quote is looked at twice.
+    /// Examines the next `limit` quotes of a partner and deletes those that expired this long ago and were never
+    /// executed. The position is stored, so that each quote is examined once.
     async fn quotes_forget(
         &self,
         who: &Tenant,
@@ -224,20 +224,21 @@ pub trait QuoteRetention: Send + Sync {
     ) -> Result<Forgotten, StoreError>;
 }
 
-/// What one step of forgetting quotes has come to.
+/// The outcome of one deletion step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Quotes deleted.
+    /// The number of deleted quotes.
     pub deleted: u64,
-    /// Are there more to be looked at?
+    /// Whether more quotes remain to examine.
     pub more: bool,
 }
 
 // Batched writes: the money path
 
-/// How far a store's clock may be ahead of the clock it is given, before nothing is quoted and
-/// traded on it. A store's clock never runs backwards: where the given one was set back it stands
-/// still meanwhile, and a quote would live too long.
+/// Maximum lead of a store's clock over its time source. Above it the store creates no quote and no trade.
+///
+/// A store's clock never runs backwards. After the time source was set back, the store's clock is stopped for that
+/// long, and a quote would live too long.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Runs batches of transacts.
@@ -251,8 +252,8 @@ pub trait TransactStore: Send + Sync {
     /// ahead by more than [`CLOCK_TOLERANCE`].
     async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError>;
 
-    /// As [`TransactStore::transact`], but waits for no partner's lock. Returns `None` for each command of a partner whose
-    /// row another transaction holds. A store with one lock for all partners waits for that lock.
+    /// As [`TransactStore::transact`], without waiting for a partner's lock. Returns `None` for each command of a
+    /// partner whose row another transaction has locked. A store with one lock for all partners waits for that lock.
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
@@ -265,30 +266,30 @@ pub trait TransactStore: Send + Sync {
 /// Runs batches of new quotes.
 #[async_trait]
 pub trait QuoteStore: Send + Sync {
-    /// Stores a batch of quotes in one transaction. All of them are created at the store's instant.
+    /// Stores a batch of quotes in one transaction. All of them get the store's instant as `created_at`.
     ///
     /// # Errors
     /// As [`TransactStore::transact`].
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError>;
 }
 
-/// A firm quote to be given.
+/// A firm quote to be stored.
 #[derive(Debug, Clone)]
 pub struct NewQuote {
-    /// Whose.
+    /// The partner and mode.
     pub who: Tenant,
     /// Its id.
     pub id: QuoteId,
-    /// What it locks.
+    /// The locked terms.
     pub terms: Terms,
-    /// How long it is executable.
+    /// The time from creation to expiry.
     pub ttl: Duration,
 }
 
-/// Accepts transacts; commands that queue up share a transaction.
+/// Accepts transacts. Queued commands share a transaction.
 pub type TransactQueue = dyn Submit<TransactCommand, Decision>;
 
-/// Accepts new quotes; quotes that queue up share a transaction.
+/// Accepts new quotes. Queued quotes share a transaction.
 pub type QuoteQueue = dyn Submit<NewQuote, Quote>;
 
 // Transactions
@@ -299,7 +300,7 @@ pub trait PoolsStore: PoolsReads + TransactPreflight {
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
 
-    /// The accounts of a mode whose commitment is above a total.
+    /// The accounts of a mode whose contingent credits exceed an amount, in units of 10^-8.
     async fn commitments_above(
         &self,
         mode: Mode,
@@ -307,18 +308,18 @@ pub trait PoolsStore: PoolsReads + TransactPreflight {
     ) -> Result<Vec<(Tenant, Asset)>, StoreError>;
 }
 
-/// One transaction over every noun a pools use case may touch. Locks are taken in the order
-/// velocity, quote, account, trade, here and everywhere.
+/// One transaction over every entity that a pools use case may touch. Every use case takes its locks in the order
+/// velocity, quote, account, trade.
 pub trait PoolsTx: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + UnitOfWork {}
 impl<T: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + UnitOfWork> PoolsTx for T {}
 
 /// Quotes in a transaction.
 #[async_trait]
 pub trait QuoteTx: Send {
-    /// Loads and locks. `None` also when the quote belongs to another partner.
+    /// Loads and locks a quote. `None` also if the quote belongs to another partner.
     async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError>;
 
-    /// Marks a quote rejected. Guard: neither consumed nor rejected, `at < expires_at`.
+    /// Rejects a quote. Guard: neither consumed nor rejected, `at < expires_at`.
     async fn quote_reject(
         &mut self,
         who: &Tenant,
@@ -330,10 +331,10 @@ pub trait QuoteTx: Send {
 /// Trades in a transaction.
 #[async_trait]
 pub trait TradeTx: Send {
-    /// Loads and locks.
+    /// Loads and locks a trade. `None` also if the trade belongs to another partner.
     async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
 
-    /// Counts an attempt and sets its lease. Guard: the trade still has `attempt - 1` attempts.
+    /// Counts an attempt and sets its lease. Guard: the trade has `attempt - 1` attempts.
     async fn trade_claim(
         &mut self,
         who: &Tenant,
@@ -342,7 +343,7 @@ pub trait TradeTx: Send {
         lease: Lease,
     ) -> Result<Cas, StoreError>;
 
-    /// Ends the lease of `token` and leaves the trade as it is. Guard: the lease is still that one.
+    /// Ends the lease with `token` and leaves the trade unchanged. Guard: the trade has this lease.
     async fn trade_unclaim(
         &mut self,
         who: &Tenant,
@@ -350,7 +351,7 @@ pub trait TradeTx: Send {
         token: u64,
     ) -> Result<Cas, StoreError>;
 
-    /// Prolongs the lease of a token. Guard: the lease is still that one.
+    /// Extends the lease with this token. Guard: the trade has this lease.
     async fn trade_rest(
         &mut self,
         who: &Tenant,
@@ -358,9 +359,8 @@ pub trait TradeTx: Send {
         lease: Lease,
     ) -> Result<Cas, StoreError>;
 
-    /// Applies steps in their order, notes a transition for each and ends the lease of `token`. No
-    /// steps change nothing. Guard: the trade still has the status of `before`, and the lease is
-    /// still that one.
+    /// Applies steps in order, stores a transition for each, and ends the lease with `token`. Empty steps change
+    /// nothing. Guard: the trade has the status of `before` and this lease.
     async fn trade_apply(
         &mut self,
         who: &Tenant,
@@ -376,8 +376,8 @@ pub trait LedgerTx: Send {
     /// Loads and locks an account; [`Account::empty`] before its first entry.
     async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError>;
 
-    /// Writes an entry, and where the account is a leg of it, the account after it. Guard: the
-    /// account still has the sequence number `before` it.
+    /// Writes an entry, and the account after it if the entry has a position in the account. Guard: the stored
+    /// sequence number is the one of `before`.
     async fn entry_post(
         &mut self,
         who: &Tenant,
@@ -385,14 +385,16 @@ pub trait LedgerTx: Send {
         entry: &Entry,
     ) -> Result<(), StoreError>;
 
-    /// An account's contingent credits as stored; see [`BatchState::commitments`](crate::batch::BatchState::commitments). `None` before the first.
+    /// The stored contingent credits of an account, in units of 10^-8; see
+    /// [`BatchState::commitments`](crate::batch::BatchState::commitments). `None` if none were ever stored.
     async fn commitment_get(
         &mut self,
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError>;
 
-    /// Stores an account's contingent credits; see [`BatchState::commitments`](crate::batch::BatchState::commitments).
+    /// Stores the contingent credits of an account, in units of 10^-8; see
+    /// [`BatchState::commitments`](crate::batch::BatchState::commitments).
     async fn commitment_put(
         &mut self,
         who: &Tenant,
@@ -400,14 +402,14 @@ pub trait LedgerTx: Send {
         total: i64,
     ) -> Result<(), StoreError>;
 
-    /// The recount of an account that goes on, or the last one that has ended.
+    /// The latest recount of an account, running or ended.
     async fn recount_get(
         &mut self,
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<Recount>, StoreError>;
 
-    /// Stores how far the recount of an account has come.
+    /// Stores the progress of a recount.
     async fn recount_put(
         &mut self,
         who: &Tenant,
@@ -415,9 +417,11 @@ pub trait LedgerTx: Send {
         recount: &Recount,
     ) -> Result<(), StoreError>;
 
-    /// What trades of a range may still credit to the account of a currency: reserved ones what they have reserved of it, and
-    /// sales their fiat, which may settle and be returned; settled ones what a return would credit. Reads the trades up to the
-    /// `limit`-th of the range, with all that share its instant, and no others.
+    /// The sum of what the trades of a range may still credit to an account.
+    ///
+    /// A reserved trade counts with its reserve in this currency. A reserved or settled sale counts with its fiat,
+    /// and a settled purchase with what a return would credit. Reads trades up to the `limit`-th of the range, and
+    /// all others of the same instant.
     async fn refundable(
         &mut self,
         who: &Tenant,
@@ -426,25 +430,25 @@ pub trait LedgerTx: Send {
         limit: u32,
     ) -> Result<Amounts, StoreError>;
 
-    /// An earlier deposit under the operator's reference.
+    /// The deposit with this operator's reference, if there is one.
     async fn deposit_find(
         &mut self,
         who: &Tenant,
         reference: &str,
     ) -> Result<Option<Deposit>, StoreError>;
 
-    /// Records a deposit under its reference.
+    /// Stores a deposit under its reference.
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError>;
 }
 
-/// An incoming deposit or receipt, once per reference.
+/// An incoming deposit or receipt, unique by its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deposit {
     /// The operator's reference, unique per partner and mode.
     pub reference: String,
-    /// How much came in.
+    /// The amount.
     pub amount: Amount,
-    /// The chain it came in on; `None` for fiat.
+    /// The chain of a crypto receipt; `None` for fiat.
     pub network: Option<Network>,
     /// The ledger entry that credited it.
     pub entry: EntryId,
@@ -461,8 +465,8 @@ pub trait VelocityTx: Send {
     /// Stores the total.
     async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError>;
 
-    /// The counting trades made after `after` and up to `up_to`: those up to the `limit`-th trade of the range,
-    /// with all that share its instant. Reads no more trades than that.
+    /// The trades created after `after` and up to `up_to` that count. Reads up to the `limit`-th trade of the range,
+    /// and all others of the same instant.
     async fn velocity_read(
         &mut self,
         who: &Tenant,
@@ -471,20 +475,20 @@ pub trait VelocityTx: Send {
     ) -> Result<Crossed, StoreError>;
 }
 
-/// Trades that a velocity total is about to lose or to gain.
+/// The range of trades that a velocity total is about to lose or gain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VelocityRange {
-    /// Only trades made after this instant.
+    /// Only trades created after this instant.
     pub after: Timestamp,
-    /// Only trades made at this instant or earlier.
+    /// Only trades created at this instant or earlier.
     pub up_to: Timestamp,
-    /// From the newest trade to the oldest, instead of the other way.
+    /// Whether the newest trade is read first; otherwise the oldest.
     pub newest_first: bool,
 }
 
-// The far end
+// Upstream
 
-/// An order as the engine is asked about it.
+/// The data of an order that the engine receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The pool.
@@ -495,79 +499,79 @@ pub struct Order {
     pub amount: Amount,
     /// The chain the crypto leg moves on.
     pub network: Network,
-    /// Where a purchase is delivered.
+    /// The delivery target of a purchase; `None` for a sale.
     pub destination: Option<Destination>,
 }
 
 /// The liquidity engine: holds liquidity for a trade, delivers, pays out.
 ///
-/// Every call about a trade carries its id, and repeating a call changes nothing. `None` means
-/// that the engine did not answer in time; nothing is ever decided on that.
+/// Every call about a trade carries its id, and a repeated call changes nothing. `None` means that the engine did not
+/// respond within its timeout. No decision rests on that.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Has the engine depth for an order?
+    /// Whether the engine has depth for an order.
     async fn depth(&self, order: &Order) -> Option<Depth>;
 
-    /// Holds liquidity for a trade until it is confirmed, let go, or lapses. `output` is the other
-    /// leg, fixed by the quote: what is delivered of a purchase, what is paid out of a sale.
+    /// Holds liquidity for a trade until it is confirmed, released or lapsed. `output` is the output leg of the
+    /// quote: what a purchase delivers, or what a sale pays out.
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
 
     /// Confirms a hold, so that the engine may deliver.
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
 
-    /// Gives a hold back. Whether the engine answered is for those who measure it.
+    /// Releases a hold. The result shows whether the engine responded; only metrics need it.
     async fn let_go(&self, trade: TradeId) -> Option<()>;
 
-    /// What has become of a trade.
+    /// The engine's report about a trade.
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
 
-    /// Which engine it is: what trades record, and what decides whether it may be asked about one.
+    /// The name of the engine. A trade records it, and only an engine with this name is asked about the trade.
     fn name(&self) -> EngineName;
 
-    /// The rules found that a report of the engine contradicts what it reported before. An engine
-    /// ignores it; whoever measures the engine counts it.
+    /// Notifies that a report contradicts an earlier one. Engines ignore it; a wrapper that records metrics counts
+    /// it.
     fn contradicted(&self, _: &Contradiction) {}
 
-    /// How long a call may take: what a poll's lease is measured by.
+    /// The timeout of a call. A poll's lease is derived from it.
     fn timeout(&self) -> Duration;
 }
 
-/// Has the engine depth for an order?
+/// The depth of the engine for an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// It has.
+    /// The engine has enough liquidity.
     Enough,
-    /// It has not.
+    /// The engine has too little liquidity.
     Insufficient,
 }
 
-/// The engine's answer to a reservation.
+/// The engine's response to a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Liquidity is held.
+    /// The liquidity is held.
     Held,
-    /// It refuses.
+    /// The engine refused.
     Refused,
 }
 
-/// The engine's answer to a confirmation.
+/// The engine's response to a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmation {
-    /// The hold stands.
+    /// The hold is confirmed.
     Confirmed,
-    /// The hold lapsed before it was confirmed.
+    /// The hold lapsed before the confirmation.
     Lapsed,
 }
 
-/// A question to the engine about a trade.
+/// A request for the engine's report about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeReportRequest {
     /// The trade.
     pub trade: TradeId,
     /// Its order.
     pub order: Order,
-    /// Which attempt this is, from one.
+    /// The number of this attempt, starting at 1.
     pub attempt: u32,
-    /// The status the trade is known to have.
+    /// The status that the trade has in the store.
     pub known: TradeStatus,
 }

@@ -1,8 +1,7 @@
-//! Pricing: from a mid-market rate to a quote's terms, each figure rounded once.
+//! Pricing: from a mid-market rate to a quote's terms. Each figure is rounded once.
 //!
-//! The rate is [`rate_of`] the pair's mid; the other leg is amount × rate, rounded down to its
-//! scale, so that a client's own multiplication gives the same. What is cut off stays with the
-//! operator.
+//! The rate is [`rate_of`] the pair's mid. The output leg is amount × rate, rounded down to its scale, so a client
+//! that multiplies the shown figures gets the same leg. The operator keeps the remainder.
 
 use std::cmp::Ordering;
 
@@ -10,25 +9,25 @@ use kernel::rates::{Side, SourceRate, rate_of};
 use kernel::{Amount, AssetKind, Fraction, Mid, Rate};
 use partner_core::pools::{PoolId, PoolTerms, SPREAD_CEILING_BPS};
 
-/// The mids an order is priced and valued with.
+/// The mid rates that price and value an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mids {
     /// The rate of the pool's own pair.
     pub pair: SourceRate,
-    /// USDT per unit of the pool's fiat: what order sizes and velocity are measured with.
+    /// USDT per unit of the pool's fiat. It determines order sizes and velocity.
     pub usdt: Mid,
 }
 
 /// A priced order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Priced {
-    /// Output per unit of input, all-in.
+    /// Output per unit of input, with spread and fee included.
     pub rate: Rate,
-    /// The mid rate it was priced with, in units of the pool's crypto per unit of its fiat.
+    /// The mid rate, in units of the pool's crypto per unit of its fiat.
     pub mid: Mid,
-    /// The spread in the rate.
+    /// The spread in the rate, in basis points.
     pub spread_bps: u16,
-    /// The draw fee in the rate.
+    /// The draw fee in the rate, in basis points.
     pub fee_bps: u16,
     /// The fiat leg.
     pub fiat: Amount,
@@ -44,24 +43,26 @@ pub enum PriceError {
     /// A leg rounds to zero or exceeds 10^10.
     #[error("a leg of the order rounds to zero or exceeds 10000000000")]
     OutOfRange,
-    /// Worth less than the smallest order.
+    /// The value is below the minimum of the pool.
     #[error("the order is worth less than the smallest order")]
     BelowMinimum,
-    /// Worth more than the largest order.
+    /// The value is above the maximum of the pool.
     #[error("the order is worth more than the largest order")]
     AboveMaximum,
 }
 
-/// The spread a quote carries: the source's, capped by the pool's cap and by 50.
+/// The spread of a quote: the source's spread, at most the pool's cap, and at most 50 basis points.
 #[must_use]
 pub fn capped_spread(source: u16, terms: &PoolTerms) -> u16 {
     source.min(terms.spread_cap_bps).min(SPREAD_CEILING_BPS)
 }
 
-/// Prices an order whose `amount` is the input leg: fiat on a purchase, crypto on a sale.
+/// Prices an order. `amount` is the input leg: fiat on a purchase, crypto on a sale.
+///
+/// The output leg is rounded down once. The notional is rounded up once, to units of 10^-8 USDT.
 ///
 /// # Errors
-/// [`PriceError`]: the legs are judged first, then the order's size, as an exact fraction.
+/// [`PriceError`]: the legs are checked first, then the order's size as an exact fraction.
 pub fn price(
     pool: &PoolId,
     side: Side,
@@ -93,7 +94,7 @@ pub fn price(
     })
 }
 
-/// Both legs; `None` where the other one rounds to zero or exceeds 10^10.
+/// Both legs; `None` if the output leg rounds to zero or exceeds 10^10.
 fn legs(pool: &PoolId, side: Side, amount: Amount, rate: &Rate) -> Option<(Amount, Amount)> {
     let legs = match side {
         Side::OnRamp => (amount, rate.convert(&amount, pool.crypto())?),
@@ -102,8 +103,8 @@ fn legs(pool: &PoolId, side: Side, amount: Amount, rate: &Rate) -> Option<(Amoun
     (!legs.0.is_zero() && !legs.1.is_zero()).then_some(legs)
 }
 
-/// USDT per unit of the input leg, exactly: the fiat's USDT mid on a purchase; on a sale one for
-/// USDT itself, else the quotient of the fiat's two mids.
+/// The exact USDT value of one unit of the input leg. On a purchase it is the fiat's USDT mid. On a sale it is 1 for
+/// USDT itself, and the quotient of the fiat's two mids for other assets.
 fn usdt_value(pool: &PoolId, side: Side, amount: Amount, mids: &Mids) -> Option<Fraction> {
     debug_assert_eq!(
         amount.asset().kind() == AssetKind::Fiat,
@@ -118,7 +119,7 @@ fn usdt_value(pool: &PoolId, side: Side, amount: Amount, mids: &Mids) -> Option<
     }
 }
 
-/// Is the order's size within the terms? Compared as an exact fraction.
+/// Checks the order's size, as an exact fraction, against the pool's minimum and maximum.
 fn within(value: &Fraction, amount: Amount, terms: &PoolTerms) -> Result<(), PriceError> {
     let size = value
         .times(amount.units())
@@ -187,7 +188,7 @@ mod tests {
 
     // rule: pools.price.rate, pools.price.other-leg, pools.price.usdt-fiat
     #[test]
-    fn a_purchase_is_priced_all_in() {
+    fn purchase_is_priced_with_spread_and_fee() {
         let priced = buy("100.00", &terms(30, "1", None)).unwrap();
         assert_eq!(priced.rate.to_string(), "1.0790325"); // 1.0850 x (1 - 0.0055)
         assert_eq!(priced.crypto.to_string(), "107.90325");
@@ -197,7 +198,7 @@ mod tests {
 
     // rule: pools.price.rate, pools.price.usdt-crypto, pools.price.usdt-rounding
     #[test]
-    fn a_sale_is_priced_by_the_reciprocal() {
+    fn sale_is_priced_by_reciprocal() {
         let priced = sell("100", &terms(30, "1", None)).unwrap();
         assert_eq!(priced.rate.to_string(), "0.91701244"); // 0.9945 / 1.0845 = 0.917012448…
         assert_eq!(priced.fiat.to_string(), "91.70");
@@ -206,7 +207,7 @@ mod tests {
 
     // rule: pools.price.spread
     #[test]
-    fn the_spread_is_capped_twice() {
+    fn spread_is_capped_by_pool_and_by_50() {
         let narrow = PoolTerms {
             spread_cap_bps: 10,
             ..PoolTerms::default()
@@ -245,7 +246,7 @@ mod tests {
 
     // rule: money.out-of-range
     #[test]
-    fn a_leg_must_not_round_to_zero_or_grow_past_the_limit() {
+    fn zero_or_excessive_leg_is_refused() {
         assert_eq!(
             sell("0.000001", &terms(0, "0", None)),
             Err(PriceError::OutOfRange)
@@ -259,7 +260,7 @@ mod tests {
     proptest! {
         // rule: pools.price.remainder, pools.price.other-leg
         #[test]
-        fn rounding_never_favours_the_customer_and_loses_less_than_a_step(
+        fn rounding_favours_operator_by_less_than_one_unit(
             cents in 100_i64..1_000_000_000, mid_micros in 1_000_i64..100_000_000, fee in 0_u16..5_000, spread in 0_u16..100,
         ) {
             let pool = PoolId::parse("EUR-USDT").unwrap();
@@ -267,12 +268,12 @@ mod tests {
             let mids = Mids { usdt: pair.mid, pair };
             let amount = Amount::from_units(cents * 1_000_000, pool.fiat()).unwrap();
             if let Ok(priced) = price(&pool, Side::OnRamp, amount, &mids, &terms(fee, "0", None)) {
-                // cents x mid x kept, in units of 10^-12 (10^-2 x 10^-6 x 10^-4).
+                // The product cents x mid x kept is in units of 10^-12 (10^-2 x 10^-6 x 10^-4).
                 let kept = 10_000 - i128::from(fee) - i128::from(spread.min(50));
                 let exact = i128::from(cents) * i128::from(mid_micros) * kept;
                 let got = i128::from(priced.crypto.units()) * 10_000;
                 prop_assert!(got <= exact);
-                // One step of the leg (10^-6) and one of the rate (10^-8) times the amount.
+                // The tolerance is one unit of the leg (10^-6), and one unit of the rate (10^-8) times the amount.
                 prop_assert!(exact - got < 1_000_000 + i128::from(cents) * 100);
                 let own = priced.rate.convert(&amount, pool.crypto()).unwrap();
                 prop_assert_eq!(own, priced.crypto);

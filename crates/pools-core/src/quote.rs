@@ -6,7 +6,7 @@ use partner_core::pools::{Network, PoolId};
 
 use crate::destination::Destination;
 
-/// Names a firm quote.
+/// The id kind of firm quotes.
 #[derive(Debug)]
 pub enum QuoteIdKind {}
 
@@ -17,7 +17,7 @@ impl IdKind for QuoteIdKind {
 /// `pq_<mode>_<ULID>`.
 pub type QuoteId = Id<QuoteIdKind>;
 
-/// What a quote and the trade made from it agree on, locked when the quote is given.
+/// The terms that a quote locks. The trade of the quote has the same terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     /// The pool.
@@ -30,23 +30,23 @@ pub struct Terms {
     pub fiat: Amount,
     /// The crypto leg: received on a purchase, sold on a sale.
     pub crypto: Amount,
-    /// Output per unit of input, all-in.
+    /// Output per unit of input, with spread and fee included.
     pub rate: Rate,
-    /// The mid rate that the order was priced with, in units of the pool's crypto per unit of its fiat;
-    /// `None` on quotes from before it was kept.
+    /// The mid rate of the pricing, in units of the pool's crypto per unit of its fiat. `None` for quotes older than
+    /// the column.
     pub mid: Option<Mid>,
     /// The spread in the rate, in basis points.
     pub spread_bps: u16,
     /// The draw fee in the rate, in basis points.
     pub fee_bps: u16,
-    /// The order's value in units of 10^-8 USDT, rounded up: what counts for velocity.
+    /// The order's value in units of 10^-8 USDT, rounded up. It counts for velocity.
     pub notional: i64,
-    /// Where a purchase is delivered; `None` on a sale.
+    /// The delivery target of a purchase; `None` for a sale.
     pub destination: Option<Destination>,
 }
 
 impl Terms {
-    /// The leg the partner gives: fiat on a purchase, crypto on a sale.
+    /// The input leg: fiat on a purchase, crypto on a sale.
     #[must_use]
     pub const fn input(&self) -> Amount {
         match self.side {
@@ -55,7 +55,7 @@ impl Terms {
         }
     }
 
-    /// The leg the partner gets: crypto on a purchase, fiat on a sale.
+    /// The output leg: crypto on a purchase, fiat on a sale.
     #[must_use]
     pub const fn output(&self) -> Amount {
         match self.side {
@@ -65,47 +65,47 @@ impl Terms {
     }
 }
 
-/// A firm quote: its terms and the facts its status is derived from.
+/// A firm quote: its terms, and the facts that determine its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quote {
-    /// Its id: the join key between quote, trade and status.
+    /// The id. Trade and status refer to it.
     pub id: QuoteId,
-    /// What it locks.
+    /// The locked terms.
     pub terms: Terms,
-    /// When it was given.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From this instant on it is expired.
+    /// When it expires. It is executable while `now < expires_at`.
     pub expires_at: Timestamp,
-    /// What has become of it.
+    /// The outcome.
     pub fate: QuoteOutcome,
 }
 
-/// What has been done with a quote. Expiry is not a fate: it is derived from the clock.
+/// The stored outcome of a quote. Expiry is not stored: it follows from the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuoteOutcome {
-    /// Nothing yet.
+    /// Neither executed nor rejected.
     Open,
-    /// Executed: exactly one trade exists.
+    /// Executed at this instant. Exactly one trade exists.
     Consumed(Timestamp),
-    /// Rejected by the partner.
+    /// Rejected by the partner at this instant.
     Rejected(Timestamp),
 }
 
-/// A quote's status as a partner reads it.
+/// The status of a quote, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuoteStatus {
     /// Executable.
     Active,
     /// Executed.
     Consumed,
-    /// Too old.
+    /// Expired.
     Expired,
     /// Rejected.
     Rejected,
 }
 
 impl QuoteStatus {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -126,14 +126,13 @@ pub enum QuoteClosed {
     /// It was rejected.
     #[error("the quote has been rejected")]
     Rejected,
-    /// Its time is over.
+    /// It has expired.
     #[error("the quote has expired")]
     Expired,
 }
 
 impl Quote {
-    /// The status at an instant: rejected and consumed win over expired, which holds from
-    /// `expires_at` on.
+    /// The status at an instant. Rejected and consumed have priority over expired, which starts at `expires_at`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> QuoteStatus {
         match self.fate {
@@ -144,10 +143,10 @@ impl Quote {
         }
     }
 
-    /// Is the quote still executable at an instant read after its lock was taken?
+    /// Checks that the quote is executable. `now` must be read after the quote's lock was taken.
     ///
     /// # Errors
-    /// [`QuoteClosed`] names what has become of it.
+    /// [`QuoteClosed`] names the quote's outcome or its expiry.
     pub fn must_be_active(&self, now: Timestamp) -> Result<(), QuoteClosed> {
         match self.status(now) {
             QuoteStatus::Active => Ok(()),
@@ -157,10 +156,10 @@ impl Quote {
         }
     }
 
-    /// The quote after the partner has rejected it.
+    /// The quote after its rejection.
     ///
     /// # Errors
-    /// [`QuoteClosed`] unless it is active.
+    /// [`QuoteClosed`] unless the quote is active.
     pub fn reject(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {
@@ -169,10 +168,10 @@ impl Quote {
         })
     }
 
-    /// The quote after it has been executed.
+    /// The quote after its execution.
     ///
     /// # Errors
-    /// [`QuoteClosed`] unless it is active.
+    /// [`QuoteClosed`] unless the quote is active.
     pub fn consume(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {

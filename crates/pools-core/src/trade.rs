@@ -1,7 +1,7 @@
-//! Trades: what has become of an executed quote.
+//! Trades: the execution of a quote.
 //!
-//! A trade is made `reserved` and moves only by what the engine reports to a status poll. Every
-//! pair of state and report is decided in [`Trade::advance`].
+//! A trade starts as `reserved`. Only the engine's report to a status poll changes it. [`Trade::advance`] decides
+//! every pair of state and report.
 
 use kernel::{Amount, Id, IdKind, Mid, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::engine::EngineName;
 use crate::ledger::{AccountKind, Reason, Transfer, TransferRole};
 use crate::quote::{QuoteId, Side, Terms};
 
-/// Names a trade.
+/// The id kind of trades.
 #[derive(Debug)]
 pub enum TradeIdKind {}
 
@@ -23,51 +23,51 @@ pub type TradeId = Id<TradeIdKind>;
 /// A trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trade {
-    /// Its id; the engine knows it by this name too.
+    /// The id. The engine receives the same id.
     pub id: TradeId,
     /// The quote it executed.
     pub quote: QuoteId,
-    /// Everything the quote locked.
+    /// The locked terms of the quote.
     pub terms: Terms,
-    /// The engine that holds it; `None` on trades from before that was recorded.
+    /// The engine that holds the trade; `None` for trades older than the column.
     pub engine: Option<EngineName>,
-    /// What was reserved on the partner's account: the fiat leg of a purchase under the balance
-    /// gate, the crypto leg of a sale, nothing for a purchase without the gate.
+    /// The amount reserved on the partner's account: the fiat leg of a purchase under the balance gate, the crypto
+    /// leg of a sale. `None` for a purchase without the balance gate.
     pub reserved: Option<Amount>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Where it stands.
+    /// The state.
     pub state: TradeState,
-    /// How often a status poll has asked the engine about it.
+    /// The number of status polls that asked the engine about it.
     pub attempts: u32,
-    /// The poll that is asking the engine right now.
+    /// The lease of the poll that is asking the engine.
     pub lease: Option<Lease>,
 }
 
 /// A poll's claim on a trade while it asks the engine outside any transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// The claimant's random token: only its holder may apply the answer.
+    /// The random token of the poll. Only a poll with this token may apply the report.
     pub token: u64,
-    /// From this instant on another poll may claim the trade.
+    /// When the lease expires. From this instant on another poll may claim the trade.
     pub until: Timestamp,
 }
 
-/// The state of a trade with the facts that belong to it.
+/// The state of a trade, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TradeState {
-    /// Value is reserved; the engine is at work.
+    /// The value is reserved, and the engine is working.
     Reserved,
     /// Delivered or paid out.
     Settled(Settlement),
-    /// The engine gave the reservation back before attempting anything.
+    /// The engine released the hold before any attempt.
     Released {
-        /// When the answer was applied.
+        /// When the report was applied.
         at: Timestamp,
     },
-    /// The engine attempted and could not.
+    /// The engine attempted the trade and failed.
     Failed {
-        /// When the answer was applied.
+        /// When the report was applied.
         at: Timestamp,
     },
     /// Settled, then reversed downstream and refunded.
@@ -79,25 +79,24 @@ pub enum TradeState {
     },
 }
 
-/// When and under which reference a trade settled.
+/// The settlement of a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// When; it never changes.
+    /// When the report was applied. It never changes.
     pub at: Timestamp,
-    /// The engine's opaque fill reference; `unknown:<transactId>` if the engine reported the return
-    /// of an unseen delivery without one.
+    /// The engine's opaque fill reference. It is `unknown:<transactId>` if the engine reported a return before any
+    /// delivery and without a reference.
     pub fill: String,
-    /// The rate at which the engine filled the trade, if it has reported one.
+    /// The rate of the fill, if the engine reported one.
     pub rate: Option<Mid>,
 }
 
-/// What the engine says of a delivery.
+/// The engine's report of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fill {
-    /// Its opaque reference.
+    /// The engine's opaque fill reference.
     pub reference: String,
-    /// The rate at which the trade was filled, in units of the pool's crypto per unit of its fiat, if
-    /// the engine tells.
+    /// The rate of the fill, in units of the pool's crypto per unit of its fiat, if the engine reported one.
     pub rate: Option<Mid>,
 }
 
@@ -116,16 +115,16 @@ impl From<&str> for Fill {
     }
 }
 
-/// A trade's status as a partner reads it.
+/// The status of a trade, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TradeStatus {
-    /// Value is reserved.
+    /// The value is reserved.
     Reserved,
     /// Delivered or paid out.
     Settled,
-    /// Given back unattempted.
+    /// Released before any attempt.
     Released,
-    /// Attempted in vain.
+    /// The attempt failed.
     Failed,
     /// Settled, then refunded.
     Returned,
@@ -141,7 +140,7 @@ impl TradeStatus {
         Self::Returned,
     ];
 
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -153,55 +152,54 @@ impl TradeStatus {
         }
     }
 
-    /// Reads the word written by [`TradeStatus::as_str`].
+    /// Parses the text of [`TradeStatus::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// What the engine says about a trade.
+/// The engine's report about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineReport {
-    /// Still at work.
+    /// The engine is working.
     InProgress,
     /// Delivered or paid out.
     Delivered(Fill),
-    /// Attempted, and it cannot complete.
+    /// The attempt failed, and the trade cannot complete.
     CannotComplete,
-    /// The hold was given back, or has lapsed, before anything was attempted.
+    /// The hold was released, or lapsed, before any attempt.
     LetGo,
-    /// What was delivered has been reversed downstream, with the fill's reference if the engine
-    /// names it.
+    /// The delivery was reversed downstream. Contains the fill reference if the engine sent one.
     Reversed(Option<String>),
 }
 
-/// The engine's report contradicts the settlement that it reported before. The trade stays settled.
+/// The report contradicts the settlement that the engine reported before. The trade stays settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the engine reports trade {trade} {report} although the trade is settled")]
 pub struct Contradiction {
     /// The settled trade.
     pub trade: TradeId,
-    /// What the engine reports of it.
+    /// What the engine reported.
     pub report: &'static str,
 }
 
-/// One step of a trade, as data: its next state, the transfer that goes with it and the event it
-/// emits. The use case applies all of it in one transaction.
+/// One step of a trade, as data: its next state, its transfer and its event. The use case applies all of them in one
+/// transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The next state.
     pub state: TradeState,
-    /// The value it moves; `None` where nothing was reserved.
+    /// The transfer of the step; `None` if nothing was reserved.
     pub transfer: Option<(Transfer, TransferRole)>,
-    /// The event it emits; a return emits none.
+    /// The event of the step; `None` for a return.
     pub event: Option<TradeEvent>,
-    /// Does the trade stop counting for velocity?
+    /// Whether the trade stops counting for velocity.
     pub uncounts: bool,
 }
 
 impl Step {
-    /// When the step's state is reached.
+    /// The instant of the step's state.
     #[must_use]
     pub const fn reached_at(&self, before: &Trade) -> Timestamp {
         match &self.state {
@@ -214,7 +212,7 @@ impl Step {
     }
 }
 
-/// The events of terminal trades.
+/// The types of trade events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TradeEvent {
     /// `pool.transaction.settled`
@@ -238,7 +236,7 @@ impl TradeEvent {
 }
 
 impl TradeState {
-    /// The status a partner reads.
+    /// The status of the state.
     #[must_use]
     pub const fn status(&self) -> TradeStatus {
         match self {
@@ -250,7 +248,7 @@ impl TradeState {
         }
     }
 
-    /// The settlement, also of a trade returned since.
+    /// The settlement, also after a return.
     #[must_use]
     pub const fn settlement(&self) -> Option<&Settlement> {
         match self {
@@ -261,12 +259,13 @@ impl TradeState {
 }
 
 impl Trade {
-    /// Every step that a report takes the trade, in order; none if it changes nothing.
+    /// The steps that a report causes, in order; empty if the report changes nothing.
     ///
-    /// A return that is reported of a reserved trade takes two: the trade settles, then it returns.
+    /// A return of a reserved trade causes two steps: the trade settles, then it returns (rule
+    /// `pools.trade.returned-unseen`).
     ///
     /// # Errors
-    /// [`Contradiction`]
+    /// [`Contradiction`] if the report contradicts the trade's settlement.
     pub fn steps(&self, report: &EngineReport, now: Timestamp) -> Result<Vec<Step>, Contradiction> {
         let mut trade = self.clone();
         let mut steps = Vec::new();
@@ -277,9 +276,10 @@ impl Trade {
         Ok(steps)
     }
 
-    /// Every pair of state and report is decided here; see `docs/state-machines.md`, table Trade.
-    /// `None` leaves the trade as it is: a report that has been applied already changes nothing.
-    /// [`Trade::steps`] applies a report until it changes nothing more.
+    /// The transition for every pair of state and report; see `docs/state-machines.md`, table Trade.
+    ///
+    /// `None` leaves the trade unchanged, for example if the report was applied before. [`Trade::steps`] repeats the
+    /// call until it returns `None`.
     ///
     /// # Errors
     /// [`Contradiction`] if the report contradicts the trade's settlement.
@@ -313,8 +313,8 @@ impl Trade {
         })
     }
 
-    /// May an engine be asked about the trade? Only the engine that holds it; a trade that names none
-    /// is held by the configured one.
+    /// Whether an engine may be asked about the trade. Only the engine that holds it may. A trade that names no
+    /// engine belongs to the configured one.
     #[must_use]
     pub fn is_held_by(&self, engine: &EngineName) -> bool {
         self.engine.as_ref().is_none_or(|own| own == engine)
@@ -327,12 +327,12 @@ impl Trade {
         }
     }
 
-    /// The fill reference of a trade whose return is reported without one.
+    /// The fill reference of a return that was reported without one.
     fn unknown_fill(&self) -> String {
         format!("unknown:{}", self.id)
     }
 
-    /// The transfer that made the trade: partner to reserved.
+    /// The transfer that creates the trade: partner to reserved.
     #[must_use]
     pub fn reserve_transfer(&self) -> Option<Transfer> {
         let reason = match self.terms.side {
@@ -347,8 +347,8 @@ impl Trade {
         })
     }
 
-    /// What a return credits: a purchase's reserve, if there was one; the fiat leg of a sale,
-    /// with or without the balance gate.
+    /// The transfer of a return. A purchase returns its reserve, if there was one; a sale returns its fiat leg, with
+    /// or without the balance gate.
     #[must_use]
     pub const fn return_amount(&self) -> Option<Amount> {
         match self.terms.side {

@@ -1,4 +1,4 @@
-//! Use cases: what a partner or the operator can do with pools.
+//! The use cases of the pools, for partners and the operator.
 
 pub mod catch_up;
 pub mod create_quote;

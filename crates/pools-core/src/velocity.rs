@@ -1,10 +1,11 @@
-//! The rolling notional cap: a running total that forgets what has left the window.
+//! The rolling notional cap: a running total over the velocity window.
 //!
-//! Each trade is added once when it is made and subtracted once when it leaves the window, or when
-//! it is released or fails while it still counts. The floor of the total moves towards the start of
-//! the window in steps of bounded size, each stored, so the total may lag: then it is the exact sum
-//! of a longer window, and an upper bound of the sum that the cap is about. A total that lags never
-//! refuses a trade; the floor moves on first.
+//! Each trade is added when it is created. It is subtracted when it leaves the window, or earlier when it is released
+//! or fails. The floor of the total moves towards the start of the window in stored steps of bounded size, so the
+//! total may lag.
+//!
+//! A lagging total is the exact sum of a longer window, and so an upper bound. It never refuses a trade; the floor
+//! catches up first.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -16,19 +17,21 @@ use kernel::Timestamp;
 /// It counts the trades with `created_at > floor` that are neither released nor failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Velocity {
-    /// The sum of what counts. Kept in 128 bits: a partner without a cap may pass 64.
+    /// The sum. It has 128 bits because a partner without a cap may exceed 64 bits.
     pub total: i128,
-    /// Trades made at or before this instant are no longer in the total.
+    /// The total excludes trades created at or before this instant.
     pub floor: Timestamp,
 }
 
-/// Trades that the batch queue forgets of one partner in one batch, and those of the same millisecond as the last.
+/// Maximum trades that one batch removes from a partner's total. Trades of the same millisecond as the last one are
+/// removed in addition.
 pub const BATCH_STEP: u32 = 500;
 
-/// Trades that one step of catching up reads, and those of the same millisecond as the last.
+/// Maximum trades that one step of catching up reads. Trades of the same millisecond as the last one are read in
+/// addition.
 pub const STEP: u32 = 5_000;
 
-/// The instant the window starts after: a trade counts while `created_at > now − window`.
+/// The start of the window (exclusive): a trade counts while `created_at > now − window`.
 #[must_use]
 pub fn cutoff(now: Timestamp, window: Duration) -> Timestamp {
     now.minus(window)
@@ -43,38 +46,40 @@ pub struct Crossed {
     pub reached: Option<Timestamp>,
 }
 
-/// What a total needs next so that its floor gets to the start of the window.
+/// The next step that moves a total's floor to the start of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Catch {
-    /// Nothing: the total is exact.
+    /// None: the total is exact.
     Nothing,
     /// The oldest trades after the floor leave the total.
     Forget,
     /// The newest trades up to the floor return to the total.
     Recall,
-    /// The floor is more than a window behind: the total starts from the newest trades instead.
+    /// The floor lags by more than a window. The total starts again from the newest trades.
     Restart,
 }
 
 /// Why a trade does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
-    /// It would pass the cap.
+    /// The trade would exceed the cap.
     Exceeded,
-    /// It would pass the cap by a total that has not caught up with the window.
+    /// The trade would exceed the cap by a total that has not caught up with the window.
     Behind,
 }
 
 impl Velocity {
-    /// A partner without trades.
+    /// The total of a partner without trades.
     #[must_use]
     pub const fn new(floor: Timestamp) -> Self {
         Self { total: 0, floor }
     }
 
-    /// Moves the floor to a new cutoff. `between` holds the notional of every counting trade with
-    /// `created_at` after the lower and up to the upper of floor and cutoff: they leave the total
-    /// as the window moves on, and come back to it where the operator has lengthened the window.
+    /// Moves the floor to a new cutoff.
+    ///
+    /// `between` has the notional of every counting trade created after the earlier and up to the later of floor and
+    /// cutoff. These trades leave the total if the window moves on, and return to it if the operator has lengthened
+    /// the window.
     #[must_use]
     pub fn slide(&self, cutoff: Timestamp, between: &[i64]) -> Self {
         let crossed: i128 = between.iter().map(|notional| i128::from(*notional)).sum();
@@ -89,7 +94,7 @@ impl Velocity {
         }
     }
 
-    /// What this total needs next.
+    /// The next step of this total.
     #[must_use]
     pub fn next(&self, cutoff: Timestamp, window: Duration) -> Catch {
         match self.floor.cmp(&cutoff) {
@@ -100,7 +105,7 @@ impl Velocity {
         }
     }
 
-    /// The total without the oldest trades after the floor. A floor at or after the cutoff stays.
+    /// Removes the oldest trades after the floor. A floor at or after the cutoff stays.
     #[must_use]
     pub fn forgotten(&self, cutoff: Timestamp, crossed: &Crossed) -> Self {
         if self.floor >= cutoff {
@@ -109,7 +114,7 @@ impl Velocity {
         self.slide(crossed.reached.unwrap_or(cutoff), &crossed.notionals)
     }
 
-    /// The total with the newest trades up to the floor.
+    /// Adds the newest trades up to the floor.
     #[must_use]
     pub fn recalled(&self, cutoff: Timestamp, crossed: &Crossed) -> Self {
         let before = |reached: Timestamp| reached.minus(Duration::from_millis(1));
@@ -117,16 +122,16 @@ impl Velocity {
         self.slide(floor, &crossed.notionals)
     }
 
-    /// The total of the newest trades made up to `now`, and of nothing else.
+    /// The total of only the newest trades created up to `now`.
     #[must_use]
     pub fn restarted(now: Timestamp, cutoff: Timestamp, crossed: &Crossed) -> Self {
         Self::new(now).recalled(cutoff, crossed)
     }
 
-    /// The total with one more trade. Reaching the cap is allowed.
+    /// The total with one more trade. It may reach the cap but not exceed it (rule `pools.velocity.boundary`).
     ///
     /// # Errors
-    /// [`Unfit`].
+    /// [`Unfit`] if the trade does not fit under the cap.
     pub fn admit(&self, notional: i64, cap: Option<i64>, cutoff: Timestamp) -> Result<Self, Unfit> {
         let total = self.total.saturating_add(i128::from(notional));
         let admitted = Self { total, ..*self };
@@ -134,7 +139,7 @@ impl Velocity {
             return Ok(admitted);
         };
         match self.floor.cmp(&cutoff) {
-            // Trades of the window are missing from the total.
+            // The total lacks trades of the window.
             Ordering::Greater => Err(Unfit::Behind),
             _ if total <= i128::from(cap) => Ok(admitted),
             Ordering::Less => Err(Unfit::Behind),
@@ -142,7 +147,7 @@ impl Velocity {
         }
     }
 
-    /// The total without a trade that was released or has failed, if it still counted.
+    /// Removes a released or failed trade if it still counts.
     #[must_use]
     pub fn forget(&self, notional: i64, created_at: Timestamp) -> Self {
         let counted = created_at > self.floor;
@@ -185,10 +190,10 @@ mod tests {
     }
 
     proptest! {
-        /// The running total equals the plain sum over the window, whatever happens.
+        /// The running total equals the sum over the window after every history.
         // rule: pools.velocity.given-back, pools.velocity.window
         #[test]
-        fn the_running_total_is_the_plain_sum(acts in prop::collection::vec(act(), 1..200)) {
+        fn running_total_equals_window_sum(acts in prop::collection::vec(act(), 1..200)) {
             let mut now = Timestamp::from_millis(1_000_000).unwrap();
             let mut window = Duration::from_millis(10_000);
             let mut velocity = Velocity::new(cutoff(now, window));
@@ -221,7 +226,7 @@ mod tests {
         }
     }
 
-    /// The trades of a range as a store reads them for one step.
+    /// The trades of a range, as a store reads them for one step.
     fn read(made: &[Made], (after, up_to): (Timestamp, Timestamp), newest: bool) -> Crossed {
         const LIMIT: usize = 3;
         let within = |trade: &&Made| trade.at > after && trade.at <= up_to;
@@ -245,7 +250,7 @@ mod tests {
         }
     }
 
-    /// One step of catching up.
+    /// Runs one step of catching up.
     fn step(velocity: Velocity, made: &[Made], now: Timestamp, window: Duration) -> Velocity {
         let cutoff = cutoff(now, window);
         match velocity.next(cutoff, window) {
@@ -259,8 +264,8 @@ mod tests {
     }
 
     proptest! {
-        /// After each step the total is the plain sum of all trades after its floor, whatever trades are made, fail or
-        /// leave the window between steps; a trade is admitted or refused for the cap only as the plain sum of the window says.
+        /// After each step the total is the sum of all trades after its floor, whatever trades are created, fail or
+        /// leave the window between steps. The cap admits and refuses trades exactly as the sum over the window does.
         // rule: pools.velocity.bounded, pools.velocity.window, pools.velocity.given-back
         #[test]
         fn total_equals_plain_sum_when_steps_are_bounded(
@@ -285,7 +290,7 @@ mod tests {
                         let plain: i128 = made.iter().filter(|t| t.counts && t.at > cutoff).map(|t| i128::from(t.notional)).sum();
                         let after = plain + i128::from(notional);
                         let mut decided = velocity.admit(notional, cap, cutoff);
-                        // A partner without a cap is never behind, and takes no step.
+                        // The total of a partner without a cap never lags and needs no step.
                         prop_assert!(capped || decided.is_ok());
                         while patient && decided == Err(Unfit::Behind) {
                             velocity = step(velocity, &made, now, window);

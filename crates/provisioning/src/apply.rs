@@ -1,4 +1,4 @@
-//! Making the database agree with a declarative file.
+//! Applying a declarative file to the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,16 +24,16 @@ use partner_core::{Partner, PartnerId, Tenant};
 
 pub use crate::report::{CreatedKey, CreatedSecret, Report};
 
-/// Carries declarative files out.
+/// Applies declarative files.
 #[derive(Clone)]
 pub struct ApplyDocument {
     /// The store.
     pub store: Arc<dyn ProvisionStore>,
     /// Seals webhook secrets.
     pub sealer: Arc<Sealer>,
-    /// For ids, keys and secrets.
+    /// Randomness for ids, keys and secrets.
     pub entropy: Arc<dyn Entropy>,
-    /// The mode worked in.
+    /// The mode.
     pub mode: Mode,
 }
 
@@ -43,35 +43,35 @@ impl fmt::Debug for ApplyDocument {
     }
 }
 
-/// Is it done, or only looked at?
+/// Whether the changes are committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMode {
-    /// It is done.
+    /// The changes are committed.
     Commit,
-    /// It is worked out and given up: the report says what would change. No key or secret is in
-    /// it, as what was generated is gone.
+    /// The changes are rolled back, and the report lists them. It contains no generated key or secret, because none
+    /// was stored.
     DryRun,
 }
 
-/// May a file loosen what protects money?
+/// Whether a file may loosen the protection of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loosening {
-    /// A file that loosens anything changes nothing.
+    /// A file that loosens a protection changes nothing.
     Refuse,
-    /// The operator has asked for it.
+    /// The operator has allowed it.
     Allow,
 }
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The file does not fit what is in the database.
+    /// The file contradicts the database.
     #[error(transparent)]
     Faults(Faults),
-    /// The file loosens what protects money. The report says what it would change.
+    /// The file loosens the protection of money. The report lists the changes that it would make.
     #[error("the file loosens what protects money: {}", .0.loosened.join("; "))]
     Loosens(Box<Report>),
-    /// A stored webhook secret does not open.
+    /// A stored webhook secret cannot be opened.
     #[error("the webhook secret of partner `{0}` cannot be read")]
     Sealed(PartnerId, #[source] SealBroken),
     /// The store failed.
@@ -86,10 +86,10 @@ impl LostRace for ApplyError {
 }
 
 impl ApplyDocument {
-    /// Applies a document in one transaction. Applied again, it changes nothing.
+    /// Applies a document in one transaction. A second application changes nothing.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing is changed then.
+    /// [`ApplyError`]. Then nothing is changed.
     pub async fn apply(
         &self,
         document: &Document,
@@ -109,9 +109,9 @@ impl ApplyDocument {
         master_keys::follow(&mut *tx, &self.sealer).await?;
         let known = self.lock_partners(&mut *tx, document).await?;
         let profiles = self.profiles(&mut *tx, document).await?;
-        self.judge(&mut *tx, document, &profiles).await?;
+        self.check(&mut *tx, document, &profiles).await?;
         let refused = loosening == Loosening::Refuse && profiles.loosen();
-        // What is refused is worked out all the same, so that the report is whole.
+        // A refused file is also run to the end, so that the report is complete.
         let run = if refused { ApplyMode::DryRun } else { run };
         let now = tx.now().await?;
         let mut work = Work {
@@ -130,7 +130,7 @@ impl ApplyDocument {
         if refused {
             return Err(ApplyError::Loosens(Box::new(report)));
         }
-        // A dry run, and a file that changes nothing, drop the transaction.
+        // Without a commit the transaction is rolled back.
         if run == ApplyMode::Commit && !report.changed.is_empty() {
             tx.config_version_raise().await?;
             tx.commit().await?;
@@ -138,7 +138,7 @@ impl ApplyDocument {
         Ok(report)
     }
 
-    /// In the order of their ids, before anything else of theirs: nothing can deadlock.
+    /// Locks the partners in the order of their ids, before any of their rows, so that two files cannot deadlock.
     async fn lock_partners(
         &self,
         tx: &mut dyn ProvisionTx,
@@ -151,7 +151,7 @@ impl ApplyDocument {
         Ok(known)
     }
 
-    /// What the database and the file say of the partners' access to pools.
+    /// The stored profiles of pools access, and those of the file.
     async fn profiles(
         &self,
         tx: &mut dyn ProvisionTx,
@@ -170,9 +170,8 @@ impl ApplyDocument {
         Ok(Profiles { stored, written })
     }
 
-    /// What only the database can tell about a file. Every refusal happens here, before anything
-    /// is written.
-    async fn judge(
+    /// Checks that need the database. Every refusal happens here, before the first write.
+    async fn check(
         &self,
         tx: &mut dyn ProvisionTx,
         document: &Document,
@@ -180,7 +179,7 @@ impl ApplyDocument {
     ) -> Result<(), ApplyError> {
         let mut faults = profiles.shared_deposits(document);
         for entry in &document.partners {
-            self.judge_pools(tx, document, entry, &mut faults).await?;
+            self.check_pools(tx, document, entry, &mut faults).await?;
             for key in &entry.keys {
                 let problem = self.key_problem(tx, &entry.partner.id, key).await?;
                 faults.extend(problem.map(|problem| TableError {
@@ -197,7 +196,7 @@ impl ApplyDocument {
         Err(ApplyError::Faults(Faults(faults)))
     }
 
-    async fn judge_pools(
+    async fn check_pools(
         &self,
         tx: &mut dyn ProvisionTx,
         document: &Document,
@@ -258,7 +257,7 @@ fn key_fault(entry: &KeyEntry, key: &str, problem: &str) -> ApplyError {
     }]))
 }
 
-/// One run of a file that has been judged.
+/// The application of a validated file.
 struct Work<'w> {
     ports: &'w ApplyDocument,
     tx: &'w mut dyn ProvisionTx,
@@ -286,7 +285,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Partners may exchange addresses, so all of them are given up before one is claimed.
+    /// All claims are released before one is taken, because partners may exchange addresses.
     async fn release(&mut self, profiles: &Profiles) -> Result<(), StoreError> {
         for (id, _, _) in profiles.changed() {
             self.tx.deposits_release(&self.ports.tenant(id)).await?;
@@ -317,7 +316,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The access table and the terms tables that are written; the rest stays as it was.
+    /// Writes the access table and the terms tables that the file has. Other terms stay.
     async fn profile(
         &mut self,
         who: &Tenant,
@@ -365,7 +364,7 @@ impl Work<'_> {
         let service = entry.service.as_str();
         match &before {
             None => changes.note(format_args!("{service}.webhook created")),
-            // A URL may carry credentials: that it changed is told, it is not.
+            // A URL may contain credentials, so the report does not show it.
             Some(present) if present.url != entry.url => {
                 changes.note(format_args!("{service}.webhook.url changed"));
             }
@@ -381,7 +380,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The secret that replaces the present ones, if one does.
+    /// The secret that replaces the present ones, if the file requires one.
     fn new_secret(
         &mut self,
         who: &Tenant,
@@ -464,7 +463,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gives a key the label and the expiry that the file writes; what it leaves out stays.
+    /// Applies the label and the expiry of the file to a key. Absent values stay.
     async fn describe(
         &mut self,
         who: &Tenant,
@@ -483,7 +482,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A literal key that is stored stays, revoked or not; its label and expiry follow the file.
+    /// A stored literal key stays, revoked or not. Its label and expiry follow the file.
     async fn literal_key(
         &mut self,
         who: &Tenant,
@@ -506,8 +505,8 @@ impl Work<'_> {
         Ok(Some(new.record))
     }
 
-    /// A key is generated only where none of its kind ever was: one that was revoked since is
-    /// not made again behind the operator's back.
+    /// Generates a key only if the partner never had one of this kind. A revoked key is not generated again, because
+    /// the operator revoked it on purpose.
     async fn generated_key(
         &mut self,
         who: &Tenant,
@@ -534,7 +533,7 @@ impl Work<'_> {
             }
         }
         if terms.expires_at.is_some_and(|end| end <= self.now) {
-            let past = "a key is to be generated; expected an instant in the future";
+            let past = "this entry generates a key; expected an instant in the future";
             return Err(key_fault(entry, "expires_at", past));
         }
         let entropy = self.ports.entropy.as_ref();

@@ -1,4 +1,4 @@
-//! What a change of configuration is called: one line for people, each value before and after.
+//! The description of a configuration change: one line, with each value before and after.
 
 use std::fmt::Display;
 
@@ -20,7 +20,7 @@ pub(crate) struct Changes {
 /// One change.
 struct Line {
     text: String,
-    /// Does it loosen what protects money?
+    /// Whether the change loosens the protection of money.
     loosens: bool,
 }
 
@@ -49,7 +49,7 @@ impl Changes {
         self.lines.iter().any(|line| line.loosens)
     }
 
-    /// The lines that loosen what protects money, and the other lines.
+    /// The lines that loosen the protection of money, and the other lines.
     pub(crate) fn into_lines(self) -> (Vec<String>, Vec<String>) {
         let (loosened, other): (Vec<Line>, Vec<Line>) =
             self.lines.into_iter().partition(|line| line.loosens);
@@ -57,7 +57,7 @@ impl Changes {
         (texts(loosened), texts(other))
     }
 
-    /// Notes a value that differs. Judged by its text, so that values shown equal are equal.
+    /// Adds a line if the values differ. It compares the texts, so that values with the same text count as equal.
     pub(crate) fn value(&mut self, name: impl Display, before: &str, after: &str) {
         self.figure(name, before, after, false);
     }
@@ -70,7 +70,7 @@ impl Changes {
     }
 }
 
-/// What makes `before` the pool `after`.
+/// The changes from the pool `before` to `after`.
 pub(crate) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
     let mut changes = Changes::of(format_args!("pool {}", after.id));
     let Some(before) = before else {
@@ -95,7 +95,7 @@ fn networks(pool: &Pool) -> String {
     list(pool.networks.iter().map(|network| network.as_str()))
 }
 
-/// What makes `before` the partner `after`.
+/// The changes from the partner `before` to `after`.
 pub(crate) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
     let mut changes = Changes::of(format_args!("partner {}", after.id));
     let Some(before) = before else {
@@ -108,7 +108,7 @@ pub(crate) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
     changes
 }
 
-/// What makes `before` the access `after`, terms included.
+/// The changes from the access `before` to `after`, including terms.
 pub(crate) fn of_profile(
     changes: &mut Changes,
     before: Option<&PoolsProfile>,
@@ -129,8 +129,8 @@ pub(crate) fn of_profile(
     }
 }
 
-/// A partner that has a profile but no terms in a pool has the default terms there: terms that are
-/// new are compared with those.
+/// The changes of the terms in a pool. A partner with a profile but without terms has the default terms, so new terms
+/// are compared with those.
 fn of_terms(changes: &mut Changes, pool: PoolId, before: Option<&PoolsProfile>, after: &PoolTerms) {
     let stored = before.and_then(|profile| profile.terms.get(&pool));
     if stored.is_none() {
@@ -175,7 +175,7 @@ fn loosened_terms(before: &PoolTerms, after: &PoolTerms) -> [Option<&'static str
     ]
 }
 
-/// Is a limit raised or removed? `None` is no limit.
+/// Whether a limit is raised or removed. `None` is no limit.
 fn is_raised<T: PartialOrd>(before: Option<T>, after: Option<T>) -> bool {
     match (before, after) {
         (None, _) => false,
@@ -184,7 +184,7 @@ fn is_raised<T: PartialOrd>(before: Option<T>, after: Option<T>) -> bool {
     }
 }
 
-/// Every value of a profile but its terms, under its name in the declarative file.
+/// All values of a profile except its terms, with their names in the declarative file.
 fn figures(profile: &PoolsProfile) -> [(&'static str, String); 9] {
     let PoolsProfile {
         enabled,
@@ -212,7 +212,7 @@ fn figures(profile: &PoolsProfile) -> [(&'static str, String); 9] {
     ]
 }
 
-/// Every value of a partner's terms, under its name in the declarative file.
+/// All values of a partner's terms, with their names in the declarative file.
 fn terms(terms: &PoolTerms) -> [(&'static str, String); 6] {
     let PoolTerms {
         draw_fee_bps,
@@ -238,7 +238,7 @@ fn terms(terms: &PoolTerms) -> [(&'static str, String); 6] {
     ]
 }
 
-/// What gives a key another label or expiry.
+/// The changes of a key's label and expiry.
 pub(crate) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms) {
     let KeyRecord {
         kind,
@@ -255,7 +255,7 @@ pub(crate) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms
     changes.value(format_args!("{name} expires_at"), &old, &new);
 }
 
-/// What makes `before` the access `after` to the gate.
+/// The changes from the gate access `before` to `after`.
 pub(crate) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
     let Some(before) = before else {
         changes.note("gate created");
@@ -266,7 +266,7 @@ pub(crate) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after
     }
 }
 
-/// Every value of a partner's access to the gate, under its name in the declarative file.
+/// All values of a partner's gate access, with their names in the declarative file.
 fn gate(profile: &GateProfile) -> [(&'static str, String); 8] {
     let GateProfile {
         enabled,
@@ -300,7 +300,7 @@ fn decimal(value: &Decimal) -> String {
     value.normalize().to_string()
 }
 
-/// A word stands bare, anything else in quotes.
+/// A single word without quotes, any other text with quotes.
 fn quoted(text: &str) -> String {
     let bare = text
         .bytes()
@@ -327,14 +327,14 @@ mod tests {
     use partner_core::PartnerId;
     use partner_core::pools::Network;
 
-    /// Every line, loosenings first.
+    /// All lines, the loosening ones first.
     fn lines(changes: Changes) -> Vec<String> {
         let (loosened, other) = changes.into_lines();
         [loosened, other].concat()
     }
 
     #[test]
-    fn only_what_differs_is_called_a_change() {
+    fn only_different_values_are_changes() {
         let partner = PartnerId::parse("acme").unwrap();
         let pool = PoolId::parse("EUR-USDT").unwrap();
         let mut before = PoolsProfile::absent(&partner);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_compared_by_what_it_offers() {
+    fn pool_is_compared_by_its_offer() {
         let mut pool = Pool {
             id: PoolId::parse("EUR-USDT").unwrap(),
             networks: vec![Network::Tron, Network::Bsc],
@@ -418,16 +418,19 @@ mod tests {
         for (change, name) in loosenings {
             let mut loose = strict.clone();
             change(&mut loose);
-            let judged = |before, after| {
+            let checked = |before, after| {
                 let mut changes = Changes::of("partner acme");
                 of_profile(&mut changes, before, after);
                 changes
             };
-            let (loosened, other) = judged(Some(&strict), &loose).into_lines();
+            let (loosened, other) = checked(Some(&strict), &loose).into_lines();
             assert_eq!((loosened.len(), other.len()), (1, 0), "{name}");
             assert!(loosened[0].contains(name), "{loosened:?}");
-            assert!(!judged(Some(&loose), &strict).loosens(), "{name} tightened");
-            assert!(!judged(None, &loose).loosens(), "{name} of a new partner");
+            assert!(
+                !checked(Some(&loose), &strict).loosens(),
+                "{name} tightened"
+            );
+            assert!(!checked(None, &loose).loosens(), "{name} of a new partner");
         }
     }
 

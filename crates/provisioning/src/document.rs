@@ -1,4 +1,4 @@
-//! The file as typed tables.
+//! The declarative file as typed tables.
 
 use std::collections::BTreeSet;
 
@@ -20,28 +20,28 @@ use partner_core::tables::{self, Faults, Field, Section, Sink};
 use partner_core::webhooks::target::{AllowPrivate, Target};
 use partner_core::{Partner, PartnerId, PartnerStatus};
 
-/// The largest draw fee, in basis points.
+/// Maximum draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;
 
-/// The largest quota of live sessions: beyond it, none is meant.
+/// Maximum quota of live sessions. A larger number is taken for an error.
 const QUOTA_LIMIT: u64 = 1_000_000_000;
 
-/// What is allowed in a file depends on where it is applied.
+/// The conditions that a file is validated under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// The mode it is applied in.
+    /// The mode that it is applied in.
     pub mode: Mode,
-    /// Where webhooks may go.
+    /// The allowed targets of webhooks.
     pub allow_private: AllowPrivate,
 }
 
-/// A declarative file without faults. What it says about the database's present content, such as
-/// a pool it does not define itself, is judged when it is applied.
+/// A valid declarative file. Its references to the database, such as a pool that the file does not define, are
+/// checked when it is applied.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// The pools it defines.
+    /// The pools of the file.
     pub pools: Vec<Pool>,
-    /// The partners it defines, by id.
+    /// The partners of the file, by id.
     pub partners: Vec<PartnerEntry>,
 }
 
@@ -52,24 +52,24 @@ pub struct PartnerEntry {
     pub line: usize,
     /// The partner itself.
     pub partner: Partner,
-    /// The `[partners.pools]` table, if it is written; its terms are in `terms`.
+    /// The `[partners.pools]` table, if present. Its terms are in `terms`.
     pub profile: Option<WrittenProfile>,
-    /// The `[[partners.pools.terms]]` tables that are written.
+    /// The `[[partners.pools.terms]]` tables.
     pub terms: Vec<(PoolId, PoolTerms)>,
-    /// The `[partners.gate]` table, if it is written.
+    /// The `[partners.gate]` table, if present.
     pub gate: Option<GateProfile>,
-    /// The `[partners.pools.webhook]` and `[partners.gate.webhook]` tables that are written.
+    /// The `[partners.pools.webhook]` and `[partners.gate.webhook]` tables.
     pub webhooks: Vec<WebhookEntry>,
     /// The `[[partners.keys]]` tables.
     pub keys: Vec<KeyEntry>,
-    /// Where pools are named that must exist when the file is applied.
+    /// The pools that the partner's tables name, which must exist when the file is applied.
     pub mentions: Vec<Mention>,
-    /// The lines of the deposit addresses and funding references that are written.
+    /// The deposit addresses and funding references, with their lines.
     pub deposits: Vec<(usize, DepositClaim)>,
 }
 
 impl PartnerEntry {
-    /// What the file makes of the partner's stored profile; `None` if it writes none of it.
+    /// The partner's profile after the file; `None` if the file does not change it.
     #[must_use]
     pub fn profile_over(&self, stored: Option<&PoolsProfile>) -> Option<PoolsProfile> {
         if self.profile.is_none() && self.terms.is_empty() {
@@ -89,43 +89,42 @@ impl PartnerEntry {
 /// A pool named in an entitlement or in terms.
 #[derive(Debug, Clone)]
 pub struct Mention {
-    /// The line it stands in.
+    /// The line.
     pub line: usize,
-    /// The key it stands under.
+    /// The key.
     pub key: String,
     /// The pool.
     pub pool: PoolId,
 }
 
-/// An endpoint to be set.
+/// A webhook endpoint of the file.
 #[derive(Debug, Clone)]
 pub struct WebhookEntry {
-    /// Which service's events it receives.
+    /// The service whose events it receives.
     pub service: Service,
-    /// Where events are sent.
+    /// The URL that receives the events.
     pub url: String,
-    /// The signing secret; `None`: the present one is kept, or one is generated.
+    /// The signing secret; `None` keeps the present one or generates one.
     pub secret: Option<SecretString>,
 }
 
-/// An API key to be there.
+/// An API key of the file.
 #[derive(Debug, Clone)]
 pub struct KeyEntry {
     /// The line of its table.
     pub line: usize,
-    /// What it is good for.
+    /// The kind.
     pub kind: KeyKind,
-    /// The key's own text; `None`: any key of this kind, and of this label if one is written, that
-    /// was ever generated will do.
+    /// The literal key. `None` requires any generated key of this kind, and of this label if the table has one.
     pub literal: Option<SecretString>,
-    /// The label and the expiry that are written.
+    /// The label and the expiry of the table.
     pub terms: KeyTerms,
 }
 
-/// Reads a file.
+/// Parses a file.
 ///
 /// # Errors
-/// [`Faults`]: all of them, unless the syntax itself is broken; then those of the syntax.
+/// [`Faults`]: all errors of the file. If the syntax is broken, only the syntax errors.
 pub fn parse(text: &str, setting: Setting) -> Result<Document, Faults> {
     let literals = BTreeSet::new();
     tables::read(text, &shapes::ROOT, &shapes::SHAPES, |sink, root| {
@@ -135,7 +134,7 @@ pub fn parse(text: &str, setting: Setting) -> Result<Document, Faults> {
 
 struct Reading {
     setting: Setting,
-    /// The literal keys read so far: one that stands in the file twice would have two owners.
+    /// The literal keys so far. A key that occurs twice would have two partners.
     literals: BTreeSet<KeyHash>,
 }
 
@@ -171,7 +170,7 @@ impl Reading {
         let status = word(sink, table, "status", "active or suspended", |text| {
             PartnerStatus::parse(text)
         });
-        // Faults below a partner without a usable id are reported all the same.
+        // A partner with an invalid id is still read, so that the errors of its tables are reported.
         let subject = id.clone().or_else(|| PartnerId::parse("unreadable"))?;
         let mut entry = PartnerEntry {
             line: sink.line(table.at),
@@ -252,7 +251,7 @@ impl Reading {
             match Target::parse(text, mode, allow_private) {
                 Ok(_) => Some(text.to_owned()),
                 Err(problem) => {
-                    // A URL may carry credentials.
+                    // A URL may contain credentials.
                     field.refuse_unseen(sink, &problem);
                     None
                 }
@@ -316,7 +315,7 @@ impl Reading {
                 let fresh = self.literals.insert(key.hash);
                 fresh
                     .then_some(text)
-                    .ok_or("this key stands in the file already")
+                    .ok_or("this key occurs twice in the file")
             }
             (_, KeyKind::Secret) => {
                 Err("expected sk_test_ and 32 letters or digits, as the kind is secret")
@@ -380,8 +379,8 @@ fn partner_id(
     Some(id)
 }
 
-/// The `[partners.pools]` table without its terms. What it leaves out has its default, but for what
-/// protects money: while pools are enabled, `balance_gate` and `velocity_cap_usdt` must be written.
+/// The `[partners.pools]` table without its terms. Absent keys have defaults, except `balance_gate` and
+/// `velocity_cap_usdt`: they protect money and are required while pools are enabled.
 fn profile(
     sink: &mut Sink<'_>,
     table: &Section<'_, '_>,
@@ -448,7 +447,7 @@ fn instant(text: &str) -> Option<Timestamp> {
 const BALANCE_GATE: &str = "true, or false if purchases need no funds";
 const VELOCITY_CAP: &str = "a decimal such as \"250000\", or \"none\" for no cap";
 
-/// A cap, or the word that says there is none.
+/// A cap, or the text for an unlimited one.
 fn velocity_cap(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<i64> {
     if field.text() == Some("none") {
         return None;
@@ -457,7 +456,7 @@ fn velocity_cap(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<i64> {
     field.number(sink, &expected, value::usdt_units)
 }
 
-/// The `[partners.gate]` table. What it leaves out has its default.
+/// The `[partners.gate]` table. Absent keys have defaults.
 fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> GateProfile {
     let domains = table.field("allowed_domains").map(|field| {
         let found = field.list(sink, origin_form(mode), |text| Origin::parse(text, mode));
@@ -479,7 +478,7 @@ fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> Gat
 }
 
 const CREATE_SESSION_LIMIT: &str = "one limit such as \"100/60s\"";
-/// What an origin looks like. Only mode test knows origins of `http://`.
+/// The form of an origin in error messages. Only mode test allows `http://`.
 const fn origin_form(mode: Mode) -> &'static str {
     match mode {
         Mode::Test => "an exact origin without a path or a wildcard, such as https://shop.example",
@@ -525,7 +524,7 @@ fn terms_pool(
     Some((field.at, pool))
 }
 
-/// One `[[partners.pools.terms]]` table. What it leaves out has its default.
+/// One `[[partners.pools.terms]]` table. Absent keys have defaults.
 fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
     let absent = PoolTerms::default();
     let fee = table.field("draw_fee_bps");
@@ -568,7 +567,7 @@ fn deposit_address(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<String>
     }
 }
 
-/// One of a few words; absent it is `None`.
+/// One of the allowed values; `None` if absent.
 fn word<T>(
     sink: &mut Sink<'_>,
     table: &Section<'_, '_>,

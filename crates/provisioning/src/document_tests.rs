@@ -11,7 +11,7 @@ const LIVE: Setting = Setting {
     allow_private: AllowPrivate::None,
 };
 
-/// The example of the documentation, with keys and a secret of its own.
+/// The example of the documentation, with its own keys and secret.
 const FULL: &str = r#"
 [[pools]]
 id = "EUR-USDT"
@@ -73,7 +73,7 @@ fn faults(text: &str, setting: Setting) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// The faults of a partner's tables, without the line.
+/// The errors of a partner's tables, without their lines.
 fn faults_in(tables: &str) -> Vec<String> {
     let text = format!("[[partners]]\nid = \"acme\"\nname = \"Acme\"\n{tables}");
     let strip = |fault: String| fault.split_once(": ").unwrap().1.to_owned();
@@ -115,7 +115,7 @@ fn reads_every_key() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn absent_keys_have_defaults() {
     let text = "[[partners]]\nid = \"a-1\"\nname = \"A\"\n[partners.pools]\n[[partners.pools.terms]]\npool = \"EUR-USDT\"\n[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\n";
     let document = parse(text, LIVE).unwrap();
     let entry = &document.partners[0];
@@ -132,7 +132,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn a_table_is_written_only_by_its_header_or_its_keys() {
+fn table_is_present_by_header_or_own_keys() {
     let profile = |tables: &str| {
         let text = format!("[[partners]]\nid = \"a\"\nname = \"A\"\n{tables}");
         parse(&text, TEST).unwrap().partners.remove(0).profile
@@ -146,7 +146,7 @@ fn a_table_is_written_only_by_its_header_or_its_keys() {
 }
 
 #[test]
-fn every_fault_is_reported_with_its_line_and_key() {
+fn every_error_is_reported_with_line_and_key() {
     let text = "[[pools]]\nid = \"eur-usdt\"\nnetworks = [\"tron\",\n  \"eth\"]\n\n[[partners]]\nid = \"Acme\"\nstatus = \"on\"\n\n[partners.pools]\nkyc = true\ntier = \"\"\n";
     assert_eq!(
         faults(text, TEST),
@@ -176,7 +176,7 @@ fn broken_syntax_is_reported_alone_and_on_one_line() {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest_known_one() {
+fn unknown_key_names_nearest_known_key() {
     assert_eq!(
         faults("[[partner]]\nid = \"a\"\n", TEST),
         ["line 1: partner: unknown key; the nearest known one is `partners`"]
@@ -207,7 +207,7 @@ fn unknown_keys_name_the_nearest_known_one() {
 }
 
 #[test]
-fn nothing_may_stand_in_the_file_twice() {
+fn duplicates_in_file_are_refused() {
     let text = "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\", \"tron\"]\n[[pools]]\nid = \"EUR-USDT\"\nnetworks = []\n[[partners]]\nid = \"a\"\nname = \"A\"\n[[partners]]\nid = \"a\"\nname = \"A\"\n";
     assert_eq!(
         faults(text, TEST),
@@ -229,7 +229,7 @@ fn nothing_may_stand_in_the_file_twice() {
     );
     assert_eq!(
         faults_in(&key.repeat(2)),
-        ["partners.keys.key: this key stands in the file already"]
+        ["partners.keys.key: this key occurs twice in the file"]
     );
 }
 
@@ -309,7 +309,7 @@ fn numbers_stay_within_their_bounds_and_out_of_binary_floats() {
 }
 
 #[test]
-fn keys_and_secrets_are_judged_and_never_shown() {
+fn keys_and_secrets_are_validated_and_never_shown() {
     let literal = "a".repeat(32);
     for (kind, key) in [
         ("secret", format!("pk_test_{literal}")),
@@ -345,10 +345,10 @@ fn keys_and_secrets_are_judged_and_never_shown() {
     assert!(found[0].contains("accepted in test mode only"), "{found:?}");
 }
 
-/// Pasted as a name, as the value of another key, and bare.
+/// Keys pasted as a key name, as the value of another key, and without quotes.
 // rule: auth.keys-never-logged
 #[test]
-fn a_key_in_the_wrong_place_is_not_repeated() {
+fn misplaced_key_is_not_shown() {
     let random = "Q".repeat(32);
     for key in [
         format!("sk_test_{random}"),
@@ -381,7 +381,7 @@ fn a_key_in_the_wrong_place_is_not_repeated() {
 
 // rule: apply.deposit-address
 #[test]
-fn a_deposit_address_with_a_slip_is_refused() {
+fn mistyped_deposit_address_is_refused() {
     let with = |address: &str| {
         faults_in(&format!(
             "[[partners.pools.terms]]\npool = \"EUR-USDT\"\ncrypto_deposit_address = \"{address}\"\n"
@@ -404,7 +404,7 @@ fn a_deposit_address_with_a_slip_is_refused() {
 
 // rule: apply.gate, apply.gate-origins
 #[test]
-fn the_gate_is_read_with_its_origins_as_browsers_write_them() {
+fn gate_table_stores_origins_in_spelling_of_browsers() {
     let entry = parse(FULL, TEST).unwrap().partners.remove(0);
     let gate = entry.gate.unwrap();
     let domains: Vec<&str> = gate.allowed_domains.iter().map(Origin::as_str).collect();
@@ -422,7 +422,7 @@ fn the_gate_is_read_with_its_origins_as_browsers_write_them() {
 
 // rule: apply.gate, apply.table-replaces
 #[test]
-fn what_a_gate_table_leaves_out_has_its_default() {
+fn absent_gate_keys_have_defaults() {
     let gate = |tables: &str| {
         let text = format!("[[partners]]\nid = \"a\"\nname = \"A\"\n{tables}");
         parse(&text, TEST).unwrap().partners.remove(0).gate
@@ -438,7 +438,7 @@ fn what_a_gate_table_leaves_out_has_its_default() {
 
 // rule: apply.gate, apply.gate-origins, apply.unknown-key
 #[test]
-fn what_a_gate_table_cannot_say_is_named() {
+fn invalid_gate_values_are_named() {
     let origin = "expected an exact origin without a path or a wildcard, such as https://shop.example, found";
     for (tables, expected) in [
         ("allowed_domains = [\"shop.example\"]", format!("allowed_domains: {origin} \"shop.example\"")),
@@ -506,7 +506,7 @@ fn wrong_kinds_of_tables_are_named() {
 }
 
 #[test]
-fn no_single_slip_panics_or_tells_a_secret() {
+fn single_typo_neither_panics_nor_shows_secret() {
     let slips = ["", "\"", "=", "\n", "é"];
     for (at, letter) in FULL.char_indices() {
         let (before, after) = FULL.split_at(at);

@@ -1,9 +1,9 @@
-//! The declarative file and what makes the database agree with it.
+//! The declarative file, and its application to the database.
 //!
-//! Reading a file gives a [`Document`] or every fault in it at once. Each table of the file stands
-//! for itself: one that is written replaces what it names wholly, one that is left out changes
-//! nothing, so a partner, a pool or a key is never taken away by a file that does not mention it.
-//! [`apply`] carries a document out. This is the only crate that knows the entries of both products.
+//! Parsing a file returns a [`Document`] or all of its errors. Each table replaces the whole entry that it names. A
+//! table that is absent changes nothing, so a file never deletes a partner, a pool or a key.
+//!
+//! [`apply`] applies a document. This is the only crate that knows the entries of both products.
 
 pub mod apply;
 mod changes;

@@ -1,4 +1,4 @@
-//! What the declarative file needs of a store, as traits.
+//! The ports of the declarative file.
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
@@ -7,36 +7,36 @@ use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::{PartnerStore, PartnerTx};
 use partner_core::{PartnerId, Tenant};
 
-/// Everything that applying a file may read and write in one transaction: partners, and the entries of both products.
+/// The reads and writes of one application: partners, and the entries of both products.
 #[async_trait]
 pub trait ProvisionTx: PartnerTx {
-    /// A pool.
+    /// A pool of the mode.
     async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
     /// Inserts or replaces a pool.
     async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError>;
-    /// Every pool of a mode, ordered by id.
+    /// All pools of a mode, ordered by id.
     async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError>;
-    /// A partner's access to pools; `None` where it was never provisioned.
+    /// A partner's access to pools; `None` if it was never provisioned.
     async fn pools_profile_get(&mut self, who: &Tenant)
     -> Result<Option<PoolsProfile>, StoreError>;
-    /// Inserts or replaces a partner's access to pools, wholly, with its deposit claims
-    /// ([`PoolsProfile::deposit_claims`]). A claim of another partner of the mode is
-    /// [`StoreError::Guard`].
+    /// Inserts or replaces a partner's access to pools, with its deposit claims ([`PoolsProfile::deposit_claims`]).
+    ///
+    /// If another partner of the mode has one of the claims, the error is [`StoreError::Guard`].
     async fn pools_profile_put(
         &mut self,
         who: &Tenant,
         profile: &PoolsProfile,
     ) -> Result<(), StoreError>;
-    /// Every access to pools of a mode, ordered by partner.
+    /// All partners' access to pools in a mode, ordered by partner.
     async fn pools_profiles_all(
         &mut self,
         mode: Mode,
     ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError>;
-    /// Gives up a partner's deposit claims, so that partners can exchange them in one transaction.
+    /// Releases a partner's deposit claims, so that partners can exchange them in one transaction.
     async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError>;
-    /// A partner's access to the gate; `None` where it was never provisioned.
+    /// A partner's access to the gate; `None` if it was never provisioned.
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError>;
-    /// Inserts or replaces a partner's access to the gate, wholly.
+    /// Inserts or replaces a partner's access to the gate.
     async fn gate_profile_put(
         &mut self,
         who: &Tenant,
@@ -44,7 +44,7 @@ pub trait ProvisionTx: PartnerTx {
     ) -> Result<(), StoreError>;
 }
 
-/// Opens transactions for what the operator provisions.
+/// Opens transactions for applying a file.
 #[async_trait]
 pub trait ProvisionStore: PartnerStore {
     /// Opens a write transaction. `name` labels it in metrics and logs.

@@ -1,4 +1,4 @@
-//! What a file makes of the partners' access to pools: what it changes, loosens, and would share.
+//! The partners' access to pools before and after a file: changes, loosenings and shared claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use partner_core::deposits::DepositClaim;
 use partner_core::pools::{Pool, PoolsProfile};
 use partner_core::tables::TableError;
 
-/// The partners' access to pools, in the database and in a file.
+/// The partners' access to pools, in the database and after the file.
 pub(crate) struct Profiles {
     /// Every stored profile of the mode.
     pub(crate) stored: BTreeMap<PartnerId, PoolsProfile>,
-    /// What the file makes of the profiles that it writes.
+    /// The profiles that the file writes, with their values after it.
     pub(crate) written: BTreeMap<PartnerId, PoolsProfile>,
 }
 
@@ -27,7 +27,7 @@ impl Profiles {
         all.filter(|(_, before, after)| *before != Some(*after))
     }
 
-    /// Does the file loosen what protects money for any partner?
+    /// Whether the file loosens the protection of money for any partner.
     pub(crate) fn loosen(&self) -> bool {
         self.changed().any(|(id, before, after)| {
             let mut changes = Changes::of(id);
@@ -36,8 +36,8 @@ impl Profiles {
         })
     }
 
-    /// A deposit address or a funding reference belongs to one partner. A fault for each that a
-    /// partner of the file would share with another partner, of the file or of the database.
+    /// The errors of shared deposit claims. A deposit address or a funding reference belongs to one partner, of the
+    /// file or of the database.
     pub(crate) fn shared_deposits(&self, document: &Document) -> Vec<TableError> {
         let mut owners: BTreeMap<DepositClaim, Vec<&PartnerId>> = BTreeMap::new();
         let unwritten = self.stored.iter();
@@ -57,7 +57,7 @@ impl Profiles {
             for claim in profile.deposit_claims() {
                 let others = owners.get(&claim).into_iter().flatten();
                 for other in others.filter(|other| **other != id) {
-                    // Two partners of one file are one fault.
+                    // Two partners of one file that share a claim give one error.
                     if named.insert((claim.clone(), id.min(other), id.max(other))) {
                         faults.push(self.second_owner(document, &claim, entry, other));
                     }
@@ -67,8 +67,8 @@ impl Profiles {
         faults
     }
 
-    /// Says that a partner of the file takes what belongs to another one. The partner that has it in the database keeps it;
-    /// of two partners that have not, the one that stands first in the file.
+    /// The error of a claim that belongs to another partner. A stored claim keeps its owner. If neither or both
+    /// partners have it stored, the first one in the file is the owner.
     fn second_owner(
         &self,
         document: &Document,
@@ -102,7 +102,7 @@ impl Profiles {
     }
 }
 
-/// What is wrong with a pool in mode live, if anything is.
+/// The warning about a pool in live mode, if one applies.
 pub(crate) fn warning(pool: &Pool) -> Option<String> {
     let foreign = pool.networks.iter().filter(|network| !network.is_evm());
     let foreign: Vec<&str> = foreign.map(|network| network.as_str()).collect();

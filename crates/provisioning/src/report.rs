@@ -1,4 +1,4 @@
-//! What applying a declarative file has changed and generated.
+//! The report of an application: changes, and generated keys and secrets.
 
 use secrecy::SecretString;
 
@@ -7,42 +7,42 @@ use partner_core::PartnerId;
 use partner_core::events::Service;
 use partner_core::key::{KeyId, KeyKind};
 
-/// What a file has changed.
+/// The changes of a file.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Every change, one line each, loosenings first; empty if the database agreed already.
+    /// All changes, one line each, the loosening ones first; empty if nothing changed.
     pub changed: Vec<String>,
-    /// The changes that loosen what protects money.
+    /// The changes that loosen the protection of money.
     pub loosened: Vec<String>,
-    /// What the operator should know of the pools as they stand after the file.
+    /// Warnings about the pools after the file.
     pub warnings: Vec<String>,
-    /// Keys that were generated: shown this once.
+    /// The generated keys, shown only here.
     pub created_keys: Vec<CreatedKey>,
-    /// Webhook secrets that were generated: shown this once.
+    /// The generated webhook secrets, shown only here.
     pub created_secrets: Vec<CreatedSecret>,
 }
 
-/// A key that was generated.
+/// A generated key.
 #[derive(Debug)]
 pub struct CreatedKey {
-    /// Whose.
+    /// The partner.
     pub partner: PartnerId,
-    /// What it is good for.
+    /// The kind.
     pub kind: KeyKind,
-    /// Names it.
+    /// The id.
     pub id: KeyId,
-    /// What the operator calls it.
+    /// The operator's label.
     pub label: Option<String>,
     /// The key.
     pub key: SecretString,
 }
 
-/// A webhook secret that was generated.
+/// A generated webhook secret.
 #[derive(Debug)]
 pub struct CreatedSecret {
-    /// Whose.
+    /// The partner.
     pub partner: PartnerId,
-    /// Of which service's endpoint.
+    /// The service of the endpoint.
     pub service: Service,
     /// The secret.
     pub secret: SecretString,

@@ -1,19 +1,19 @@
-//! The texts and numbers of the file that have rules of their own.
+//! Texts and numbers of the file with their own rules.
 
 use iban::{Iban, IbanLike as _};
 use rust_decimal::Decimal;
 
-/// The most any USDT figure of the file may be: what an account may hold.
+/// Maximum of a USDT figure, which is the balance limit of an account.
 const LARGEST: i64 = 90_000_000_000;
 
-/// Fractional digits a USDT figure may have, so that it is a whole number of stored units.
+/// Maximum fractional digits of a USDT figure, so that it is a whole number of stored units.
 const DIGITS: u32 = kernel::UNITS_SCALE as u32;
 
-/// What [`usdt`] takes, for messages.
+/// The form that [`usdt`] accepts, for messages.
 pub(crate) const USDT: &str =
     "a decimal from 0 to 90000000000 with at most 8 fractional digits, such as \"250000.5\"";
 
-/// Reads a USDT figure: digits, an optional dot and digits, nothing else.
+/// Parses a USDT figure: digits, optionally a dot and digits.
 pub(crate) fn usdt(text: &str) -> Option<Decimal> {
     let (whole, fraction) = match text.split_once('.') {
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
@@ -31,15 +31,15 @@ pub(crate) fn usdt(text: &str) -> Option<Decimal> {
     (value <= Decimal::from(LARGEST)).then_some(value)
 }
 
-/// The same in units of 10^-8 USDT.
+/// Parses a USDT figure into units of 10^-8 USDT.
 pub(crate) fn usdt_units(text: &str) -> Option<i64> {
     let mut value = usdt(text)?;
     value.rescale(DIGITS);
     i64::try_from(value.mantissa()).ok()
 }
 
-/// Reads an IBAN, with or without the spaces of its printed form; country, length and check
-/// digits must be right. Kept without spaces.
+/// Parses an IBAN, with or without the spaces of its printed form. It checks country, length and check digits, and
+/// returns the IBAN without spaces.
 pub(crate) fn iban(text: &str) -> Option<String> {
     let iban: Iban = text.parse().ok()?;
     Some(iban.electronic_str().to_owned())

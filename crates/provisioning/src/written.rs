@@ -1,23 +1,23 @@
-//! A `[partners.pools]` table over a stored profile.
+//! A `[partners.pools]` table, and its application to a stored profile.
 
 use partner_core::pools::PoolsProfile;
 
-/// A `[partners.pools]` table as it is written.
+/// The values of a `[partners.pools]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenProfile {
-    /// Its values, with defaults for the keys that are left out.
+    /// Its values, with defaults for absent keys.
     pub(crate) profile: PoolsProfile,
-    /// Whether `balance_gate` is written.
+    /// Whether `balance_gate` is present.
     pub(crate) has_balance_gate: bool,
-    /// Whether `velocity_cap_usdt` is written.
+    /// Whether `velocity_cap_usdt` is present.
     pub(crate) has_velocity_cap: bool,
 }
 
 impl WrittenProfile {
-    /// What the table makes of the stored profile. The table replaces everything but the terms.
+    /// The stored profile after the table, which replaces everything but the terms.
     ///
-    /// A table that switches pools off may leave out the balance gate and the velocity cap. The
-    /// stored values of both stay then, so that switching pools off and on again loosens nothing.
+    /// A table that disables pools may omit the balance gate and the velocity cap. Then the stored values stay, so
+    /// that disabling and enabling pools loosens nothing.
     #[must_use]
     pub fn over(&self, stored: PoolsProfile) -> PoolsProfile {
         let mut after = self.profile.clone();

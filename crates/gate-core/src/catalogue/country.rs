@@ -9,12 +9,12 @@ use iso3166_static::{Alpha2, Numeric};
 pub struct CountryCode(Alpha2);
 
 impl CountryCode {
-    /// Reads a code, upper-cased. What the standard has given to no country is none: `None`.
+    /// Parses a code of any case. `None` if ISO 3166-1 has not assigned the code to a country.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let code = text.to_ascii_uppercase();
         let code = Alpha2::try_from(code.as_str()).ok()?;
-        // Codes that anybody may give a meaning have no number.
+        // Reserved and user-assigned codes have no numeric code.
         Numeric::try_from(code).is_ok().then_some(Self(code))
     }
 
@@ -54,7 +54,7 @@ mod tests {
 
     // rule: gate.catalogue.iso-3166
     #[test]
-    fn of_all_codes_exactly_those_given_to_a_country_are_known() {
+    fn exactly_assigned_codes_parse() {
         let letters = || ('A'..='Z').map(String::from);
         let codes = letters().flat_map(|first| letters().map(move |next| first.clone() + &next));
         let known: Vec<String> = codes
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_read_in_either_case_and_nothing_else_is() {
+    fn code_parses_in_either_case_only_if_assigned() {
         assert_eq!(CountryCode::parse("gB").unwrap().as_str(), "GB");
         for bad in ["", "D", "DEU", "D1", "T1", "ÄÖ", " DE", "276"] {
             assert!(CountryCode::parse(bad).is_none(), "{bad}");

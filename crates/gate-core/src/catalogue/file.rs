@@ -1,7 +1,6 @@
-//! The catalogue's file: five lists of tables.
+//! The parser of the catalogue file, which has five lists of tables.
 //!
-//! A fault is noted where it stands, and the rest is read all the same, so that the operator sees
-//! everything at once.
+//! Parsing continues after an error, so that one run reports every error of the file.
 
 use kernel::address::{DepositAddress, EvmAddress};
 use kernel::rates::{Side, WHOLE_BPS};
@@ -74,17 +73,17 @@ const SHAPES: [&Shape; 9] = [
     &PAYOUT_METHOD,
 ];
 
-/// The most characters of a name, and of an id and a chain.
+/// Maximum characters of a name, an id or a chain.
 const LONGEST_NAME: usize = 64;
 const LONGEST_ID: usize = 32;
-/// Digits of an amount at most.
+/// Maximum digits of an amount.
 const MOST_DECIMALS: u8 = kernel::UNITS_SCALE;
 
 const CODE: &str = "an active ISO 4217 code such as EUR";
 const LISTED: &str = "a currency of [[currencies]]";
 const ID: &str = "1 to 32 of a-z, 0-9, _ and -";
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Catalogue, Faults> {
     tables::read(text, &ROOT, &SHAPES, |sink, root| {
         let currencies = currencies(sink, root);
@@ -125,7 +124,7 @@ fn currencies(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<Currency> {
     currencies
 }
 
-/// Everything else names currencies.
+/// Parses the lists that refer to currencies, after the list of currencies.
 struct Reading {
     currencies: Vec<Currency>,
 }
@@ -197,7 +196,7 @@ impl Reading {
         Some(found.into_iter().map(|(_, currency)| currency).collect())
     }
 
-    /// One table of limits, or a list of them, one per currency. `None`: there is none.
+    /// Parses one table of limits or a list of them, one per currency. `None` if the key is absent.
     fn limits(
         &self,
         sink: &mut Sink<'_>,
@@ -330,7 +329,7 @@ impl Reading {
         methods
     }
 
-    /// The currency a table names.
+    /// The currency that a table names.
     fn currency(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Asset> {
         table
             .required(sink, "currency", LISTED)?
@@ -346,7 +345,7 @@ impl Reading {
     }
 }
 
-/// A list that must be there.
+/// A required list.
 fn list<'d, 's>(
     sink: &mut Sink<'_>,
     root: &Section<'d, 's>,
@@ -386,7 +385,7 @@ fn asset(sink: &mut Sink<'_>, table: &Section<'_, '_>, earlier: &[Listing]) -> O
     asset
 }
 
-/// The digits an asset has that is built in; of any other, those it is given count.
+/// The digits of an asset: those of the built-in asset if there is one, otherwise the digits that the file declares.
 fn scale_of(symbol: &str) -> u8 {
     Asset::crypto(symbol).map_or(MOST_DECIMALS, |asset| asset.scale())
 }
@@ -419,7 +418,7 @@ fn contract_address(sink: &mut Sink<'_>, field: &Field<'_, '_>, evm: bool) -> Op
 
 const AMOUNT: &str = "a decimal such as \"10.00\", with the currency's digits at most";
 
-/// An amount as an operator writes it, which may be nothing.
+/// Parses an amount, which may be zero.
 fn amount(sink: &mut Sink<'_>, field: &Field<'_, '_>, currency: Asset) -> Option<Amount> {
     field.number(sink, AMOUNT, |text| match Amount::parse(text, currency) {
         Ok(amount) => Some(amount),
@@ -445,7 +444,7 @@ fn once(sink: &mut Sink<'_>, field: &Field<'_, '_>, earlier: bool, noun: &str) {
     }
 }
 
-/// A code in upper case.
+/// Parses an upper-case currency code.
 fn exact_fiat(text: &str) -> Option<Asset> {
     Asset::fiat(text).filter(|asset| asset.code() == text)
 }

@@ -1,4 +1,4 @@
-//! The catalogue's file, read and refused.
+//! Tests of the catalogue file: valid files and errors.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn faults(text: &str) -> Vec<String> {
     faults.0.iter().map(ToString::to_string).collect()
 }
 
-/// The whole file with one text put in another's place.
+/// The complete file with one text replaced.
 fn with(old: &str, new: &str) -> String {
     assert!(WHOLE.contains(old), "{old}");
     WHOLE.replacen(old, new, 1)
@@ -50,7 +50,7 @@ fn with(old: &str, new: &str) -> String {
 
 // rule: gate.catalogue.file
 #[test]
-fn a_file_is_read_with_its_defaults() {
+fn file_parses_with_defaults() {
     let catalogue = parse(WHOLE).unwrap();
     let chf = Asset::fiat("CHF").unwrap();
     let sol = catalogue.asset("sol").unwrap();
@@ -72,7 +72,7 @@ fn a_file_is_read_with_its_defaults() {
 
 // rule: gate.catalogue.file, gate.catalogue.faults
 #[test]
-fn every_fault_is_named_with_its_line() {
+fn every_error_has_its_line() {
     for (old, new, told) in [
         (
             "code = \"CH\"",
@@ -182,7 +182,7 @@ fn every_fault_is_named_with_its_line() {
 
 // rule: gate.catalogue.file
 #[test]
-fn what_stands_twice_or_not_at_all_is_refused() {
+fn file_with_duplicates_or_without_entries_is_refused() {
     assert_eq!(faults("").len(), 3);
     assert!(faults("[[countries]\n")[0].starts_with("line 1: "));
     let twice = |table: &str| format!("{WHOLE}\n{table}");

@@ -1,34 +1,34 @@
-//! What the catalogue offers to somebody somewhere.
+//! The part of the catalogue that users of a region can use.
 
 use kernel::Asset;
 use kernel::rates::Side;
 
 use super::{Catalogue, Country, CountryCode, Currency, Listing, Method};
 
-/// Where the user is said to be.
+/// The region of the user, with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Region {
-    /// The caller says so: whatever it wrote, in upper case.
+    /// The query parameter, in upper case. The value is not validated.
     Asked(String),
-    /// The edge that the request came through says so.
+    /// The header that the edge proxy adds.
     Edge(CountryCode),
-    /// Nobody does.
+    /// Neither source names a region.
     Unknown,
 }
 
-/// Who said where the user is.
+/// The source of the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeoSource {
-    /// The caller.
+    /// The query parameter.
     Query,
-    /// The edge.
+    /// The edge proxy.
     Edge,
-    /// Nobody.
+    /// No source.
     None,
 }
 
 impl GeoSource {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl GeoSource {
 }
 
 impl Region {
-    /// What the caller wrote wins; what the edge wrote counts if it is a country's code.
+    /// The query parameter has priority. The edge's value counts only if it is the code of a country.
     #[must_use]
     pub fn of(asked: Option<&str>, edge: Option<&str>) -> Self {
         match asked.filter(|text| !text.is_empty()) {
@@ -51,7 +51,7 @@ impl Region {
         }
     }
 
-    /// Only what the caller wrote: routes that know better than the edge do not ask it.
+    /// The region of the query parameter only, for routes that ignore the edge.
     #[must_use]
     pub fn without_edge(self) -> Self {
         match self {
@@ -60,7 +60,7 @@ impl Region {
         }
     }
 
-    /// Who said so.
+    /// The source of the region.
     #[must_use]
     pub const fn source(&self) -> GeoSource {
         match self {
@@ -70,7 +70,7 @@ impl Region {
         }
     }
 
-    /// The code, as it was said.
+    /// The code, unchanged.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -81,46 +81,46 @@ impl Region {
     }
 }
 
-/// Whom a list is for.
+/// The users that a list is for.
 enum Audience<'c> {
-    /// Nobody in particular.
-    Everybody,
-    /// The people of a country that is served.
+    /// Users of an unknown region: the list is not restricted.
+    UnknownRegion,
+    /// Residents of a country that the operator serves.
     Country(&'c Country),
-    /// People who are not served.
-    Nobody,
+    /// Residents of a region that the operator does not serve.
+    Unserved,
 }
 
-/// What may be asked about a corridor.
+/// A query for eligibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enquiry {
-    /// Where the user is.
+    /// The region of the user.
     pub region: Region,
-    /// What the user pays in; `None`: the country's currency.
+    /// The currency that the user pays in; `None` means the country's currency.
     pub currency: Option<String>,
-    /// What the user buys or sells; `None`: anything.
+    /// The asset that the user buys or sells; `None` means any.
     pub asset: Option<String>,
-    /// Which of the two; `None`: either.
+    /// The side; `None` means either.
     pub side: Option<Side>,
 }
 
-/// Why somebody cannot be served.
+/// Why the operator cannot serve a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ineligible {
-    /// Nobody said where the user is.
+    /// No source named the user's country.
     CountryUnresolved,
-    /// The country is not served.
+    /// The operator does not serve the country.
     CountryNotSupported,
     /// The currency is not in the catalogue.
     CurrencyNotSupported,
-    /// The asset is not in the catalogue, or not offered at present.
+    /// The asset is not in the catalogue, or is inactive.
     AssetNotSupported,
-    /// Each is served, and not together.
+    /// Currency, asset and country are each supported, but not in this combination.
     CorridorNotAvailable,
 }
 
 impl Ineligible {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -133,23 +133,23 @@ impl Ineligible {
     }
 }
 
-/// The answer to an enquiry.
+/// The result of a query for eligibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eligibility {
-    /// Why not; `None`: the user can be served.
+    /// Why the user is not eligible; `None` if the user is.
     pub reason: Option<Ineligible>,
-    /// The country it was judged for.
+    /// The country of the query.
     pub country: Option<String>,
-    /// The currency it was judged for.
+    /// The currency of the query.
     pub currency: Option<String>,
-    /// The asset it was judged for.
+    /// The asset of the query.
     pub asset: Option<String>,
-    /// Who said where the user is.
+    /// The source of the country.
     pub source: GeoSource,
 }
 
 impl Catalogue {
-    /// The countries of a code, served or not as is asked for. An unknown code has none.
+    /// The countries with a code, filtered by whether they are served. Empty for an unknown code.
     pub fn countries_of(
         &self,
         code: Option<&str>,
@@ -162,14 +162,14 @@ impl Catalogue {
         self.countries().iter().filter(wanted)
     }
 
-    /// The currencies that people of a region pay in.
+    /// The currencies that residents of a region pay in.
     pub fn currencies_in(&self, region: &Region) -> impl Iterator<Item = &Currency> {
         let audience = self.audience(region);
         let theirs = move |it: &&Currency| audience.pays_in(it.asset);
         self.currencies().iter().filter(theirs)
     }
 
-    /// The methods of a side in a currency, else those that people of a region have.
+    /// The methods of a side in a currency. Without a currency, those in the currencies of the region.
     pub fn methods_in<'c>(
         &'c self,
         side: Side,
@@ -184,9 +184,10 @@ impl Catalogue {
             .filter(move |method| wanted.has(method.currency))
     }
 
-    /// The assets that go a way, for a currency, for people of a region, each with the currency that
-    /// chooses its limits. A currency that is named is enough: only then the edge is not asked where
-    /// the user is.
+    /// The assets offered on a side for a currency, each with the currency that selects its limits.
+    ///
+    /// Without a currency, the region selects it. A named currency takes priority, so the edge's region is then
+    /// ignored.
     pub fn assets_in<'c>(
         &'c self,
         side: Option<Side>,
@@ -214,13 +215,13 @@ impl Catalogue {
         found.map(move |listing| (listing, chosen))
     }
 
-    /// Can somebody be served?
+    /// Decides whether the operator can serve a user.
     #[must_use]
     pub fn eligibility(&self, enquiry: &Enquiry) -> Eligibility {
         let audience = self.audience(&enquiry.region);
         let own = match audience {
             Audience::Country(country) => Some(country.currency.code().to_owned()),
-            Audience::Everybody | Audience::Nobody => None,
+            Audience::UnknownRegion | Audience::Unserved => None,
         };
         let upper = |text: &String| text.to_uppercase();
         Eligibility {
@@ -232,11 +233,10 @@ impl Catalogue {
         }
     }
 
-    /// Is an asset bought with, or sold for, a currency, and by the people of a country where one is
-    /// named?
+    /// Checks that an asset is offered on a side for a currency and, if a country is given, to its residents.
     ///
     /// # Errors
-    /// [`Ineligible`]: the first reason against it.
+    /// The first [`Ineligible`] reason.
     pub fn offers(
         &self,
         side: Side,
@@ -259,11 +259,12 @@ impl Catalogue {
         open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
     }
 
-    /// Is a currency, and the asset where one is named, served on a side, or where none is named on
-    /// either: for whomever?
+    /// Checks that a currency, and the asset if one is named, is offered in any country.
+    ///
+    /// Without a side, one of the two sides is enough.
     ///
     /// # Errors
-    /// [`Ineligible`]: the first reason against it.
+    /// The first [`Ineligible`] reason.
     pub fn serves(
         &self,
         currency: &str,
@@ -286,8 +287,8 @@ impl Catalogue {
     fn ineligible(&self, audience: &Audience<'_>, enquiry: &Enquiry) -> Option<Ineligible> {
         let country = match audience {
             Audience::Country(country) => country,
-            Audience::Everybody => return Some(Ineligible::CountryUnresolved),
-            Audience::Nobody => return Some(Ineligible::CountryNotSupported),
+            Audience::UnknownRegion => return Some(Ineligible::CountryUnresolved),
+            Audience::Unserved => return Some(Ineligible::CountryNotSupported),
         };
         let own = country.currency.code();
         let currency = enquiry.currency.as_deref().unwrap_or(own);
@@ -299,26 +300,26 @@ impl Catalogue {
 
     fn audience(&self, region: &Region) -> Audience<'_> {
         let Some(code) = region.code() else {
-            return Audience::Everybody;
+            return Audience::UnknownRegion;
         };
         let country = CountryCode::parse(code).and_then(|code| self.country(code));
         country
             .filter(|country| country.supported)
-            .map_or(Audience::Nobody, Audience::Country)
+            .map_or(Audience::Unserved, Audience::Country)
     }
 }
 
 impl Audience<'_> {
     fn pays_in(&self, currency: Asset) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::UnknownRegion => true,
             Self::Country(country) => country.currency == currency,
-            Self::Nobody => false,
+            Self::Unserved => false,
         }
     }
 }
 
-/// Which currencies a list is for.
+/// The currencies that a list includes.
 #[derive(Clone, Copy)]
 enum Wanted {
     All,
@@ -333,9 +334,9 @@ impl Wanted {
 
     const fn by(audience: Audience<'_>) -> Self {
         match audience {
-            Audience::Everybody => Self::All,
+            Audience::UnknownRegion => Self::All,
             Audience::Country(country) => Self::One(country.currency),
-            Audience::Nobody => Self::None,
+            Audience::Unserved => Self::None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Who is offered what, by the built-in catalogue.
+//! Tests of the offer per region, with the built-in catalogue.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn joined<'t>(words: impl Iterator<Item = &'t str>) -> String {
 
 // rule: gate.catalogue.built-in
 #[test]
-fn the_built_in_catalogue_has_what_it_must() {
+fn built_in_catalogue_has_required_entries() {
     let catalogue = catalogue();
     for (code, currency) in [
         ("DE", "EUR"),
@@ -60,7 +60,7 @@ fn the_built_in_catalogue_has_what_it_must() {
 
 // rule: gate.catalogue.look-up
 #[test]
-fn codes_are_looked_up_in_either_case_and_names_as_they_are() {
+fn codes_are_case_insensitive_and_names_are_not() {
     let catalogue = catalogue();
     let eur = catalogue.currency("eur").unwrap().asset;
     let usdt = catalogue.asset("usdt").unwrap();
@@ -73,7 +73,7 @@ fn codes_are_looked_up_in_either_case_and_names_as_they_are() {
 
 // rule: gate.capabilities.geography
 #[test]
-fn where_the_user_is_the_caller_knows_best_and_the_edge_may_not() {
+fn query_region_overrides_edge_region() {
     for (asked, edge, source, code) in [
         (Some("de"), Some("GB"), GeoSource::Query, Some("DE")),
         (
@@ -94,7 +94,7 @@ fn where_the_user_is_the_caller_knows_best_and_the_edge_may_not() {
 
 // rule: gate.capabilities.filters, gate.capabilities.unknown-region, gate.capabilities.unsupported-country
 #[test]
-fn lists_are_of_a_region_or_whole() {
+fn lists_are_restricted_to_known_region() {
     let catalogue = catalogue();
     let currencies =
         |region: &Region| joined(catalogue.currencies_in(region).map(|it| it.asset.code()));
@@ -137,7 +137,7 @@ fn lists_are_of_a_region_or_whole() {
 
 // rule: gate.capabilities.filters
 #[test]
-fn assets_are_of_a_corridor() {
+fn assets_are_restricted_to_corridor() {
     let text = super::super::BUILT_IN
         .replacen("decimals = 8", "decimals = 8\nsides = [\"off_ramp\"]", 1) // BTC
         .replace(
@@ -168,7 +168,7 @@ fn assets_are_of_a_corridor() {
 
 // rule: gate.eligibility.reasons, gate.eligibility.order
 #[test]
-fn the_first_reason_that_applies_is_given() {
+fn ineligibility_reports_first_reason() {
     let text = super::super::BUILT_IN
         .replace("name = \"Ether\"", "name = \"Ether\"\nactive = false")
         .replace(
@@ -176,7 +176,7 @@ fn the_first_reason_that_applies_is_given() {
             "name = \"Bitcoin\"\nsides = [\"on_ramp\"]",
         );
     let catalogue = Catalogue::parse(&text).unwrap();
-    let judged = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
+    let checked = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
         catalogue.eligibility(&Enquiry {
             region,
             currency: currency.map(str::to_owned),
@@ -185,7 +185,7 @@ fn the_first_reason_that_applies_is_given() {
         })
     };
     let reason = |region, currency, asset| {
-        judged(region, currency, asset, None)
+        checked(region, currency, asset, None)
             .reason
             .map(Ineligible::as_str)
     };
@@ -223,10 +223,10 @@ fn the_first_reason_that_applies_is_given() {
         Some("corridor_not_available")
     );
     assert_eq!(reason(asked("DE"), None, Some("btc")), None);
-    let sold = judged(asked("DE"), None, Some("BTC"), Some(Side::OffRamp));
+    let sold = checked(asked("DE"), None, Some("BTC"), Some(Side::OffRamp));
     assert_eq!(sold.reason, Some(Ineligible::CorridorNotAvailable));
-    let told = judged(edge("DE"), None, Some("usdt"), None);
-    assert_eq!((told.reason, told.source), (None, GeoSource::Edge));
-    let of = [told.country, told.currency, told.asset];
+    let named = checked(edge("DE"), None, Some("usdt"), None);
+    assert_eq!((named.reason, named.source), (None, GeoSource::Edge));
+    let of = [named.country, named.currency, named.asset];
     assert_eq!(of.map(Option::unwrap), ["DE", "EUR", "USDT"]);
 }

@@ -1,4 +1,4 @@
-//! What a partner says of a customer, and how that is judged.
+//! The fields of a customer in a request, and their validation.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::catalogue::CountryCode;
 use crate::change::Change;
 use crate::object::{JsonObject, ObjectError};
 
-/// The most characters of an email.
+/// Maximum characters of an email.
 const LONGEST_EMAIL: usize = 254;
-/// The most characters of a name, and of the partner's own.
+/// Maximum characters of a name and of `external_id`.
 const LONGEST_NAME: usize = 128;
-/// The most digits of a phone number, by E.164.
+/// Maximum digits of a phone number, by E.164.
 const PHONE_DIGITS: usize = 15;
 
-/// The fields of a create as they were sent; metadata as JSON text.
+/// The fields of a create request, unchanged. Metadata is JSON text.
 #[derive(Clone, Default)]
 pub struct CustomerDraft {
     /// `email`
@@ -42,7 +42,7 @@ impl fmt::Debug for CustomerDraft {
     }
 }
 
-/// The fields of an update as they were sent; metadata as JSON text.
+/// The fields of an update request, unchanged. Metadata is JSON text.
 #[derive(Clone, Default)]
 pub struct CustomerUpdate {
     /// `first_name`
@@ -61,7 +61,7 @@ impl fmt::Debug for CustomerUpdate {
     }
 }
 
-/// An update whose fields are right.
+/// A validated update.
 #[derive(Clone, Default)]
 pub struct Changes {
     pub(super) first_name: Change,
@@ -76,7 +76,7 @@ impl fmt::Debug for Changes {
     }
 }
 
-/// What is wrong with a field of a customer.
+/// The error in a field of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CustomerFormError {
     /// `email`
@@ -104,10 +104,10 @@ pub enum CustomerFormError {
 }
 
 impl CustomerDraft {
-    /// Judges every field.
+    /// Validates every field.
     ///
     /// # Errors
-    /// The first [`CustomerFormError`].
+    /// The first [`CustomerFormError`], in the order of the fields.
     pub fn judge(&self) -> Result<Person, CustomerFormError> {
         if !is_email(&self.email) {
             return Err(CustomerFormError::Email);
@@ -135,7 +135,7 @@ impl CustomerDraft {
         })
     }
 
-    /// The fingerprint of what the route reads.
+    /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let read = json!([
@@ -152,10 +152,10 @@ impl CustomerDraft {
 }
 
 impl CustomerUpdate {
-    /// Judges every field that is set.
+    /// Validates every field that is set.
     ///
     /// # Errors
-    /// The first [`CustomerFormError`].
+    /// The first [`CustomerFormError`], in the order of the fields.
     pub fn judge(&self) -> Result<Changes, CustomerFormError> {
         Ok(Changes {
             first_name: self.first_name.read(|it| name(it, "first_name"))?,
@@ -165,7 +165,7 @@ impl CustomerUpdate {
         })
     }
 
-    /// The fingerprint of what the route reads.
+    /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let said = |change: &Change| match change {
@@ -183,8 +183,9 @@ impl CustomerUpdate {
     }
 }
 
-/// Something before an `@` and a domain with a dot behind it, and neither space nor control
-/// character. Whether mail arrives there, only mail can tell.
+/// Checks the form of an email: text, `@`, and a domain with a dot; no space and no control character.
+///
+/// Whether the address receives mail is not checked.
 #[must_use]
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else {
@@ -199,13 +200,13 @@ pub fn is_email(text: &str) -> bool {
         && labels.into_iter().all(|label| !label.is_empty())
 }
 
-/// A partner's own name for a customer.
+/// Checks the length of the partner's own id of a customer.
 #[must_use]
 pub fn is_external_id(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.chars().count())
 }
 
-/// E.164: a plus, a country's code, which begins with no zero, and the rest.
+/// Checks the E.164 form: a plus, then a country code, which does not start with 0, and the number.
 fn is_phone(text: &str) -> bool {
     let digits = text.strip_prefix('+').unwrap_or_default();
     (2..=PHONE_DIGITS).contains(&digits.len())
@@ -242,7 +243,7 @@ mod tests {
 
     // rule: gate.customer.email-form
     #[test]
-    fn an_email_has_a_name_and_a_domain() {
+    fn email_requires_name_and_domain() {
         let long = format!("{}@example.com", "x".repeat(242));
         for good in [
             "a@b.co",
@@ -277,7 +278,7 @@ mod tests {
 
     // rule: gate.customer.phone-form
     #[test]
-    fn a_phone_number_is_of_e164() {
+    fn phone_number_requires_e164() {
         for good in ["+12", "+4915112345678", "+123456789012345"] {
             assert!(is_phone(good), "{good}");
         }
@@ -300,7 +301,7 @@ mod tests {
 
     // rule: gate.customer.fields, gate.customer.country
     #[test]
-    fn a_draft_is_taken_as_it_was_sent_with_its_country_in_upper_case() {
+    fn draft_keeps_fields_and_upper_cases_country() {
         let sent = CustomerDraft {
             external_id: Some("é".repeat(128)),
             phone: Some("+4915112345678".to_owned()),
@@ -327,7 +328,7 @@ mod tests {
 
     // rule: gate.customer.fields, error.names-the-field
     #[test]
-    fn the_first_wrong_field_is_named() {
+    fn first_invalid_field_is_named() {
         let long = || Some("x".repeat(129));
         let all: [fn(&mut CustomerDraft); 7] = [
             |it| it.email = "ann".to_owned(),
@@ -373,7 +374,7 @@ mod tests {
 
     // rule: idempotency.gate-any-body
     #[test]
-    fn a_fingerprint_is_of_what_is_read() {
+    fn fingerprint_covers_fields_that_are_read() {
         let other = CustomerDraft {
             phone: Some("+12".to_owned()),
             ..draft()

@@ -1,6 +1,6 @@
-//! Acting on an open session: cancel, and the sandbox's complete and fail.
+//! Actions on an open session: cancel, and in test mode complete and fail.
 //!
-//! All three take an idempotency key and none needs one.
+//! An idempotency key is optional for all three.
 
 use async_trait::async_trait;
 use kernel::{Id, IdKind, Mode, StoreError, Timestamp};
@@ -16,7 +16,7 @@ use crate::ports::GateTx;
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
-/// Names a payment intent of the sandbox.
+/// The id kind of test payment intents.
 #[derive(Debug)]
 pub enum IntentIdKind {}
 
@@ -24,72 +24,72 @@ impl IdKind for IntentIdKind {
     const PREFIX: &'static str = "int";
 }
 
-/// `int_<mode>_<ULID>`, the ULID that of its transaction.
+/// `int_<mode>_<ULID>`. It shares the ULID with its transaction.
 pub type IntentId = Id<IntentIdKind>;
 
-/// The code of a failed intent where none is given.
+/// The default failure code of an intent.
 const DEFAULT_CODE: &str = "provider_declined";
 
-/// The message of a failed intent where none is given.
+/// The default failure message of an intent.
 const DEFAULT_MESSAGE: &str = "The payment was declined (test failure).";
 
 /// Acts on sessions.
 #[derive(Clone)]
 pub struct ActOnSession {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
 }
 
-/// What is to be done.
+/// The requested action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionRequest {
-    /// The partner calls the session off.
+    /// Cancel the session.
     Cancel,
-    /// The sandbox pays it.
+    /// Complete the session with a test payment.
     Complete,
-    /// The sandbox fails to pay it: the session stays open.
+    /// Record a failed test payment. The session stays open.
     Fail {
-        /// Why, in a word.
+        /// The failure code.
         code: Option<String>,
-        /// Why, in a sentence.
+        /// The failure message.
         message: Option<String>,
     },
 }
 
-/// A session after a deed.
+/// The result of an action.
 #[derive(Debug)]
 pub struct ActionResult {
-    /// As it is now.
+    /// The session after the action.
     pub session: Session,
-    /// The intent that has failed, if one has.
+    /// The intent of a failed test payment.
     pub intent: Option<Intent>,
 }
 
-/// A payment that has failed.
+/// A failed test payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// Names it.
+    /// Its id.
     pub id: IntentId,
-    /// Its transaction.
+    /// The reference of its transaction.
     pub refid: RefId,
-    /// Why, in a word.
+    /// The failure code.
     pub failure_code: String,
-    /// Why, in a sentence.
+    /// The failure message.
     pub failure_message: String,
 }
 
-/// Why nothing was done; the key stays free.
+/// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// The sandbox's deeds are none in live mode.
+    /// Only a test session can be completed or failed by request.
     #[error("live sessions are neither completed nor failed by hand")]
     LiveMode,
-    /// No such session of this partner.
+    /// The partner has no such session.
     #[error("no such session")]
     NotFound,
     /// The session has ended, or a payment of it is in progress.
@@ -109,7 +109,7 @@ impl ActionRequest {
         Fingerprint::of(read.to_string().as_bytes())
     }
 
-    /// How the transaction of a deed of the sandbox stands.
+    /// The state of the test payment's transaction; `None` for a cancel.
     const fn transaction(&self, now: Timestamp) -> Option<TransactionState> {
         match self {
             Self::Cancel => None,
@@ -140,10 +140,10 @@ impl ActionRequest {
 }
 
 impl ActOnSession {
-    /// Acts on an open session, or returns the first response under the request's key.
+    /// Acts on an open session, or replays the response that is stored under the request's key.
     ///
     /// # Errors
-    /// [`ActError`]. An expiry that was due is applied all the same.
+    /// [`ActError`]. A refusal because of a due expiry still commits the expiry (rule `gate.session.lazy-expiry`).
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %id))]
     pub async fn act(
         &self,

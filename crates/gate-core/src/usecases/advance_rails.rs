@@ -1,8 +1,8 @@
-//! Settling rail records: asking the rail about what is under way, and applying what it says.
+//! Advancing rail records: ask the rail about records that are processing, and apply its reports.
 //!
-//! A record is claimed in one transaction and moved in another, under the claim's token; the rail
-//! is asked in between, outside any. Whoever dies in the middle leaves the record to the next once
-//! the claim is over.
+//! One transaction claims the record with a lease, and a second one applies the report under the lease's token. The
+//! rail is asked between the two, outside any transaction. If the process stops in between, another poller claims the
+//! record after the lease has expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,26 +18,25 @@ use crate::ports::{Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
 use crate::session::SessionAction;
 
-/// A rail answers within this time, or has not answered.
+/// Timeout of a call to a rail.
 pub const RAIL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a claim holds: longer than the rail may take.
+/// Duration of a lease: the rail's timeout and 2 s more.
 const CLAIM: Duration = RAIL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// How long a record that is under way rests: the first time, and at most.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(60);
+/// Backoff after the first poll without a result. It doubles up to `MAX_BACKOFF`.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Settles records.
+/// Polls rails and advances their records.
 #[derive(Clone)]
 pub struct AdvanceRails {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
-    /// What moves the money.
+    /// The rail that moves the money.
     pub rail: Arc<dyn Rail>,
 }
 
 impl AdvanceRails {
-    /// Records of a mode that the rail is to be asked about, the longest overdue first, at most
-    /// `limit`.
+    /// Records of a mode whose next poll is due, the longest overdue first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -45,7 +44,7 @@ impl AdvanceRails {
         self.context.store.rails_due(mode, limit).await
     }
 
-    /// Asks the rail about a record that is due, and applies what it says.
+    /// Polls the rail about a due record and applies the report.
     ///
     /// # Errors
     /// [`GateError`].
@@ -93,10 +92,10 @@ impl AdvanceRails {
         let Some(record) = found.filter(|record| record.asking == claimed.asking) else {
             return Ok(());
         };
-        let Some(step) = judge(&record, report, now) else {
+        let Some(step) = step_of(&record, report, now) else {
             let rested = PollLease {
                 token: None,
-                next_at: now.plus(rest(record.asking.attempts)),
+                next_at: now.plus(backoff(record.asking.attempts)),
                 ..record.asking
             };
             let resting = tx.rail_ask(who, record.id, &record.asking, &rested);
@@ -111,8 +110,8 @@ impl AdvanceRails {
         let events = self.context.events();
         let event = events.event(who, record.event(), Resource::Rail(&record), now)?;
         tx.event_insert(&event).await?;
-        // Only sessions from before the rule of one payment can have ended meanwhile. They stay as
-        // they are: the money has moved all the same.
+        // A session can have ended here only if it predates the rule of one payment. It keeps its state, although the
+        // money has moved.
         if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {
             let paid = SessionAction::Settle(record.refid);
             self.context
@@ -123,8 +122,8 @@ impl AdvanceRails {
     }
 }
 
-/// The step that a report comes to; none where the rail is at work, or silent.
-fn judge(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
+/// The step for a report; `None` if the rail is processing the payment or did not respond.
+fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
     match record.advance(report?, now) {
         Ok(step) => step,
         Err(contradiction) => {
@@ -134,19 +133,19 @@ fn judge(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Op
     }
 }
 
-/// The claimant's random token.
+/// The random token of a lease.
 fn token(entropy: &dyn Entropy) -> u64 {
     let mut bytes = [0; 8];
     entropy.fill(&mut bytes);
     u64::from_be_bytes(bytes)
 }
 
-/// How long a record rests after so many attempts.
-fn rest(attempts: u32) -> Duration {
+/// The backoff after this many polls.
+fn backoff(attempts: u32) -> Duration {
     let doubled = 1_u32.checked_shl(attempts.saturating_sub(1).min(16));
-    FIRST_REST
+    FIRST_BACKOFF
         .saturating_mul(doubled.unwrap_or(u32::MAX))
-        .min(LONGEST_REST)
+        .min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -154,10 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_rests_longer_each_time_and_a_minute_at_most() {
-        let rests: Vec<u64> = (1..9).map(|attempts| rest(attempts).as_secs()).collect();
-        assert_eq!(rests, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(rest(u32::MAX), LONGEST_REST);
+    fn backoff_doubles_up_to_one_minute() {
+        let backoffs: Vec<u64> = (1..9).map(|attempts| backoff(attempts).as_secs()).collect();
+        assert_eq!(backoffs, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff(u32::MAX), MAX_BACKOFF);
         assert!(CLAIM > RAIL_TIMEOUT);
     }
 }

@@ -1,5 +1,4 @@
-//! Bootstrapping a widget: a browser shows where it stands and, perhaps, which session it is for,
-//! and gets a token for just that.
+//! Bootstrapping a widget: a browser proves its page and, optionally, its session, and receives an embed token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,64 +23,64 @@ use crate::session::{Flow, NotOpen, Session, SessionStatus};
 /// Bootstraps widgets.
 #[derive(Clone)]
 pub struct BootstrapEmbed {
-    /// The store, and how expiry is applied.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Signs embed tokens.
     pub tokens: TokenKey,
-    /// How long a token is worth something.
+    /// Validity of a token.
     pub ttl: Duration,
-    /// Where the hosted widget is served from.
+    /// The origin of the hosted widget.
     pub widget: Origin,
-    /// What is offered.
+    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
 }
 
-/// Where a browser says that it stands: two headers, as they were sent.
+/// The two request headers that identify the browser's page, unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageHeaders<'h> {
     /// `Origin`
     pub origin: Option<&'h str>,
-    /// `Referer`, asked where there is no `Origin`.
+    /// `Referer`, which counts only without an `Origin`.
     pub referer: Option<&'h str>,
 }
 
-/// What a browser asks for.
+/// The bootstrap request of a browser.
 #[derive(Debug, Clone)]
 pub struct BootstrapRequest<'h> {
-    /// Where it stands.
+    /// The headers that identify the page.
     pub stands: PageHeaders<'h>,
     /// `clientSecret`
     pub client_secret: Option<&'h str>,
-    /// What its token is to allow.
+    /// The requested permissions.
     pub scopes: Scopes,
 }
 
-/// What a widget starts with.
+/// The initial data of a widget.
 #[derive(Debug)]
 pub struct Embed {
     /// The embed token.
     pub token: String,
-    /// From this instant on it is worth nothing.
+    /// When the token expires. It is valid while `now < expires_at`.
     pub expires_at: Timestamp,
-    /// The session the client secret names.
+    /// The session of the client secret.
     pub session: Option<Session>,
-    /// How the widget looks.
+    /// The appearance of the widget.
     pub branding: Branding,
-    /// Why the widget has nothing to offer.
+    /// Why the widget cannot start a payment.
     pub unavailable: Option<Unavailable>,
 }
 
-/// Why a widget has nothing to offer.
+/// Why a widget cannot start a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The live session quota of the month is used up.
+    /// The live session quota of the month is exhausted.
     QuotaExhausted,
-    /// What the session binds is not offered.
+    /// The catalogue does not offer the terms of the session.
     NotOffered(Ineligible),
 }
 
 impl Unavailable {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -91,13 +90,13 @@ impl Unavailable {
     }
 }
 
-/// Why there is no token.
+/// Why no token was issued.
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
-    /// The page stands nowhere that the partner has allowed.
+    /// The origin of the page is not in the partner's `allowed_domains`.
     #[error("the page's origin is not allowed")]
     OriginNotAllowed,
-    /// The client secret is wrong, or missing where one is needed.
+    /// The client secret is wrong, or it is missing although the page requires one.
     #[error("the client secret is wrong")]
     ClientSecretInvalid,
     /// The session of the client secret has ended.
@@ -112,7 +111,7 @@ pub enum BootstrapError {
 }
 
 impl BootstrapEmbed {
-    /// Gives a browser a token for what it may do.
+    /// Issues an embed token to a browser.
     ///
     /// # Errors
     /// [`BootstrapError`].
@@ -123,14 +122,14 @@ impl BootstrapEmbed {
         ask: BootstrapRequest<'_>,
     ) -> Result<Embed, BootstrapError> {
         let who = &access.tenant;
-        let home = self.judge_origin(access, ask.stands)?;
+        let home = self.check_origin(access, ask.stands)?;
         let session = match ask.client_secret {
             Some(text) => Some(self.session(who, text).await?),
             None if home => return Err(BootstrapError::ClientSecretInvalid),
             None => None,
         };
         let unavailable = match &session {
-            // It was counted when it was created.
+            // An existing session was counted at its creation.
             Some(session) => self.not_offered(session),
             None => self.unavailable(access).await.map_err(GateError::from)?,
         };
@@ -146,14 +145,14 @@ impl BootstrapEmbed {
         })
     }
 
-    /// Whether a page may start widgets of this partner.
+    /// Whether the page may start widgets of this partner.
     #[must_use]
     pub fn admits_page(&self, access: &Access, stands: PageHeaders<'_>) -> bool {
-        self.judge_origin(access, stands).is_ok()
+        self.check_origin(access, stands).is_ok()
     }
 
-    /// Whether the page is the widget's own, where the partner's list is not asked.
-    fn judge_origin(
+    /// Whether the page is the hosted widget itself, which needs no entry in `allowed_domains`.
+    fn check_origin(
         &self,
         access: &Access,
         stands: PageHeaders<'_>,
@@ -170,7 +169,7 @@ impl BootstrapEmbed {
             .ok_or(BootstrapError::OriginNotAllowed)
     }
 
-    /// The open session a client secret names.
+    /// The open session that a client secret names.
     async fn session(&self, who: &Tenant, text: &str) -> Result<Session, BootstrapError> {
         let wrong = BootstrapError::ClientSecretInvalid;
         let Some(secret) = PresentedSecret::parse(text) else {
@@ -190,7 +189,7 @@ impl BootstrapEmbed {
         }
     }
 
-    /// Why nobody can pay the session, whatever the country.
+    /// The reason if the catalogue does not offer the session's terms in any country.
     fn not_offered(&self, session: &Session) -> Option<Unavailable> {
         let terms = &session.terms;
         let side = match terms.flow {
@@ -232,8 +231,8 @@ impl BootstrapEmbed {
 }
 
 impl PageHeaders<'_> {
-    /// The origin a browser names, in the spelling of browsers. An `Origin` that is none, such as
-    /// `null`, is not made up for by a `Referer`.
+    /// The origin that the browser sent, in the spelling of browsers. An invalid `Origin`, such as `null`, is not
+    /// replaced by the `Referer`.
     #[must_use]
     pub fn origin(&self) -> Option<Origin> {
         match (self.origin, self.referer) {

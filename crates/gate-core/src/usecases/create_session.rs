@@ -1,7 +1,7 @@
 //! Creating a session.
 //!
-//! The fields are validated before a transaction is opened. In it the quota is counted, and session,
-//! events and response are written together.
+//! The fields are validated before the transaction. The transaction counts the quota and writes the session, its
+//! events and the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,15 +27,15 @@ use crate::session::{Session, SessionEvent, SessionId, SessionState};
 /// Creates sessions.
 #[derive(Clone)]
 pub struct CreateSession {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// How long a session is open.
+    /// The time from creation to expiry.
     pub ttl: Duration,
 }
 
-/// A session that was just created, with its client secret: shown this once.
+/// A new session with its client secret, which is shown only in this response.
 #[derive(Debug)]
 pub struct Created {
     /// The session.
@@ -44,25 +44,25 @@ pub struct Created {
     pub client_secret: SecretString,
 }
 
-/// Why no session was created; the key stays free.
+/// Why no session was created. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// A field is wrong.
+    /// A field is invalid.
     #[error(transparent)]
     Draft(#[from] DraftError),
-    /// The locked preview is not to be used by it.
+    /// The session may not use the locked preview.
     #[error(transparent)]
     Preview(#[from] PreviewRefusal),
-    /// The key is no longer good.
+    /// The API key was revoked or has expired.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// The partner is not entitled to something it has sent.
+    /// The partner is not entitled to a field that it sent.
     #[error(transparent)]
     NotEntitled(#[from] NotEntitled),
-    /// The quota of the month is used up.
+    /// The quota of the month is exhausted.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
     /// The use case could not finish.
@@ -71,7 +71,7 @@ pub enum CreateError {
 }
 
 impl CreateSession {
-    /// Creates a session, or returns the first response under its key.
+    /// Creates a session, or replays the response that is stored under the request's key.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -162,7 +162,7 @@ impl GateWrite for NewSession<'_> {
 }
 
 impl NewSession<'_> {
-    /// The tally with the session counted, in live mode; or why there is no session.
+    /// The tally with the new session, in live mode; `None` in test mode.
     fn count(&self, rows: &Rows, now: Timestamp) -> Result<Option<Tally>, CreateError> {
         let access = rows.access.as_ref().ok_or(Denial::KeyRevoked)?;
         access.may_write_to_gate(now)?;
@@ -227,7 +227,7 @@ impl NewSession<'_> {
     }
 }
 
-/// May the session use the preview it names?
+/// Checks that the session may use the preview that it names.
 fn fits(
     draft: &ValidDraft,
     preview: Option<&Preview>,

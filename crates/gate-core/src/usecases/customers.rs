@@ -1,4 +1,4 @@
-//! Customers: made once per email, changed field by field, deleted once.
+//! Customers: create, update, delete, find.
 
 use std::fmt;
 
@@ -22,23 +22,23 @@ use crate::events::Resource;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{CustomerFilter, GateTx};
 
-/// Creates, changes, deletes and finds customers.
+/// Creates, updates, deletes and finds customers.
 #[derive(Clone)]
 pub struct Customers {
-    /// The store, and what seals personal data.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the writes.
     pub idempotent: Idempotent,
 }
 
-/// What is looked for in a list.
+/// The search terms of a list.
 #[derive(Clone, Default)]
 pub struct CustomerSearch {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
-    /// Only that of this email, in whatever case.
+    /// Only the customer with this email, case-insensitive.
     pub email: Option<String>,
-    /// Only that of this name of the partner's.
+    /// Only the customer with this `external_id`.
     pub external_id: Option<String>,
 }
 
@@ -49,19 +49,19 @@ impl fmt::Debug for CustomerSearch {
     }
 }
 
-/// Why nothing was changed; the key stays free.
+/// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum CustomerError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// A field is wrong.
+    /// A field is invalid.
     #[error(transparent)]
     Field(#[from] CustomerFormError),
-    /// Another customer has it, or a deleted one had.
+    /// Another customer has the value, or a deleted customer had it.
     #[error("another customer has this email or external id")]
     Exists(Unique),
-    /// No such customer of this partner, or no more.
+    /// The partner has no such customer, or it was deleted.
     #[error("no such customer")]
     NotFound,
     /// The use case could not finish.
@@ -69,7 +69,7 @@ pub enum CustomerError {
     Failed(#[from] GateError),
 }
 
-/// What is done with a customer that exists.
+/// A change of an existing customer.
 enum CustomerChange {
     Update(Changes),
     Delete,
@@ -83,8 +83,8 @@ impl CustomerChange {
         }
     }
 
-    /// The customer after the change, with its event. Without an event, nothing has changed: a deleted
-    /// customer can be deleted again, but not updated.
+    /// The customer after the change, with its event. Without an event nothing changed. A deleted customer can be
+    /// deleted again but not updated.
     fn apply(
         &self,
         customer: Customer,
@@ -105,7 +105,7 @@ impl CustomerChange {
 }
 
 impl Customers {
-    /// A customer.
+    /// A customer of the tenant.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -150,7 +150,7 @@ impl Customers {
         Ok(Page::cut(opened?, limit))
     }
 
-    /// Creates a customer, or returns the first response under its key.
+    /// Creates a customer, or replays the response that is stored under the request's key.
     ///
     /// # Errors
     /// [`CustomerError`].
@@ -175,7 +175,7 @@ impl Customers {
         write.run(&new, render).await
     }
 
-    /// Changes a customer, or returns the first response under its key.
+    /// Updates a customer, or replays the response that is stored under the request's key.
     ///
     /// # Errors
     /// [`CustomerError`].
@@ -192,7 +192,7 @@ impl Customers {
         self.change(who, id, request, change, render).await
     }
 
-    /// Deletes a customer. A customer that is deleted already stays as it is.
+    /// Deletes a customer. A deleted customer stays unchanged.
     ///
     /// # Errors
     /// [`CustomerError`].
@@ -280,7 +280,7 @@ struct NewCustomer<'w> {
 
 #[async_trait]
 impl GateWrite for NewCustomer<'_> {
-    /// What another customer has taken.
+    /// The field whose value another customer has.
     type Rows = Option<Unique>;
     type Done = Customer;
     type Error = CustomerError;
@@ -315,7 +315,7 @@ impl GateWrite for NewCustomer<'_> {
     }
 }
 
-/// The write of a customer that is changed or deleted.
+/// The write of an update or a deletion.
 struct ChangedCustomer<'w> {
     customers: &'w Customers,
     who: &'w Tenant,

@@ -1,6 +1,6 @@
-//! Expiry of sessions: the first use case that meets a due expiry applies it, or a sweep does.
+//! Expiry of sessions: the first use case that reads an overdue session expires it, or a sweep does.
 //!
-//! One compare-and-swap and one event per session, however many use cases meet the expiry at once.
+//! Concurrent use cases expire a session once: one compare-and-swap, one event.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::idempotent::Decision;
 use crate::ports::{GateStore, GateTx};
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 
-/// Sessions expired in one transaction.
+/// Maximum sessions expired in one transaction.
 const BATCH: u32 = 100;
 
-/// How often a list is read again because a session expired meanwhile.
+/// Maximum batches per call of `expire_all_due`.
 const ROUNDS: u32 = 64;
 
-/// What most use cases of the gate need. It applies the steps of sessions, a due expiry first.
+/// The shared dependencies of the gate's use cases. It applies session actions, a due expiry first.
 #[derive(Clone)]
 pub struct GateContext {
     /// The store.
@@ -39,13 +39,13 @@ pub struct GateContext {
 pub(super) struct SessionChange {
     /// The session after the step.
     pub(super) session: Session,
-    /// Was a step written?
+    /// Whether a step was written.
     pub(super) changed: bool,
     /// Why the action was refused.
     pub(super) refused: Option<SessionRefusal>,
 }
 
-/// Does the failure concern one session only, so that the next may succeed?
+/// Whether the failure concerns only this session, so that the next one may succeed.
 const fn concerns_one_session(error: &GateError) -> bool {
     match error {
         GateError::Response(_) | GateError::Event(_) | GateError::Unsigned(_) => true,
@@ -62,7 +62,7 @@ const fn concerns_one_session(error: &GateError) -> bool {
 }
 
 impl SessionChange {
-    /// The decision if the action was refused. An expiry that was due is committed.
+    /// The decision if the action was refused. A due expiry is committed with the refusal.
     pub(super) fn refusal<T, E: From<SessionRefusal>>(&self) -> Option<Decision<T, E>> {
         let refusal = E::from(self.refused?);
         Some(if self.changed {
@@ -74,7 +74,7 @@ impl SessionChange {
 }
 
 impl GateContext {
-    /// A session as it stands once its expiry has been applied.
+    /// The session after a due expiry was applied; `None` if the tenant has no such session.
     ///
     /// # Errors
     /// [`GateError`].
@@ -101,8 +101,9 @@ impl GateContext {
         Ok(Some(moved.session))
     }
 
-    /// Expires everything of a tenant that is overdue, so that a list shows nothing as open that is
-    /// not. Bounded: past `BATCH` × `ROUNDS` sessions the rest is the sweep's.
+    /// Expires the overdue sessions of a tenant, so that a list does not show them as open.
+    ///
+    /// It stops after `BATCH` × `ROUNDS` sessions. The sweep expires the rest.
     ///
     /// # Errors
     /// [`GateError`].
@@ -118,7 +119,7 @@ impl GateContext {
     }
 
     async fn expire_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), GateError> {
-        // Locked in the order of their ids: nothing can deadlock.
+        // Locks are taken in the order of the ids, so that batches cannot deadlock.
         let mut overdue = overdue.to_vec();
         overdue.sort_unstable();
         let mut tx = self.store.gate_begin("sessions_expire").await?;
@@ -134,11 +135,12 @@ impl GateContext {
         Ok(tx.commit().await?)
     }
 
-    /// Expires what is overdue in a mode and read by nobody, at most `BATCH` sessions; how many
-    /// it found. One that cannot be expired holds up no other.
+    /// Expires at most `BATCH` overdue sessions of a mode and returns their number.
+    ///
+    /// It skips a session that cannot be expired.
     ///
     /// # Errors
-    /// [`GateError`], the last there was.
+    /// [`GateError`] of the last skipped session, or the error that ended the sweep.
     pub async fn sweep(&self, mode: Mode) -> Result<u64, GateError> {
         let overdue = self.store.sessions_overdue_in(mode, BATCH).await?;
         let mut found = 0_u64;
@@ -153,7 +155,7 @@ impl GateContext {
         failed.map_or(Ok(found), Err)
     }
 
-    /// Does something to a locked session: its step, and the event the step emits.
+    /// Applies an action to a locked session: writes its step and the step's event.
     pub(super) async fn act(
         &self,
         tx: &mut dyn GateTx,

@@ -1,6 +1,6 @@
-//! Locking a quote: a signed one, for a rail to redeem.
+//! Locking a signed quote, which a rail record redeems later.
 //!
-//! The rate is asked for before a transaction is opened. In it quote and response are written together.
+//! The rate is requested before the transaction. The transaction writes the quote and the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +22,22 @@ use crate::ports::GateTx;
 use crate::pricing::OutOfRange;
 use crate::signed_quote::{Installation, Issue, QuoteTerms, SignedQuote, SignedQuoteId};
 
-/// Locks quotes.
+/// Creates signed quotes.
 #[derive(Clone)]
 pub struct LockQuote {
-    /// The store, and what signs.
+    /// The store, the sealer that signs, and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// What is offered.
+    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
-    /// Where rates come from.
+    /// The source of rates.
     pub rates: Arc<dyn RateSource>,
-    /// How long a quote can be redeemed.
+    /// The time from creation to expiry.
     pub ttl: Duration,
 }
 
-/// What is to be locked, as it was sent.
+/// The fields of the request, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockDraft {
     /// The order.
@@ -46,28 +46,28 @@ pub struct LockDraft {
     pub payment_method: String,
 }
 
-/// Why no quote was given; the key stays free.
+/// Why no quote was created. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// A field is wrong.
+    /// A field is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
-    /// The method does not move the currency this way.
+    /// The catalogue has no such method for the currency and side.
     #[error("`payment_method`: expected a method of the currency and side, such as \"sepa\"")]
     UnknownMethod,
-    /// What is asked for is not offered there.
+    /// The catalogue does not offer the order.
     #[error("the order is not offered: {}", .0.as_str())]
     NotOffered(Ineligible),
-    /// No rate is young enough.
+    /// No source has a fresh rate.
     #[error("there is no rate at present")]
     RateUnavailable,
-    /// A leg is nothing, or too much.
+    /// A leg rounds to zero, does not cover the fees, or exceeds 10^10.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
-    /// The key is no longer good.
+    /// The API key was revoked or has expired.
     #[error(transparent)]
     Denied(#[from] Denial),
     /// The use case could not finish.
@@ -92,7 +92,7 @@ impl LockDraft {
 }
 
 impl LockQuote {
-    /// Locks a quote, or returns the first response under its key.
+    /// Creates a signed quote, or replays the response that is stored under the request's key.
     ///
     /// # Errors
     /// [`LockError`].

@@ -1,7 +1,7 @@
-//! Previewing an order: what it would come to by each method, now.
+//! Previewing an order: its price by each method, at the current rate.
 //!
-//! Nothing is promised. Where the partner's previews are locked, one session may be created that
-//! agrees with the preview, and no other uses it.
+//! A preview is not a promise. If the partner's profile locks previews, one session with the same terms may use the
+//! preview.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,42 +23,42 @@ pub struct PreviewQuotes {
     pub store: Arc<dyn GateStore>,
     /// Makes ids.
     pub entropy: Arc<dyn Entropy>,
-    /// What is offered.
+    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
-    /// Where rates come from.
+    /// The source of rates.
     pub rates: Arc<dyn RateSource>,
-    /// How long a preview stands.
+    /// The time from creation to expiry.
     pub ttl: Duration,
 }
 
-/// What is to be previewed, as it was sent.
+/// The fields of the request, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewDraft {
     /// The order.
     pub order: OrderDraft,
-    /// `payment_method`; `None`: each there is.
+    /// `payment_method`; `None` means all methods of the currency and side.
     pub payment_method: Option<String>,
 }
 
-/// An order by each of its methods.
+/// The order, priced by each method.
 #[derive(Debug)]
 pub struct Previewed<'c> {
-    /// The lock, where the partner's previews have one.
+    /// The id of the lock, if the partner's profile locks previews.
     pub id: Option<PreviewId>,
-    /// Until when it stands.
+    /// When the preview expires.
     pub expires_at: Timestamp,
     /// The order.
     pub order: Order<'c>,
-    /// What it comes to.
+    /// The price by each method.
     pub options: Vec<PreviewOption<'c>>,
 }
 
-/// An order by one method.
+/// The order, priced by one method.
 #[derive(Debug)]
 pub struct PreviewOption<'c> {
     /// The method.
     pub method: &'c Method,
-    /// The price, or why there is none.
+    /// The price, or why there is no price.
     pub priced: Result<Priced, Unavailable>,
 }
 
@@ -71,16 +71,16 @@ impl PreviewOption<'_> {
 /// Why an order has no price by a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {
-    /// It is not offered.
+    /// The catalogue does not offer the order.
     Ineligible(Ineligible),
-    /// No rate is young enough.
+    /// No source has a fresh rate.
     NoRate,
-    /// A leg is nothing after the fees, or too much.
+    /// A leg rounds to zero, does not cover the fees, or exceeds 10^10.
     OutOfRange,
 }
 
 impl Unavailable {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -91,16 +91,16 @@ impl Unavailable {
     }
 }
 
-/// Why there is no preview.
+/// Why no preview was made.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
-    /// A field is wrong.
+    /// A field is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
-    /// The method does not move the currency this way.
+    /// The catalogue has no such method for the currency and side.
     #[error("`payment_method`: expected a method of the currency and side, such as \"sepa\"")]
     UnknownMethod,
-    /// By every method a leg is nothing after the fees, or too much.
+    /// With every method a leg rounds to zero, does not cover the fees, or exceeds 10^10.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
     /// The store failed.
@@ -109,7 +109,7 @@ pub enum PreviewError {
 }
 
 impl PreviewQuotes {
-    /// Previews an order, and locks the preview where the partner's are.
+    /// Previews an order. If the partner's profile locks previews, it stores the preview.
     ///
     /// # Errors
     /// [`PreviewError`].
@@ -156,7 +156,7 @@ impl PreviewQuotes {
         }
     }
 
-    /// The rate is asked for once, and not at all for what is not offered.
+    /// Requests the rate once, and only if the catalogue offers the order.
     async fn options<'c>(
         &'c self,
         order: &Order<'c>,

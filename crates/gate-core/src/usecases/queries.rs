@@ -1,4 +1,4 @@
-//! Reads. They write nothing but an expiry they are the first to meet.
+//! Reads. The only write is a due expiry.
 
 use kernel::{Seen, StoreError};
 use partner_core::Tenant;
@@ -13,18 +13,18 @@ use crate::session::{Session, SessionId};
 use crate::signed_quote::{SignedQuote, SignedQuoteId, SignedQuoteStatus};
 use crate::transaction::{RefId, Transaction};
 
-/// How often a page is read again because a session on it has expired meanwhile.
+/// How often a page is read if sessions on it expire between the sweep and the read.
 const ROUNDS: u32 = 3;
 
 /// The reads of the gate API.
 #[derive(Clone)]
 pub struct GateQueries {
-    /// The store, and how expiry is applied.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
 }
 
 impl GateQueries {
-    /// A session.
+    /// A session of the tenant. If it is overdue, it is expired first.
     ///
     /// # Errors
     /// [`GateError`].
@@ -41,8 +41,7 @@ impl GateQueries {
         Ok(Some(seen.value))
     }
 
-    /// A page of sessions, newest first. What is overdue is expired first, so that a filter finds
-    /// it where it belongs.
+    /// A page of sessions, newest first. Overdue sessions are expired first, so that the status filter is correct.
     ///
     /// # Errors
     /// [`GateError`].
@@ -113,8 +112,10 @@ impl GateQueries {
         Ok(Page::cut(page.await?, limit))
     }
 
-    /// A signed quote, at the instant its status is told of. One that looks expired is read again
-    /// behind the writes under way: nobody sees `expired` turn into `consumed`.
+    /// A signed quote, with the instant of its status.
+    ///
+    /// A quote that appears expired is read again after the writes in progress, so no reader sees `expired` change to
+    /// `consumed`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,8 +1,8 @@
 //! Redeeming a signed quote: a pay-in or a pay-out for the user of a session.
 //!
-//! The rail is asked what the payer needs before a transaction is opened. In it session and quote
-//! are judged, the rail's response last, and the redemption, the record, its transaction, the events
-//! and the response are written together. The money moves after the commit (`advance_rails.rs`).
+//! The rail is asked for its payment instructions before the transaction. The transaction checks the session, then
+//! the quote, then the rail's response. It writes the redemption, the record, its transaction, the events and the
+//! response. The money moves after the commit (`advance_rails.rs`).
 
 use std::sync::Arc;
 
@@ -29,18 +29,18 @@ use crate::transaction::RefId;
 /// Redeems quotes.
 #[derive(Clone)]
 pub struct RedeemQuote {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// What will move the money.
+    /// The rail; `None` if none is configured.
     pub rail: Option<Arc<dyn Rail>>,
 }
 
-/// What is to be redeemed for whom, as it was sent.
+/// The fields of the request, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redemption {
-    /// By which kind of record.
+    /// The kind of record.
     pub kind: RailKind,
     /// `quote_id`
     pub quote: String,
@@ -48,39 +48,39 @@ pub struct Redemption {
     pub session: String,
 }
 
-/// No rail is configured, so nothing can be paid in or out.
+/// No rail is configured, so no pay-in and no pay-out is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no rail is configured")]
 pub struct NoRail;
 
-/// Why nothing was redeemed; the key stays free, and the quote is as it was.
+/// Why nothing was redeemed. The idempotency key stays unused, and the quote is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RedeemError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// Nothing could move the money.
+    /// No rail is configured.
     #[error(transparent)]
     NoRail(#[from] NoRail),
-    /// The rail did not say what the payer needs.
+    /// The rail did not return the payment instructions.
     #[error("the rail did not answer")]
     RailSilent,
-    /// The key is no longer good.
+    /// The API key was revoked or has expired.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// No such session or quote of this partner.
+    /// The partner has no such session or quote.
     #[error("no such session or quote")]
     NotFound,
     /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
     Session(#[from] SessionRefusal),
-    /// Nobody has approved the session's user.
+    /// The session's user is not approved.
     #[error("the session's user is not approved")]
     UserNotApproved,
-    /// The quote is not one for this session.
+    /// The quote does not match the session.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// The quote has been redeemed, or is too old.
+    /// The quote was redeemed or has expired.
     #[error(transparent)]
     Closed(#[from] QuoteClosed),
     /// The use case could not finish.
@@ -94,7 +94,7 @@ impl Redemption {
         Fingerprint::of(read.to_string().as_bytes())
     }
 
-    /// What is named, if an id of this mode is.
+    /// The ids of the session and the quote if they are well-formed and of this mode.
     fn named(&self, who: &Tenant) -> (Option<SessionId>, Option<SignedQuoteId>) {
         let session = SessionId::parse(&self.session);
         let quote = SignedQuoteId::parse(&self.quote);
@@ -105,23 +105,23 @@ impl Redemption {
     }
 }
 
-/// What the rail said before anything was decided.
+/// The rail's response, obtained before the transaction.
 enum Prepared {
-    /// The quote looked closed, so the rail was not asked.
+    /// The quote appeared closed, so the rail was not asked.
     NotAsked,
-    /// There is no rail.
+    /// No rail is configured.
     NoRail,
     /// The rail did not respond.
     Silent,
-    /// The payer of this record needs these instructions.
+    /// The id of the new record, with the instructions for its payer.
     Ready(RailId, Option<Instructions>),
 }
 
 impl RedeemQuote {
-    /// Redeems a quote, or returns the first response under its key.
+    /// Redeems a quote, or replays the response that is stored under the request's key.
     ///
     /// # Errors
-    /// [`RedeemError`]. An expiry of the session that was due is applied all the same.
+    /// [`RedeemError`]. A refusal because of a due expiry still commits the expiry (rule `gate.session.lazy-expiry`).
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn redeem(
         &self,
@@ -148,7 +148,7 @@ impl RedeemQuote {
         write.run(&redeeming, render).await
     }
 
-    /// Asks the rail what the payer will need, unless the quote looks closed: a closed quote is never
+    /// Asks the rail for the instructions of the payer. A quote that appears closed is skipped, because it cannot be
     /// redeemed.
     async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, GateError> {
         let Some(rail) = self.rail.as_deref() else {
@@ -244,7 +244,7 @@ impl GateWrite for RedemptionWrite<'_> {
             Prepared::Ready(id, instructions) => (*id, instructions.clone()),
             Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
             Prepared::Silent => return Ok(Decision::Refused(RedeemError::RailSilent)),
-            // The quote was locked after it was looked for. The client may retry.
+            // The quote was created after `prepare` looked for it. The client may retry.
             Prepared::NotAsked => return Err(StoreError::Retry.into()),
         };
         let record = RailRecord {
@@ -268,7 +268,7 @@ impl GateWrite for RedemptionWrite<'_> {
 }
 
 impl RedemptionWrite<'_> {
-    /// The quote, if it can be redeemed for the session.
+    /// The quote, if the session may redeem it.
     fn redeemable(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! A partner sends itself an event, to see its endpoint work.
+//! Sending a test event, so that a partner can test its endpoint.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::events::{Resource, TEST_EVENT};
 /// Sends test events.
 #[derive(Clone)]
 pub struct SendTestEvent {
-    /// The store, and what events are made with.
+    /// The store, the sealer and the source of ids.
     pub context: GateContext,
-    /// The queue, for what became of the event.
+    /// The administration of deliveries, which reports the delivery's outcome.
     pub desk: Arc<dyn DeliveryAdmin>,
 }
 
-/// Why nothing was sent.
+/// Why no event was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TestSendError {
     /// The partner has no endpoint.
@@ -32,7 +32,7 @@ pub enum TestSendError {
 }
 
 impl SendTestEvent {
-    /// Queues a test event for the partner's endpoint, and returns its delivery.
+    /// Queues a test event for the partner's endpoint and returns its delivery.
     ///
     /// # Errors
     /// [`TestSendError`].

@@ -1,4 +1,4 @@
-//! Updating the branding: what is named changes, the rest stays.
+//! Updating the branding: the named fields change, the other fields stay.
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
@@ -20,13 +20,13 @@ pub struct UpdateBranding {
     pub idempotent: Idempotent,
 }
 
-/// Why nothing was changed; the key stays free.
+/// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum RebrandError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// A field is wrong.
+    /// A field is invalid.
     #[error(transparent)]
     Field(#[from] BrandingInputError),
     /// The use case could not finish.
@@ -35,7 +35,7 @@ pub enum RebrandError {
 }
 
 impl UpdateBranding {
-    /// Applies an update, or returns the first response under its key.
+    /// Applies an update, or replays the response that is stored under the request's key.
     ///
     /// # Errors
     /// [`RebrandError`].

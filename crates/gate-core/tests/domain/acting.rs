@@ -1,4 +1,4 @@
-//! Cancel, complete and fail; expiry met on the way; the sweep.
+//! Session actions (cancel, complete, fail), expiry during an action, and the sweep.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ fn act(
     access: &Access,
     id: SessionId,
     name: Option<&str>,
-    deed: &ActionRequest,
+    request: &ActionRequest,
 ) -> Result<IdempotentResponse, ActError> {
-    let name = name.map(|name| action_key(id, deed, name));
-    ready(gate.acting.act(tenant(access), id, name, deed, &done))
+    let name = name.map(|name| action_key(id, request, name));
+    ready(gate.acting.act(tenant(access), id, name, request, &done))
 }
 
 fn body(given: Result<IdempotentResponse, ActError>) -> String {
@@ -42,7 +42,7 @@ fn ended(outcome: Result<IdempotentResponse, ActError>) -> SessionStatus {
 
 // rule: gate.session.cancel, gate.session.not-open, idempotency.gate-optional, gate.event.once
 #[test]
-fn a_cancel_is_repeated_under_its_key_only() {
+fn cancel_is_replayed_only_under_its_key() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     let first = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
@@ -65,7 +65,7 @@ fn a_cancel_is_repeated_under_its_key_only() {
 
 // rule: gate.helper.complete, gate.event.completed-refid, gate.transaction.action, gate.transaction.completed-at
 #[test]
-fn complete_pays_once_with_a_transaction() {
+fn complete_writes_one_transaction() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     assert_eq!(
@@ -96,7 +96,7 @@ fn complete_pays_once_with_a_transaction() {
 
 // rule: gate.helper.fail, gate.helper.fail-defaults, gate.event.once
 #[test]
-fn fail_leaves_the_session_open_and_says_nothing() {
+fn fail_leaves_session_open_without_event() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     assert_eq!(
@@ -131,20 +131,20 @@ fn fail_leaves_the_session_open_and_says_nothing() {
 
 // rule: gate.session.lazy-expiry, gate.session.not-open, gate.event.once, idempotency.only-success
 #[test]
-fn a_deed_too_late_expires_the_session() {
-    for deed in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
+fn late_action_expires_session() {
+    for request in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
         let gate = Gate::new(&[acme()]);
         let (id, _) = gate.open(&acme(), "a");
         gate.memory.pass(DAY);
         for _ in 0..2 {
-            let outcome = act(&gate, &acme(), id, Some("k"), &deed);
+            let outcome = act(&gate, &acme(), id, Some("k"), &request);
             assert_eq!(ended(outcome), SessionStatus::Expired);
         }
         let kinds = gate.memory.events_of(&id.to_string());
         assert_eq!(
             kinds,
             ["gate_session.created", "gate_session.expired"],
-            "{deed:?}"
+            "{request:?}"
         );
         assert!(gate.memory.rows().transactions.is_empty());
     }
@@ -159,7 +159,7 @@ fn a_deed_too_late_expires_the_session() {
 
 // rule: gate.session.one-end, gate.event.once
 #[test]
-fn of_many_deeds_at_once_one_ends_the_session() {
+fn concurrent_actions_end_session_once() {
     for round in 0..10 {
         let gate = Gate::new(&[acme()]);
         let (id, _) = gate.open(&acme(), "a");
@@ -171,10 +171,10 @@ fn of_many_deeds_at_once_one_ends_the_session() {
                 .map(|at| {
                     let gate = &gate;
                     scope.spawn(move || {
-                        let deed = [ActionRequest::Cancel, ActionRequest::Complete]
+                        let request = [ActionRequest::Cancel, ActionRequest::Complete]
                             .into_iter()
                             .nth(at % 2);
-                        act(gate, &acme(), id, None, &deed.unwrap()).is_ok()
+                        act(gate, &acme(), id, None, &request.unwrap()).is_ok()
                     })
                 })
                 .collect();
@@ -188,14 +188,14 @@ fn of_many_deeds_at_once_one_ends_the_session() {
 
 // rule: tenancy.foreign-is-absent, id.other-mode
 #[test]
-fn another_partners_session_is_absent() {
+fn foreign_session_is_absent() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     let (id, _) = gate.open(&acme(), "a");
     let live = SessionId::from_parts(Mode::Live, id.ulid());
     for (who, id) in [(&other, id), (&acme(), live)] {
-        for deed in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
-            let outcome = act(&gate, who, id, None, &deed);
+        for request in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
+            let outcome = act(&gate, who, id, None, &request);
             assert!(matches!(outcome, Err(ActError::NotFound)));
         }
     }
@@ -203,13 +203,13 @@ fn another_partners_session_is_absent() {
 
 // rule: gate.helper.complete
 #[test]
-fn live_sessions_are_neither_completed_nor_failed_by_hand() {
+fn live_session_refuses_complete_and_fail() {
     let live = access("acme", Mode::Live);
     let gate = Gate::new(std::slice::from_ref(&live));
     let (id, _) = gate.open(&live, "a");
-    for deed in [ActionRequest::Complete, fail()] {
+    for request in [ActionRequest::Complete, fail()] {
         assert!(matches!(
-            act(&gate, &live, id, None, &deed),
+            act(&gate, &live, id, None, &request),
             Err(ActError::LiveMode)
         ));
     }
@@ -221,7 +221,7 @@ fn live_sessions_are_neither_completed_nor_failed_by_hand() {
 
 // rule: gate.session.sweep, gate.event.once
 #[test]
-fn the_sweep_expires_what_nobody_reads() {
+fn sweep_expires_unread_sessions() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     for name in 0..60 {
@@ -249,15 +249,15 @@ fn session_refuses_cancel_complete_and_expiry_while_payment_is_in_progress() {
         session.payment_in_progress = on;
     };
     paying(true);
-    let refused = |deed: &ActionRequest| {
-        let outcome = act(&gate, &acme(), id, None, deed);
+    let refused = |request: &ActionRequest| {
+        let outcome = act(&gate, &acme(), id, None, request);
         matches!(
             outcome,
             Err(ActError::Refused(SessionRefusal::PaymentInProgress))
         )
     };
     assert!(refused(&ActionRequest::Cancel) && refused(&ActionRequest::Complete));
-    // An attempt of the sandbox that fails changes nothing of the session.
+    // A failed test payment does not change the session.
     assert!(!refused(&fail()));
     gate.memory.pass(DAY);
     assert!(

@@ -1,4 +1,4 @@
-//! Bootstrapping a widget: where it may stand, whose session it is for, what it gets.
+//! Bootstrapping a widget: allowed pages, client secrets, and the content of the token.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn ask<'h>(stands: PageHeaders<'h>, client_secret: Option<&'h str>) -> Bootstrap
 
 // rule: gate.bootstrap.token-claims, gate.bootstrap.session-fields
 #[test]
-fn an_open_session_is_in_the_token() {
+fn token_names_open_session() {
     let gate = Gate::new(&[acme()]);
     let (id, secret) = gate.open(&acme(), "a");
     gate.memory.pass(Duration::from_millis(999));
@@ -60,7 +60,7 @@ fn an_open_session_is_in_the_token() {
 
 // rule: gate.bootstrap.origin
 #[test]
-fn only_an_allowed_page_gets_a_token() {
+fn token_requires_allowed_page() {
     let gate = Gate::new(&[acme()]);
     for bad in [
         "",
@@ -89,7 +89,7 @@ fn only_an_allowed_page_gets_a_token() {
 
 // rule: gate.bootstrap.origin
 #[test]
-fn a_referer_speaks_where_no_origin_does() {
+fn referer_counts_without_origin() {
     let gate = Gate::new(&[acme()]);
     let stands = |origin, referer| {
         let stands = PageHeaders { origin, referer };
@@ -110,7 +110,7 @@ fn a_referer_speaks_where_no_origin_does() {
 
 // rule: gate.bootstrap.widget-origin, gate.bootstrap.secret
 #[test]
-fn on_the_widgets_own_page_a_secret_is_needed() {
+fn hosted_widget_page_requires_secret() {
     let mut nowhere = acme();
     nowhere.gate.allowed_domains.clear();
     let gate = Gate::new(&[acme()]);
@@ -124,7 +124,7 @@ fn on_the_widgets_own_page_a_secret_is_needed() {
 
 // rule: gate.bootstrap.secret
 #[test]
-fn a_wrong_secret_is_wrong_whatever_is_wrong_with_it() {
+fn every_wrong_secret_gets_same_error() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     let (id, secret) = gate.open(&acme(), "a");
@@ -152,7 +152,7 @@ fn a_wrong_secret_is_wrong_whatever_is_wrong_with_it() {
 
 // rule: gate.bootstrap.not-open, gate.session.lazy-expiry
 #[test]
-fn the_secret_of_a_session_that_has_ended_is_no_use() {
+fn secret_of_ended_session_is_refused() {
     let gate = Gate::new(&[acme()]);
     let (cancelled, secret) = gate.open(&acme(), "a");
     let (late, late_secret) = gate.open(&acme(), "b");
@@ -175,7 +175,7 @@ fn the_secret_of_a_session_that_has_ended_is_no_use() {
 
 // rule: gate.bootstrap.unavailable
 #[test]
-fn a_used_up_quota_is_told_where_no_session_is_named() {
+fn exhausted_quota_is_reported_without_session() {
     let mut live = access("acme", Mode::Live);
     live.gate.live_session_quota = Some(1);
     let gate = Gate::new(std::slice::from_ref(&live));

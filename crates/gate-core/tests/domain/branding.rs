@@ -34,7 +34,7 @@ fn update(
 
 // rule: gate.branding.fields, gate.branding.merge, idempotency.gate-optional
 #[test]
-fn an_update_merges_and_is_repeated_under_its_key() {
+fn update_merges_and_is_replayed_under_its_key() {
     let gate = Gate::new(&[acme()]);
     let read = || ready(gate.reading.branding(&acme().tenant)).unwrap();
     assert_eq!(read(), Branding::default());
@@ -61,7 +61,7 @@ fn an_update_merges_and_is_repeated_under_its_key() {
 
 // rule: gate.branding.no-lost-update
 #[test]
-fn updates_at_once_lose_no_field() {
+fn concurrent_updates_keep_every_field() {
     let gate = Gate::new(&[acme()]);
     std::thread::scope(|scope| {
         for at in 0..3 {
@@ -80,7 +80,7 @@ fn updates_at_once_lose_no_field() {
 
 // rule: gate.branding.rules, idempotency.only-success
 #[test]
-fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
+fn invalid_field_changes_nothing_and_leaves_key_unused() {
     let gate = Gate::new(&[acme()]);
     let refused = update(&gate, Some("a"), &color(2, "red"));
     let fault = BrandingInputError::Color("accent_color");
@@ -93,7 +93,7 @@ fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
 
 // rule: gate.webhook-tools.test
 #[test]
-fn a_test_event_needs_an_endpoint() {
+fn test_event_requires_endpoint() {
     let gate = Gate::new(&[acme()]);
     let who = acme().tenant;
     let refused = ready(gate.test_sending.send(&who));

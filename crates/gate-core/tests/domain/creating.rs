@@ -1,4 +1,4 @@
-//! Creating sessions: what is written, what is refused, and what a repeat gets.
+//! Creating sessions: stored rows, refusals and replays.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,14 +31,14 @@ fn create(
 
 fn fresh(given: Result<IdempotentResponse, CreateError>) -> RenderedResponse {
     match given.unwrap() {
-        IdempotentResponse::First(answer) => answer,
+        IdempotentResponse::First(response) => response,
         repeated @ IdempotentResponse::Replayed { .. } => panic!("{repeated:?}"),
     }
 }
 
 // rule: gate.session.created, gate.session.expires, gate.session.secret-once, gate.session.secret-hashed, gate.event.once
 #[test]
-fn a_session_is_open_for_a_day_and_its_secret_is_shown_once() {
+fn session_is_open_for_one_day_and_shows_secret_once() {
     let gate = Gate::new(&[acme()]);
     let (id, secret) = gate.open(&acme(), "a");
     assert!(
@@ -66,7 +66,7 @@ fn a_session_is_open_for_a_day_and_its_secret_is_shown_once() {
 
 // rule: gate.event.envelope, gate.event.data, gate.session.secret-once, gate.session.metadata-exact
 #[test]
-fn the_event_is_the_session_as_read() {
+fn event_contains_session_as_get_returns_it() {
     let gate = Gate::new(&[acme()]);
     let sent = Draft {
         flow: Some(Flow::OffRamp),
@@ -96,7 +96,7 @@ fn the_event_is_the_session_as_read() {
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.gate-sealed
 #[test]
-fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
+fn replay_returns_first_response_for_any_body() {
     let gate = Gate::new(&[acme()]);
     let first = fresh(create(&gate, &acme(), "a", &draft()));
     let bad = Draft {
@@ -116,18 +116,18 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
     }
     let rows = gate.memory.rows();
     assert_eq!(
-        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (rows.sessions.len(), rows.events.len(), rows.responses.len()),
         (1, 1, 1)
     );
     let secret = String::from_utf8(first.0).unwrap();
-    let kept = format!("{:?}", rows.answers.values().next().unwrap().answer.0);
+    let kept = format!("{:?}", rows.responses.values().next().unwrap().answer.0);
     let plain = format!("{:?}", secret.as_bytes());
     assert!(!kept.contains(plain.trim_matches(['[', ']'])));
 }
 
 // rule: idempotency.kept, idempotency.scope, idempotency.only-success
 #[test]
-fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
+fn key_is_stored_for_one_day_per_partner_after_success() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     let bad = Draft {
@@ -147,12 +147,12 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
     );
     gate.memory.pass(Duration::from_millis(1));
     assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
-    assert_eq!(gate.memory.rows().answers.len(), 2);
+    assert_eq!(gate.memory.rows().responses.len(), 2);
 }
 
 // rule: idempotency.gate-twin, idempotency.in-flight
 #[test]
-fn a_twin_in_flight_is_told_so() {
+fn twin_in_flight_is_refused() {
     let gate = Gate::new(&[acme()]);
     let scope = Scope::of_request(acme().tenant, key(CREATE, "a"));
     gate.memory.hold(&scope);
@@ -163,19 +163,19 @@ fn a_twin_in_flight_is_told_so() {
 
 // rule: idempotency.gate-twin, gate.quota.exact
 #[test]
-fn of_twenty_at_once_one_makes_a_session() {
+fn twenty_concurrent_twins_create_one_session() {
     let gate = Gate::new(&[acme()]);
-    let answers: Vec<Result<IdempotentResponse, CreateError>> = std::thread::scope(|scope| {
+    let responses: Vec<Result<IdempotentResponse, CreateError>> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..20)
             .map(|_| scope.spawn(|| create(&gate, &acme(), "a", &draft())))
             .collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let mut bodies = BTreeSet::new();
-    for answer in answers {
-        match answer {
-            Ok(given) => {
-                bodies.insert(given.into_rendered().0);
+    for response in responses {
+        match response {
+            Ok(response) => {
+                bodies.insert(response.into_rendered().0);
             }
             Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
         }
@@ -187,7 +187,7 @@ fn of_twenty_at_once_one_makes_a_session() {
 
 // rule: idempotency.same-transaction
 #[test]
-fn a_lost_race_is_run_again_and_leaves_nothing_behind() {
+fn lost_race_is_rerun_without_residue() {
     let gate = Gate::new(&[acme()]);
     gate.memory.lose(2);
     fresh(create(&gate, &acme(), "a", &draft()));
@@ -200,14 +200,14 @@ fn a_lost_race_is_run_again_and_leaves_nothing_behind() {
     fresh(create(&gate, &acme(), "b", &draft()));
     let rows = gate.memory.rows();
     assert_eq!(
-        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (rows.sessions.len(), rows.events.len(), rows.responses.len()),
         (2, 2, 2)
     );
 }
 
 // rule: gate.session.kyc-package, gate.event.kyc-package
 #[test]
-fn a_trusted_partners_package_is_sealed_and_reported() {
+fn trusted_kyc_package_is_sealed_and_emits_event() {
     let gate = Gate::new(&[acme()]);
     let sent = Draft {
         kyc_package: Some("{ \"name\": \"Ada\" }".to_owned()),
@@ -237,7 +237,7 @@ fn live(quota: Option<u64>) -> Access {
 
 // rule: gate.quota.exhausted, gate.quota.exact, idempotency.only-success
 #[test]
-fn a_live_quota_holds_under_parallel_creates() {
+fn live_quota_holds_under_concurrent_creates() {
     let access = live(Some(5));
     let gate = Gate::new(std::slice::from_ref(&access));
     let refused = AtomicUsize::new(0);
@@ -258,14 +258,14 @@ fn a_live_quota_holds_under_parallel_creates() {
     assert_eq!(refused.into_inner(), 15);
     assert_eq!(gate.memory.rows().sessions.len(), 5);
     assert_eq!(gate.memory.rows().tallies[&access.tenant].created, 5);
-    // A repeat of what was created is no session more, and the next month begins anew.
+    // Replays do not count, and the tally starts again next month.
     gate.memory.pass(DAY * 4);
     fresh(create(&gate, &access, "june", &draft()));
 }
 
 // rule: gate.quota.live-only
 #[test]
-fn test_mode_is_unmetered() {
+fn test_mode_ignores_quota() {
     let mut test = acme();
     test.gate.live_session_quota = Some(0);
     let unlimited = live(None);
@@ -280,7 +280,7 @@ fn test_mode_is_unmetered() {
 
 // rule: gate.session.order-of-checks, gate.session.kyc-trusted, gate.session.flow-not-enabled, gate.quota.exhausted
 #[test]
-fn refusals_come_in_the_order_of_the_document() {
+fn refusals_come_in_document_order() {
     let mut access = live(Some(0));
     access.gate.kyc_trusted = false;
     access.gate.flow_sessions = false;
@@ -313,13 +313,13 @@ fn refusals_come_in_the_order_of_the_document() {
     assert_eq!(refused(&access, &sent).to_string(), flow.to_string());
 }
 
-/// Takes something away from a partner.
-type Spoil = fn(&mut Access);
+/// Withdraws a right of a partner.
+type Withdraw = fn(&mut Access);
 
 // rule: gate.session.access-again
 #[test]
-fn what_was_taken_away_since_the_door_is_noticed() {
-    let spoil: [(Spoil, Denial); 3] = [
+fn access_is_checked_again_in_transaction() {
+    let withdraw: [(Withdraw, Denial); 3] = [
         (|it| it.key.revoked_at = Some(noon()), Denial::KeyRevoked),
         (
             |it| it.partner.status = PartnerStatus::Suspended,
@@ -327,10 +327,10 @@ fn what_was_taken_away_since_the_door_is_noticed() {
         ),
         (|it| it.gate.enabled = false, Denial::GateNotEnabled),
     ];
-    for (spoil, denial) in spoil {
+    for (withdraw, denial) in withdraw {
         let gate = Gate::new(&[acme()]);
         let first = fresh(create(&gate, &acme(), "a", &draft()));
-        spoil(gate.memory.rows().access.values_mut().next().unwrap());
+        withdraw(gate.memory.rows().access.values_mut().next().unwrap());
         let error = create(&gate, &acme(), "b", &draft()).unwrap_err();
         assert!(
             matches!(error, CreateError::Denied(it) if it == denial),

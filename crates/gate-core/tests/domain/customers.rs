@@ -1,4 +1,4 @@
-//! Customers: made once, changed, deleted once, each with its event.
+//! Customers: created once, updated, deleted once, each change with its event.
 
 use gate_core::change::Change;
 use gate_core::customer::{
@@ -12,7 +12,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 
 use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
 
-fn answer(body: String) -> RenderedResponse {
+fn rendered(body: String) -> RenderedResponse {
     RenderedResponse(body.into_bytes())
 }
 
@@ -23,14 +23,14 @@ fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
         person.first_name.as_ref(),
         person.last_name.as_ref(),
     ];
-    Ok(answer(format!(
+    Ok(rendered(format!(
         "{} {told:?} {}",
         customer.id, customer.updated_at
     )))
 }
 
 fn gone(deleted: &Deleted) -> Result<RenderedResponse, RenderError> {
-    Ok(answer(format!("{} {}", deleted.id, deleted.at)))
+    Ok(rendered(format!("{} {}", deleted.id, deleted.at)))
 }
 
 fn draft(email: &str) -> CustomerDraft {
@@ -99,7 +99,7 @@ fn read(gate: &Gate, id: CustomerId) -> Option<Customer> {
 
 // rule: gate.customer.unique, gate.customer.events, gate.customer.sealed, idempotency.only-success
 #[test]
-fn a_customer_is_made_once_and_says_so_once() {
+fn customer_is_created_once_with_one_event() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "Ann@a.example");
     let customer = read(&gate, id).unwrap();
@@ -115,12 +115,12 @@ fn a_customer_is_made_once_and_says_so_once() {
         namesake,
         Err(CustomerError::Exists(Unique::ExternalId))
     ));
-    let nobody = create(&gate, "b", &draft("bob"));
+    let malformed = create(&gate, "b", &draft("bob"));
     assert!(matches!(
-        nobody,
+        malformed,
         Err(CustomerError::Field(CustomerFormError::Email))
     ));
-    // None of it has taken the key.
+    // The refused requests did not use the key.
     made(&gate, "b@b.example");
     assert_eq!(gate.memory.events_of(&id.to_string()), ["customer.created"]);
     let rows = gate.memory.rows();
@@ -138,20 +138,20 @@ fn a_customer_is_made_once_and_says_so_once() {
 
 // rule: idempotency.gate-replay, idempotency.in-flight
 #[test]
-fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
+fn repeat_is_replayed_and_twin_in_flight_is_refused() {
     let gate = Gate::new(&[acme()]);
     let first = create(&gate, "k", &draft("ann@a.example"))
         .unwrap()
         .into_rendered();
     let same_request = |given: IdempotentResponse| match given {
         IdempotentResponse::Replayed {
-            response: answer,
+            response,
             same_request,
         } => {
-            assert_eq!(answer, first);
+            assert_eq!(response, first);
             same_request
         }
-        IdempotentResponse::First(_) => panic!("it was done again"),
+        IdempotentResponse::First(_) => panic!("the write was run again"),
     };
     assert!(same_request(
         create(&gate, "k", &draft("ann@a.example")).unwrap()
@@ -166,11 +166,11 @@ fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
 
 // rule: gate.customer.patch, gate.customer.updated-event, gate.customer.no-lost-update, idempotency.gate-optional
 #[test]
-fn a_change_is_written_with_its_event_and_none_without() {
+fn change_emits_event_and_empty_update_does_not() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "ann@a.example");
     gate.memory.pass(std::time::Duration::from_millis(7));
-    // A race that is lost is run again.
+    // The write is run again after a lost race.
     gate.memory.lose(1);
     let first = update(&gate, id, Some("k"), &named("Anna"))
         .unwrap()
@@ -188,13 +188,13 @@ fn a_change_is_written_with_its_event_and_none_without() {
         wrong,
         Err(CustomerError::Field(CustomerFormError::Name("first_name")))
     ));
-    let said = gate.memory.events_of(&id.to_string());
-    assert_eq!(said, ["customer.created", "customer.updated"]);
+    let kinds = gate.memory.events_of(&id.to_string());
+    assert_eq!(kinds, ["customer.created", "customer.updated"]);
 }
 
 // rule: gate.customer.delete, gate.customer.deleted-event, gate.customer.taken-for-good
 #[test]
-fn a_deletion_happens_once_and_is_answered_each_time() {
+fn deletion_happens_once_and_repeats_same_response() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "ann@a.example");
     gate.memory.pass(std::time::Duration::from_millis(7));
@@ -209,13 +209,13 @@ fn a_deletion_happens_once_and_is_answered_each_time() {
     assert!(matches!(late, Err(CustomerError::NotFound)));
     let twin = create(&gate, "l", &draft("ann@a.example"));
     assert!(matches!(twin, Err(CustomerError::Exists(Unique::Email))));
-    let said = gate.memory.events_of(&id.to_string());
-    assert_eq!(said, ["customer.created", "customer.deleted"]);
+    let kinds = gate.memory.events_of(&id.to_string());
+    assert_eq!(kinds, ["customer.created", "customer.deleted"]);
 }
 
 // rule: gate.customer.list, tenancy.foreign-is-absent, id.other-mode
 #[test]
-fn customers_are_found_by_their_own_partner() {
+fn customer_is_found_only_by_its_partner() {
     let rival = access("rival", Mode::Test);
     let gate = Gate::new(&[acme(), rival.clone()]);
     let id = made(&gate, "Ann@a.example");
@@ -247,7 +247,7 @@ fn customers_are_found_by_their_own_partner() {
 
 // rule: gate.customer.sealed
 #[test]
-fn what_does_not_open_is_a_fault_that_names_its_row() {
+fn damaged_customer_is_error_that_names_row() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "ann@a.example");
     let strange = gate.sealer.mark("elsewhere", "ann@a.example");

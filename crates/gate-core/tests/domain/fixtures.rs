@@ -1,4 +1,4 @@
-//! Values every test starts from.
+//! Shared values and builders of the tests.
 
 use std::future::Future;
 use std::pin::pin;
@@ -44,7 +44,7 @@ pub(crate) const WIDGET: &str = "https://widget.example";
 pub(crate) const CREATE: &str = "POST /v1/gate_sessions";
 pub(crate) const SHOP: &str = "https://shop.example";
 
-/// The instant everything starts at: noon of a 28th of May.
+/// The start of every test: noon of May 28.
 pub(crate) fn noon() -> Timestamp {
     Timestamp::from_millis(1_780_000_000_000).unwrap()
 }
@@ -53,16 +53,16 @@ pub(crate) fn after(millis: u64) -> Timestamp {
     noon().plus(Duration::from_millis(millis))
 }
 
-/// Runs a future that waits for nothing.
+/// Runs a future that is ready at its first poll.
 pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("a stand-in has not answered at once"),
+        Poll::Pending => panic!("the future is not ready at its first poll"),
     }
 }
 
-/// Randomness that counts, so that every id differs and every run is the same.
+/// Deterministic randomness: every id differs, and every run has the same ids.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -81,7 +81,7 @@ pub(crate) fn key_id(mode: Mode, number: u64) -> KeyId {
     KeyId::new(mode, noon(), &counter)
 }
 
-/// A partner that may do everything, from one page.
+/// A partner with all entitlements and one allowed page.
 pub(crate) fn access(partner: &str, mode: Mode) -> Access {
     let record = KeyRecord {
         id: key_id(mode, partner.len() as u64),
@@ -153,7 +153,7 @@ pub(crate) fn refid() -> RefId {
     RefId::parse("test_tx_01HF7YAT00408104G208104081").unwrap()
 }
 
-/// A key that was sent to an operation, such as `POST /v1/customers`.
+/// An idempotency key of an operation, such as `POST /v1/customers`.
 pub(crate) fn key(operation: &str, text: &str) -> OperationKey {
     let (method, path) = operation.split_once(' ').unwrap();
     OperationKey {
@@ -162,7 +162,7 @@ pub(crate) fn key(operation: &str, text: &str) -> OperationKey {
     }
 }
 
-/// A key that was sent to the operation of a session action.
+/// An idempotency key of the operation of a session action.
 pub(crate) fn action_key(id: SessionId, action: &ActionRequest, text: &str) -> OperationKey {
     let operation = match action {
         ActionRequest::Cancel => format!("POST /v1/gate_sessions/{id}/cancel"),
@@ -252,7 +252,7 @@ impl Gate {
         }
     }
 
-    /// Creates a session and says its id and its client secret.
+    /// Creates a session and returns its id and its client secret.
     pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
         let given = ready(
             self.creating
@@ -272,7 +272,7 @@ pub(crate) fn created(created: &Created) -> Result<RenderedResponse, RenderError
     Ok(RenderedResponse(text.into_bytes()))
 }
 
-/// Renders an action as the session's status and what has failed.
+/// Renders an action as the session's status and the failed intent.
 pub(crate) fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
     let status = done.session.state.status().as_str();
     let intent = done.intent.as_ref();

@@ -1,5 +1,4 @@
-//! The gate domain from outside: its state matrix, its properties over random histories, and its
-//! use cases over a store in memory.
+//! Tests of the gate domain: state matrices, properties over random histories, and use cases over an in-memory store.
 
 #[cfg(test)]
 mod acting;

@@ -1,5 +1,4 @@
-//! The session's state machine as one table, written out. `docs/state-machines.md` shows the same
-//! table, and is compared with it here.
+//! The complete matrix of the session's state machine. A test compares `docs/state-machines.md` with it.
 
 use gate_core::session::{ActionDecision, Session, SessionAction, SessionState};
 
@@ -25,7 +24,7 @@ fn shown(verdict: &ActionDecision) -> [String; 3] {
 
 // rule: gate.session.one-end, gate.session.lazy-expiry, gate.session.cancel, gate.session.not-open, gate.event.once, gate.helper.fail, time.deadline-exclusive, gate.session.one-payment, gate.session.payment-waits
 #[test]
-fn every_act_in_every_state_at_every_instant() {
+fn session_matrix_covers_every_action_state_and_instant() {
     let long_ago = after(1_000);
     let states = [
         ("open", SessionState::Open, false),

@@ -1,4 +1,4 @@
-//! A store in memory, with one writer: what the ports promise, in the plainest way.
+//! An in-memory store with one writer that implements the gate's ports.
 
 mod previews;
 mod rails;
@@ -35,13 +35,13 @@ use partner_core::stored_response::StoredResponse;
 use partner_core::webhooks::delivery::{DeliveryState, Progress};
 use partner_core::{Access, Tenant};
 
-/// Everything a store keeps.
+/// All rows of the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub(crate) now: Option<Timestamp>,
     pub(crate) access: BTreeMap<KeyId, Access>,
     pub(crate) endpoints: BTreeSet<Tenant>,
-    pub(crate) answers: BTreeMap<Scope, StoredResponse>,
+    pub(crate) responses: BTreeMap<Scope, StoredResponse>,
     pub(crate) sessions: BTreeMap<(Tenant, SessionId), Session>,
     pub(crate) packages: BTreeMap<SessionId, Sealed>,
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
@@ -62,7 +62,7 @@ struct Inner {
     rows: Mutex<Rows>,
     writing: AtomicBool,
     in_flight: Mutex<BTreeSet<Scope>>,
-    /// So many commits from now on are lost.
+    /// The number of next commits that lose their race.
     losing: Mutex<u32>,
 }
 
@@ -139,11 +139,11 @@ impl InFlight for Memory {
 #[async_trait]
 impl ResponseReads for Memory {
     async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError> {
-        Ok(self.seen(|rows| rows.answers.get(scope).cloned()))
+        Ok(self.seen(|rows| rows.responses.get(scope).cloned()))
     }
 }
 
-/// A page of what is ordered by its id, newest first.
+/// A page of rows ordered by id, newest first.
 fn page<K: Ord + Copy, T: Clone>(
     rows: &BTreeMap<(Tenant, K), T>,
     who: &Tenant,
@@ -315,7 +315,7 @@ impl GateStore for Memory {
     }
 }
 
-/// Dropped without commit, it leaves nothing behind.
+/// Dropping it without a commit discards its writes.
 struct MemoryTx {
     inner: Arc<Inner>,
     rows: Rows,
@@ -357,7 +357,7 @@ fn guarded(holds: bool, write: impl FnOnce()) -> Cas {
 #[async_trait]
 impl ResponseTx for MemoryTx {
     async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
-        Ok(self.rows.answers.get(scope).cloned())
+        Ok(self.rows.responses.get(scope).cloned())
     }
 
     async fn answer_put(
@@ -366,9 +366,9 @@ impl ResponseTx for MemoryTx {
         kept: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let present = self.rows.answers.get(scope).map(|kept| kept.created_at);
+        let present = self.rows.responses.get(scope).map(|kept| kept.created_at);
         Ok(guarded(present == expired, || {
-            self.rows.answers.insert(scope.clone(), kept.clone());
+            self.rows.responses.insert(scope.clone(), kept.clone());
         }))
     }
 }

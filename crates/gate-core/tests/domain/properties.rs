@@ -1,4 +1,4 @@
-//! What holds after any history of creates, deeds, reads and passing time.
+//! Properties that hold after every history of creates, actions, reads and passing time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ enum Move {
     Do {
         partner: bool,
         which: usize,
-        deed: ActionRequest,
+        request: ActionRequest,
         name: Option<u8>,
     },
     Read {
@@ -38,7 +38,7 @@ enum Move {
     },
 }
 
-fn deed() -> impl Strategy<Value = ActionRequest> {
+fn request() -> impl Strategy<Value = ActionRequest> {
     prop_oneof![
         Just(ActionRequest::Cancel),
         Just(ActionRequest::Complete),
@@ -52,8 +52,8 @@ fn deed() -> impl Strategy<Value = ActionRequest> {
 fn a_move() -> impl Strategy<Value = Move> {
     prop_oneof![
         4 => (any::<bool>(), 0..6_u8).prop_map(|(partner, name)| Move::Create { partner, name }),
-        6 => (any::<bool>(), 0..8_usize, deed(), prop::option::of(0..4_u8))
-            .prop_map(|(partner, which, deed, name)| Move::Do { partner, which, deed, name }),
+        6 => (any::<bool>(), 0..8_usize, request(), prop::option::of(0..4_u8))
+            .prop_map(|(partner, which, request, name)| Move::Do { partner, which, request, name }),
         2 => (0..8_usize).prop_map(|which| Move::Read { which }),
         1 => Just(Move::List),
         1 => Just(Move::Sweep),
@@ -62,7 +62,7 @@ fn a_move() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// What has been seen of a session from outside.
+/// The visible part of a session.
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     terms: Terms,
@@ -85,13 +85,13 @@ fn play(moves: &[Move]) -> Gate {
             Move::Do {
                 partner,
                 which,
-                deed,
+                request,
                 name,
             } => {
                 let Some(id) = made.get(*which) else { continue };
                 let who = tenant(&partners[usize::from(*partner)]);
-                let name = name.map(|name| action_key(*id, deed, &format!("d{name}")));
-                let _ = ready(gate.acting.act(who, *id, name, deed, &done));
+                let name = name.map(|name| action_key(*id, request, &format!("d{name}")));
+                let _ = ready(gate.acting.act(who, *id, name, request, &done));
             }
             Move::Read { which } => {
                 let Some(id) = made.get(*which) else { continue };
@@ -120,13 +120,16 @@ fn play(moves: &[Move]) -> Gate {
             };
             let before = known.insert(*id, now.clone());
             let ended = before.filter(|before| before.status != SessionStatus::Open);
-            assert!(ended.is_none_or(|ended| ended == now), "an end is for ever");
+            assert!(
+                ended.is_none_or(|ended| ended == now),
+                "an ended session never changes"
+            );
         }
     }
     gate
 }
 
-fn judge(gate: &Gate) {
+fn check(gate: &Gate) {
     let rows = gate.memory.rows();
     for ((who, id), session) in &rows.sessions {
         let name = id.to_string();
@@ -145,7 +148,7 @@ fn judge(gate: &Gate) {
             SessionStatus::Open => &["gate_session.created"],
             _ => &["gate_session.created", &end],
         };
-        assert_eq!(kinds, expected, "one event a step");
+        assert_eq!(kinds, expected, "one event per step");
         let paid = rows
             .transactions
             .values()
@@ -169,7 +172,7 @@ proptest! {
 
     // rule: gate.session.one-end, gate.session.bound, gate.event.once, gate.session.lazy-expiry, idempotency.same-transaction
     #[test]
-    fn a_session_ends_once_and_says_so_once(moves in prop::collection::vec(a_move(), 1..60)) {
-        judge(&play(&moves));
+    fn session_ends_once_with_one_event(moves in prop::collection::vec(a_move(), 1..60)) {
+        check(&play(&moves));
     }
 }

@@ -1,4 +1,4 @@
-//! Rail records: their state machine as one table, and who may redeem what.
+//! Rail records: the complete state matrix, and the checks of a redemption.
 
 use gate_core::amount::SessionAmount;
 use gate_core::pricing::{Fees, Priced};
@@ -56,7 +56,7 @@ fn record(kind: RailKind, state: RailState) -> RailRecord {
 
 // rule: gate.rail.states, gate.rail.pay-out, gate.transaction.rail, gate.event.once
 #[test]
-fn every_report_in_every_state_of_either_kind() {
+fn rail_matrix_covers_every_report_state_and_kind() {
     let at = after(1_000);
     let failed = |at| RailState::Failed {
         at,
@@ -119,7 +119,7 @@ fn every_report_in_every_state_of_either_kind() {
 
 // rule: gate.rail.approved
 #[test]
-fn in_live_mode_only_a_verified_user_is_approved() {
+fn live_user_requires_verification() {
     let mut session = session_at(SessionState::Open);
     assert!(user_is_approved(&session, Mode::Test));
     assert!(!user_is_approved(&session, Mode::Live));
@@ -129,7 +129,7 @@ fn in_live_mode_only_a_verified_user_is_approved() {
 
 // rule: gate.rail.match, gate.rail.wrong-side
 #[test]
-fn what_a_session_leaves_open_fits_and_what_it_sets_must() {
+fn only_fields_set_by_session_must_match() {
     let fit = |kind: RailKind, of: RailKind, change: fn(&mut Terms)| {
         let mut session = session_at(SessionState::Open);
         session.terms.flow = None;
@@ -142,7 +142,7 @@ fn what_a_session_leaves_open_fits_and_what_it_sets_must() {
     };
     let (pay_in, pay_out) = (RailKind::PayIn, RailKind::PayOut);
     assert_eq!(fit(pay_in, pay_in, |_| ()), Ok(()));
-    // A sale's amount is either leg; a purchase's the fiat.
+    // On a sale the amount may be either leg, on a purchase only the fiat leg.
     assert_eq!(fit(pay_out, pay_out, |_| ()), Ok(()));
     let crypto: fn(&mut Terms) = |terms| terms.amount = SessionAmount::parse("98.50").unwrap();
     assert_eq!(fit(pay_out, pay_out, crypto), Ok(()));

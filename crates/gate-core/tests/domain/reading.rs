@@ -1,4 +1,4 @@
-//! Reading sessions and transactions: what is overdue is expired first.
+//! Reading sessions and transactions. Overdue sessions are expired first.
 
 use gate_core::ports::{SessionFilter, TransactionFilter};
 use gate_core::session::{SessionId, SessionState, SessionStatus};
@@ -19,7 +19,7 @@ fn list(gate: &Gate, status: Option<SessionStatus>) -> Vec<SessionId> {
 
 // rule: gate.session.retrieve, gate.session.lazy-expiry, gate.event.once
 #[test]
-fn the_first_read_past_the_deadline_expires_a_session() {
+fn first_read_after_deadline_expires_session() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     let read = || {
@@ -41,7 +41,7 @@ fn the_first_read_past_the_deadline_expires_a_session() {
 
 // rule: gate.session.list, gate.session.lazy-expiry
 #[test]
-fn a_filter_finds_a_session_where_it_belongs() {
+fn status_filter_finds_overdue_session_as_expired() {
     let gate = Gate::new(&[acme()]);
     for name in 0..150 {
         gate.open(&acme(), &format!("a{name}"));
@@ -57,7 +57,7 @@ fn a_filter_finds_a_session_where_it_belongs() {
 
 // rule: gate.session.list, list.foreign-cursor, list.no-loss
 #[test]
-fn pages_follow_each_other_newest_first() {
+fn pages_list_newest_first_without_gaps() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     let mut made: Vec<SessionId> = (0..7)
@@ -87,7 +87,7 @@ fn pages_follow_each_other_newest_first() {
 
 // rule: gate.transaction.list, gate.transaction.foreign
 #[test]
-fn transactions_are_found_by_status_and_session() {
+fn transactions_filter_by_status_and_session() {
     let other = access("bolt-pay", Mode::Test);
     let gate = Gate::new(&[acme(), other.clone()]);
     let who = acme().tenant;

@@ -1,4 +1,4 @@
-//! What the rotation of the master key reads and writes.
+//! The ports of the master key rotation.
 
 use async_trait::async_trait;
 use kernel::{Cas, StoreError};
@@ -6,10 +6,10 @@ use kernel::{Cas, StoreError};
 use crate::Tenant;
 use crate::sealing::{Fingerprint, Sealed};
 
-/// Whether a master key may still be needed.
+/// Whether values still depend on a master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MasterKeyState {
-    /// Values are sealed with it.
+    /// New values are sealed with it.
     Current,
     /// Values that it sealed may remain.
     Older,
@@ -17,20 +17,21 @@ pub enum MasterKeyState {
     Retired,
 }
 
-/// A master key that the database knows by name.
+/// A master key that the database has recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMasterKey {
-    /// Its name.
+    /// The fingerprint.
     pub fingerprint: Fingerprint,
-    /// Its place in the order of their use, from one.
+    /// Its position in the order of use, starting at 1.
     pub number: u32,
-    /// Whether it may still be needed.
+    /// Whether values still depend on it.
     pub state: MasterKeyState,
-    /// The keys of marks, signatures and tokens, sealed with this key. The first key has none: they derive from it.
+    /// The derived keys (indexes, signatures, tokens), sealed with this key. `None` for the first key, from which
+    /// they derive.
     pub derived: Option<Sealed>,
 }
 
-/// What is sealed at rest, one kind a table.
+/// The kinds of sealed values, one per table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedKind {
     /// Webhook secrets.
@@ -59,7 +60,7 @@ impl SealedKind {
 /// The row of a sealed value: its tenant and the two parts of its key. The second may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
-    /// Whose row it is.
+    /// The partner and mode of the row.
     pub tenant: Tenant,
     /// The first part of the row's key, as text.
     pub first: String,
@@ -74,44 +75,45 @@ pub struct SealedValue {
     pub row: SealedRow,
     /// The place it is sealed for.
     pub place: String,
-    /// The sealed bytes; `None` where the row has no value.
+    /// The sealed bytes; `None` if the row has no value.
     pub sealed: Option<Sealed>,
 }
 
-/// A value that is sealed again: it is replaced only if the row still holds `old`.
+/// A value to be sealed again. It is replaced only if the row still has `old`.
 #[derive(Debug, Clone)]
 pub struct ResealedValue {
     /// The row.
     pub row: SealedRow,
     /// The bytes that were read.
     pub old: Sealed,
-    /// The same value under another key.
+    /// The same value under the new key.
     pub new: Sealed,
 }
 
-/// What the rotation of the master key reads and writes. It crosses modes and partners.
+/// The reads and writes of the master key rotation, across modes and partners.
 #[async_trait]
 pub trait MasterKeyStore: Send + Sync {
-    /// Every key that the database knows, in the order of their use.
+    /// All recorded keys, in the order of their use.
     async fn master_keys(&self) -> Result<Vec<StoredMasterKey>, StoreError>;
-    /// Makes a new key the current one in place of `current`, and that one older, unless another is current or the database knows
-    /// the new one already.
+    /// Makes a new key the current one in place of `current`, which becomes older. Lost if another key is current or
+    /// the new key is recorded already.
     async fn master_key_promote(
         &self,
         current: Fingerprint,
         fingerprint: Fingerprint,
         derived: &Sealed,
     ) -> Result<Cas, StoreError>;
-    /// Marks older keys as retired, if `current` is still the current key.
+    /// Retires the older keys. Guard: `current` is the current key.
     async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError>;
-    /// The rows of a kind after a row, at most `limit`, whether or not they have a value: so a page costs the same however few have.
+    /// The rows of a kind after a row, at most `limit`, including rows without a value, so that each page costs the
+    /// same.
     async fn sealed_page(
         &self,
         kind: SealedKind,
         after: Option<&SealedRow>,
         limit: u32,
     ) -> Result<Vec<SealedValue>, StoreError>;
-    /// Replaces values in one transaction; returns how many still were as read.
+    /// Replaces values in one transaction. Returns the number of values that were still unchanged.
     async fn sealed_replace(
         &self,
         kind: SealedKind,

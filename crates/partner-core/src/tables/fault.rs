@@ -1,18 +1,18 @@
-//! What is wrong with a file.
+//! The errors of a file.
 
 use std::fmt;
 
 use super::Shape;
 use crate::credential::masked;
 
-/// One fault: where it stands, which key it is about, and what was expected there.
+/// One error: its line, its key, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableError {
-    /// The line, from one.
+    /// The line, starting at 1.
     pub line: usize,
-    /// The key with its tables, such as `partners.pools.tier`; empty for a fault of the syntax.
+    /// The key with its tables, such as `partners.pools.tier`; empty for a syntax error.
     pub key: String,
-    /// What was expected. Never repeats a key or a secret that the file contains.
+    /// What was expected. It never repeats a key or a secret of the file.
     pub problem: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for TableError {
     }
 }
 
-/// Every fault of a file, in the order of its lines. Never empty as an error.
+/// All errors of a file, in the order of its lines. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Faults(pub Vec<TableError>);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Collects faults while a file is read, so that the operator sees all of them at once.
+/// Collects the errors while a file is read, so that the operator sees all of them at once.
 #[derive(Debug)]
 pub struct Sink<'s> {
     source: &'s str,
@@ -57,25 +57,24 @@ impl<'s> Sink<'s> {
         }
     }
 
-    /// Every table the file may contain.
+    /// All tables that the file may contain.
     pub(super) const fn shapes(&self) -> &'static [&'static Shape] {
         self.shapes
     }
 
-    /// The line of a byte of the file.
+    /// The line of a byte offset in the file.
     #[must_use]
     pub fn line(&self, at: usize) -> usize {
         let before = self.source.as_bytes().iter().take(at);
         before.filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// What the file says from a byte on.
+    /// The text of the file from a byte offset on.
     pub(super) fn text_from(&self, at: usize) -> &'s str {
         self.source.get(at..).unwrap_or_default()
     }
 
-    /// Notes a fault. A key or a secret that was written in the wrong place, be it as the name of
-    /// a key, is masked.
+    /// Records an error. Masks keys and secrets that were written in the wrong place, also as the name of a key.
     pub fn add(&mut self, at: usize, key: impl AsRef<str>, problem: impl AsRef<str>) {
         self.faults.push(TableError {
             line: self.line(at),
@@ -84,7 +83,7 @@ impl<'s> Sink<'s> {
         });
     }
 
-    /// How many faults there are so far.
+    /// The number of errors so far.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.faults.len()
@@ -100,10 +99,10 @@ impl<'s> Sink<'s> {
     }
 }
 
-/// A text of the file as a fault may show it: quoted, on one line, not too long.
+/// A text of the file in the form of error messages: quoted, on one line, truncated.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
-    // Masked before it is cut: what is left of a credential might not be known as one.
+    // Mask before truncating: the rest of a truncated credential might not be recognized.
     let text = masked(text);
     let cut: String = text.chars().take(LONGEST).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! Reading one table of a file: its keys, and the kinds of their values.
+//! The reader of one table of a file: its keys, and the types of their values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,26 +7,26 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{Sink, shown};
 
-/// A table a file may contain.
+/// The shape of a table.
 #[derive(Debug)]
 pub struct Shape {
-    /// Its name with those of the tables it is in; empty for the file itself.
+    /// Its name with the names of its parent tables; empty for the file itself.
     pub name: &'static str,
     /// Its keys.
     pub keys: &'static [&'static str],
 }
 
-/// A table of a file, with the place of its header.
+/// A table of a file, with the position of its header.
 #[derive(Debug)]
 pub struct Section<'d, 's> {
     shape: &'static Shape,
-    /// The byte its header begins at.
+    /// The byte offset of its header.
     pub at: usize,
     table: &'d DeTable<'s>,
 }
 
 impl<'d, 's> Section<'d, 's> {
-    /// Takes a table and reports the keys that do not belong there.
+    /// Opens a table and reports its unknown keys.
     pub(super) fn open(
         sink: &mut Sink<'_>,
         shape: &'static Shape,
@@ -46,7 +46,7 @@ impl<'d, 's> Section<'d, 's> {
         Self { shape, at, table }
     }
 
-    /// A key of this table, if it is written.
+    /// The value of a key, if it is present.
     pub fn field(&self, key: &'static str) -> Option<Field<'d, 's>> {
         let value = self.table.get(key)?;
         Some(Field {
@@ -56,7 +56,7 @@ impl<'d, 's> Section<'d, 's> {
         })
     }
 
-    /// A key that must be written; its absence is reported at the table's header.
+    /// The value of a required key. If it is absent, the error is at the table's header.
     pub fn required(
         &self,
         sink: &mut Sink<'_>,
@@ -71,7 +71,7 @@ impl<'d, 's> Section<'d, 's> {
         found
     }
 
-    /// A switch; absent it is off.
+    /// A boolean; `false` if absent.
     pub fn flag(&self, sink: &mut Sink<'_>, key: &'static str) -> bool {
         let Some(field) = self.field(key) else {
             return false;
@@ -83,7 +83,7 @@ impl<'d, 's> Section<'d, 's> {
         false
     }
 
-    /// The tables of an array of tables; none where it is left out.
+    /// The tables of an array of tables; empty if absent.
     pub fn sections(
         &self,
         sink: &mut Sink<'_>,
@@ -109,7 +109,7 @@ impl<'d, 's> Section<'d, 's> {
         found
     }
 
-    /// A table below this one.
+    /// A table inside this one.
     pub fn section(
         &self,
         sink: &mut Sink<'_>,
@@ -124,8 +124,7 @@ impl<'d, 's> Section<'d, 's> {
         None
     }
 
-    /// Is the table itself written, by its header or by a key of its own, or is it only there
-    /// because a table below it is?
+    /// Whether the table itself is present, by its header or by a key of its own. Tables below it do not count.
     pub fn is_written(&self, sink: &Sink<'_>, below: &[&str]) -> bool {
         let header = sink.text_from(self.at).starts_with(['[', '{']);
         header
@@ -141,13 +140,13 @@ impl<'d, 's> Section<'d, 's> {
 pub struct Field<'d, 's> {
     /// The key with its tables.
     pub path: String,
-    /// The byte its value begins at.
+    /// The byte offset of the value.
     pub at: usize,
     value: &'d DeValue<'s>,
 }
 
 impl<'d> Field<'d, '_> {
-    /// Reports what is wrong with the value, and what was found instead.
+    /// Reports an invalid value: what was expected, and what was found.
     pub fn refuse(&self, sink: &mut Sink<'_>, expected: &str) {
         let found = match self.value {
             DeValue::String(text) => shown(text),
@@ -159,24 +158,24 @@ impl<'d> Field<'d, '_> {
         sink.add(self.at, &self.path, format!("{expected}, found {found}"));
     }
 
-    /// Reports what is wrong with a value that must not be shown.
+    /// Reports an invalid value that must not be shown.
     pub fn refuse_unseen(&self, sink: &mut Sink<'_>, expected: &str) {
         sink.add(self.at, &self.path, expected);
     }
 
-    /// The string it is, if it is one.
+    /// The value if it is a string.
     #[must_use]
     pub fn text(&self) -> Option<&'d str> {
         self.value.as_str()
     }
 
-    /// Is it a list, of whatever?
+    /// Whether the value is a list of any type.
     #[must_use]
     pub const fn is_list(&self) -> bool {
         matches!(self.value, DeValue::Array(_))
     }
 
-    /// A string, read by `parse`.
+    /// A string, parsed by `parse`.
     pub fn read<T>(
         &self,
         sink: &mut Sink<'_>,
@@ -190,7 +189,7 @@ impl<'d> Field<'d, '_> {
         value
     }
 
-    /// A text shown to people: 1 to `most` printable characters without a space at either end.
+    /// A text for people: 1 to `most` printable characters, without a space at either end.
     pub fn label(&self, sink: &mut Sink<'_>, most: usize) -> Option<String> {
         let expected = format!("1 to {most} printable characters without a space at either end");
         self.read(sink, &expected, |text| {
@@ -198,8 +197,8 @@ impl<'d> Field<'d, '_> {
         })
     }
 
-    /// A number, as an integer, a float or a string, read by `parse` from the text in the file:
-    /// it never passes through a binary float.
+    /// A number, written as an integer, a float or a string. `parse` gets its text, so it is never converted to a
+    /// binary float.
     pub fn number<T>(
         &self,
         sink: &mut Sink<'_>,
@@ -219,7 +218,7 @@ impl<'d> Field<'d, '_> {
         value
     }
 
-    /// A whole number, such as one of basis points.
+    /// A whole number, such as basis points.
     pub fn whole<T>(&self, sink: &mut Sink<'_>, most: T) -> Option<T>
     where
         T: FromStr + PartialOrd + Display,
@@ -234,7 +233,7 @@ impl<'d> Field<'d, '_> {
         value
     }
 
-    /// A list of strings, each read by `parse`, none written twice. Faults name the item's line.
+    /// A list of distinct strings, each parsed by `parse`. Errors have the line of the item.
     pub fn list<T: PartialEq>(
         &self,
         sink: &mut Sink<'_>,
@@ -273,12 +272,12 @@ fn path(shape: &Shape, key: &str) -> String {
     }
 }
 
-/// Names the nearest key of the table, or the table that does know the key.
+/// Names the nearest key of the table, or another table that has the key.
 fn unknown(shapes: &[&Shape], shape: &Shape, key: &str) -> String {
     let folded = key.to_lowercase();
     let distance = |known: &&&str| strsim::damerau_levenshtein(known, &folded);
     let nearest = shape.keys.iter().min_by_key(distance);
-    // One letter away from a key of this table, the key is meant, even if another table knows the word.
+    // A key of this table that differs by one letter is preferred to the same key of another table.
     let close = nearest.filter(|known| distance(known) <= 1);
     let elsewhere = shapes
         .iter()
@@ -293,8 +292,8 @@ fn unknown(shapes: &[&Shape], shape: &Shape, key: &str) -> String {
     }
 }
 
-/// A text shown to people: not empty, at most `most` characters, no control characters, no space
-/// at either end.
+/// Whether a text is fit for people: not empty, at most `most` characters, no control characters, no space at either
+/// end.
 #[must_use]
 pub fn is_label(text: &str, most: usize) -> bool {
     let fits = !text.is_empty() && text.chars().count() <= most;

@@ -1,4 +1,4 @@
-//! A partner looks at its deliveries, and has what was given up delivered after all.
+//! A partner's view of its deliveries, and the replay of dead-lettered ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::ports::{DeliveryAdmin, DeliveryFilter, DeliveryView};
 /// The deliveries of one service.
 #[derive(Clone)]
 pub struct Delivered {
-    /// The queue.
+    /// The delivery queue.
     pub desk: Arc<dyn DeliveryAdmin>,
-    /// Whose events they deliver.
+    /// The service whose events they deliver.
     pub service: Service,
 }
 
@@ -28,10 +28,10 @@ impl fmt::Debug for Delivered {
 /// Why a delivery was not replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// No such delivery of this partner and service.
+    /// The partner and service have no such delivery.
     #[error("no such delivery")]
     NotFound,
-    /// It may still be delivered, or has been.
+    /// The delivery is pending or succeeded.
     #[error("only a dead-lettered delivery is replayed")]
     NotDeadLettered,
     /// The store failed.
@@ -55,8 +55,7 @@ impl Delivered {
         Ok(Page::cut(page.await?, limit))
     }
 
-    /// Puts a dead-lettered delivery back into the queue: the same event, its attempts counted
-    /// anew.
+    /// Replays a dead-lettered delivery: the same event is queued again, with its attempts counted from zero.
     ///
     /// # Errors
     /// [`ReplayError`].

@@ -1,4 +1,4 @@
-//! API keys: made, listed and revoked by the operator.
+//! API keys: created, listed and revoked by the operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::ports::PartnerStore;
 use crate::races::{LostRace, retry_lost_races};
 use crate::{PartnerId, Tenant};
 
-/// Makes, lists and revokes keys.
+/// Creates, lists and revokes keys.
 #[derive(Clone)]
 pub struct Keys {
     /// The store.
     pub store: Arc<dyn PartnerStore>,
-    /// For keys and ids.
+    /// Randomness for keys and ids.
     pub entropy: Arc<dyn Entropy>,
-    /// The mode worked in.
+    /// The mode.
     pub mode: Mode,
 }
 
@@ -28,27 +28,27 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// A key that has been revoked, now or before.
+/// A revoked key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revoked {
     /// The key.
     pub id: KeyId,
     /// Its partner.
     pub partner: PartnerId,
-    /// When it was revoked first: revoking it again changes nothing.
+    /// When it was first revoked. Revoking it again changes nothing.
     pub revoked_at: Timestamp,
 }
 
-/// Why nothing was done.
+/// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
-    /// No partner has this name in this mode.
+    /// The mode has no partner with this id.
     #[error("no partner `{0}` in mode {1}")]
     UnknownPartner(PartnerId, Mode),
-    /// No key has this id in this mode.
+    /// The mode has no key with this id.
     #[error("no key {0} in mode {1}")]
     UnknownKey(KeyId, Mode),
-    /// A new key would have expired already.
+    /// The expiry of the new key is in the past.
     #[error("expected an instant in the future, got {0}")]
     Expired(Timestamp),
     /// The store failed.
@@ -63,7 +63,7 @@ impl LostRace for KeysError {
 }
 
 impl Keys {
-    /// Makes a key. Its text is in the answer and nowhere else.
+    /// Creates a key. Its text is only in the result and is never stored.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -99,7 +99,7 @@ impl Keys {
         Ok((key.record, text))
     }
 
-    /// Every key of a partner, the oldest first, with the instant of its last use; revoked ones too.
+    /// All keys of a partner, including revoked ones, the oldest first, with their last use.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -121,7 +121,7 @@ impl Keys {
         Ok(with_use.collect())
     }
 
-    /// Revokes a key. One that is revoked already keeps its instant.
+    /// Revokes a key. A revoked key keeps its first revocation.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -136,7 +136,7 @@ impl Keys {
         }
         let mut tx = self.store.partner_begin("key_revoke").await?;
         let (partner, _) = tx.key_find(id).await?.ok_or_else(unknown)?;
-        // The partner is locked before the key is judged: here and in every money write.
+        // The partner is locked before the key is checked, in the same order as in every money write.
         tx.partner_lock(&self.tenant(&partner)).await?;
         let (partner, record) = tx.key_find(id).await?.ok_or_else(unknown)?;
         let revoked = |revoked_at| Revoked {

@@ -1,4 +1,4 @@
-//! Rotating the master key: a new key seals from now on, and everything older is sealed again.
+//! Rotating the master key: the new key seals from now on, and older values are sealed again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use crate::ports::{
 };
 use crate::sealing::{DerivedKeys, Fingerprint, KEY_CONFIRMED_FOR, MasterKey, Sealed, Sealer};
 
-/// Values that are read and replaced at once, so that no statement holds rows for long.
+/// Values read and replaced in one statement, so that no statement locks rows for long.
 const BATCH: u32 = 200;
-/// The longest time from sealing a value to its commit: a server ends a transaction that pauses for 5 s.
+/// Maximum time from sealing a value to its commit. A server ends a transaction that is idle for 5 s.
 const LONGEST_WRITE: Duration = Duration::from_secs(10);
-/// This long after a promotion no process stores a value under an older key: each has heard of the new one, or seals nothing.
+/// The time after a promotion at which no process stores values under an older key. Until then each process has read
+/// the new key or stopped sealing.
 pub const SETTLES_AFTER: Duration = KEY_CONFIRMED_FOR.saturating_add(LONGEST_WRITE);
 /// The place that the derived keys are sealed for.
 const DERIVED_PLACE: &str = "master_keys/derived";
@@ -38,25 +39,25 @@ impl fmt::Debug for RotateMasterKey {
     }
 }
 
-/// What one pass over every sealed value did.
+/// The counts of one pass over all sealed values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pass {
     /// Values read.
     pub read: u64,
-    /// Values that were under an older key and opened.
+    /// Values under an older key that opened.
     pub older: u64,
-    /// Values that do not open with the key that they name, which is held.
+    /// Values whose key is held and that do not open.
     pub damaged: u64,
-    /// Values of keys that are not held.
+    /// Values whose key is not held.
     pub locked: u64,
-    /// One of those keys.
+    /// One of the absent keys.
     pub missing: Option<Fingerprint>,
 }
 
 /// Why a rotation stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateKeyError {
-    /// Another rotation has made another key current meanwhile.
+    /// Another rotation has made another key current.
     #[error("another rotation has made another master key current meanwhile")]
     Overtaken,
     /// The store failed.
@@ -65,8 +66,9 @@ pub enum RotateKeyError {
 }
 
 impl RotateMasterKey {
-    /// Makes `new` the key that every process seals with, in place of `current`. Running services follow within a second or so;
-    /// one that does not hold it seals nothing from then on.
+    /// Makes `new` the key that every process seals with, in place of `current`.
+    ///
+    /// Running services follow within about one second. A service that does not hold the new key stops sealing.
     ///
     /// # Errors
     /// [`RotateKeyError`].
@@ -85,11 +87,12 @@ impl RotateMasterKey {
         won(promoted.await?)
     }
 
-    /// Reads every sealed value once, in batches, and seals those of older keys again. A value that changes meanwhile is left to
-    /// the next pass. `progress` is called after each batch.
+    /// Reads every sealed value once, in batches, and seals values of older keys again.
+    ///
+    /// A value that changes during the pass is left to the next pass. `progress` is called after each batch.
     ///
     /// # Errors
-    /// [`RotateKeyError`]; what was sealed again stays.
+    /// [`RotateKeyError`]. Values sealed before the error stay sealed with the new key.
     pub async fn pass(
         &self,
         progress: &(dyn Fn(Pass) + Send + Sync),
@@ -145,9 +148,10 @@ impl RotateMasterKey {
         Ok(again)
     }
 
-    /// Declares that no value needs a key older than `current`. Call it after a pass that found none, and not before
-    /// [`SETTLES_AFTER`] has passed since the promotion. Make one more pass after it: a commit that a synchronous standby held up
-    /// becomes visible before this one does.
+    /// Declares that no value depends on a key older than `current`.
+    ///
+    /// Call it after a pass that found no older value, at least [`SETTLES_AFTER`] after the promotion. Then run one
+    /// more pass: a commit that a synchronous standby delayed becomes visible before this one.
     ///
     /// # Errors
     /// [`RotateKeyError`].
@@ -163,10 +167,10 @@ const fn won(outcome: Cas) -> Result<(), RotateKeyError> {
     }
 }
 
-/// Seals with the key that is current in this transaction and stays so until it ends.
+/// Seals with the key that is current in this transaction. The key stays current until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError`], also where that key is not held.
+/// [`StoreError`], also if the key is not held.
 pub async fn follow(tx: &mut dyn PartnerTx, sealer: &Sealer) -> Result<(), StoreError> {
     let current = tx.master_key().await?;
     let current = current.as_deref().and_then(Fingerprint::parse);
@@ -176,26 +180,26 @@ pub async fn follow(tx: &mut dyn PartnerTx, sealer: &Sealer) -> Result<(), Store
     Ok(sealer.can_seal()?)
 }
 
-/// Why a process cannot work with the keys that it holds.
+/// Why a process cannot work with its configured keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissingKey {
     /// The current key is not held.
     #[error("expected the database's master key, fingerprint {0}")]
     Current(Fingerprint),
-    /// Values of an older key remain.
+    /// Values of an older key remain, and the key is not held.
     #[error(
         "expected also the older master key with fingerprint {0}: values that it sealed remain"
     )]
     Older(Fingerprint),
-    /// No key is the current one.
+    /// No key is recorded as current.
     #[error("the database names no current master key")]
     NoCurrent,
-    /// The keys of marks, signatures and tokens do not open.
+    /// The derived keys cannot be opened.
     #[error("the keys stored under the master key with fingerprint {0} do not open")]
     Derived(Fingerprint),
 }
 
-/// The sealer and the derived keys of a database, made from the keys that a process holds.
+/// The sealer and the derived keys of a database, from the keys that a process holds.
 ///
 /// # Errors
 /// [`MissingKey`].
@@ -232,7 +236,7 @@ pub fn unlock(
     Ok((sealer, derived))
 }
 
-/// The derived keys, opened with the current key. The sealer for that needs no derived keys of its own.
+/// The derived keys, opened with the current key by a sealer that needs none.
 fn opened(
     held: &[MasterKey],
     first: Fingerprint,

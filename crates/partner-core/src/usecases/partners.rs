@@ -1,14 +1,14 @@
-//! Looking a partner up, for tools that take its name.
+//! Finding a partner by its id, for tools.
 
 use kernel::{Mode, StoreError};
 
 use crate::ports::PartnerStore;
 use crate::{Partner, PartnerId, Tenant};
 
-/// From this similarity of Jaro and Winkler on, an id may be a misspelling of another.
-const ALIKE: f64 = 0.8;
+/// Minimum Jaro-Winkler similarity of an id that is suggested as the intended one.
+const SUGGESTION_SIMILARITY: f64 = 0.8;
 
-/// The partner of a mode whose id is most like `wanted`, if one is alike.
+/// The partner of a mode with the id most similar to `wanted`; `None` if none is similar.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -20,11 +20,13 @@ pub async fn nearest(
     let mut tx = store.partner_begin("partner_nearest").await?;
     let ids = tx.partner_ids(mode).await?;
     let likeness = |id: &PartnerId| strsim::jaro_winkler(id.as_str(), wanted);
-    let alike = ids.into_iter().filter(|id| likeness(id) >= ALIKE);
+    let alike = ids
+        .into_iter()
+        .filter(|id| likeness(id) >= SUGGESTION_SIMILARITY);
     Ok(alike.max_by(|one, other| likeness(one).total_cmp(&likeness(other))))
 }
 
-/// The partner, if the operator has provisioned it in this mode.
+/// The partner, if it is provisioned in this mode.
 ///
 /// # Errors
 /// [`StoreError`].

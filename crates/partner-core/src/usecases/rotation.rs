@@ -1,4 +1,4 @@
-//! Rotating the secret that a partner's events are signed with.
+//! Rotating the signing secret of a partner's endpoint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::Sealer;
 use crate::{PartnerId, Tenant};
 
-/// The longest overlap: whoever has not switched after 30 days will not.
+/// Maximum overlap of two secrets: 30 days.
 const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Rotates webhook secrets.
@@ -24,9 +24,9 @@ pub struct RotateSecret {
     pub store: Arc<dyn PartnerStore>,
     /// Seals the new secret.
     pub sealer: Arc<Sealer>,
-    /// For the new secret.
+    /// Randomness for the new secret.
     pub entropy: Arc<dyn Entropy>,
-    /// The mode worked in.
+    /// The mode.
     pub mode: Mode,
 }
 
@@ -36,33 +36,33 @@ impl fmt::Debug for RotateSecret {
     }
 }
 
-/// What becomes of the secret there is.
+/// What happens to the present secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
-    /// It signs nothing any more.
+    /// It stops signing.
     EndsAtOnce,
-    /// It signs beside the new one for so long.
+    /// It signs in addition to the new secret for this long.
     Overlaps(Duration),
 }
 
-/// A secret that was rotated.
+/// The result of a rotation.
 #[derive(Debug)]
 pub struct Rotated {
-    /// The new secret: shown this once.
+    /// The new secret, shown only here.
     pub secret: SecretString,
-    /// Until when the one before it signs too.
+    /// When the previous secret stops signing; `None` if it has stopped.
     pub overlap_until: Option<Timestamp>,
 }
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
-    /// The overlap is nothing, or longer than anybody needs.
+    /// The overlap is zero or longer than the maximum.
     #[error(
         "expected an overlap of more than nothing and at most 720h; without one the new secret signs alone at once"
     )]
     Overlap,
-    /// No partner has this name in this mode.
+    /// The mode has no partner with this id.
     #[error("no partner `{0}` in mode {1}")]
     UnknownPartner(PartnerId, Mode),
     /// The partner has no endpoint.
@@ -71,7 +71,7 @@ pub enum RotateError {
         service = .2.as_str()
     )]
     NoEndpoint(PartnerId, Mode, Service),
-    /// Two secrets sign already, and somebody may rely on either.
+    /// Two secrets sign already, and the partner may depend on either.
     #[error(
         "two secrets sign until {0}, and there can be no third: wait until then, or rotate without an overlap, which ends both at once"
     )]
@@ -88,11 +88,11 @@ impl LostRace for RotateError {
 }
 
 impl RotateSecret {
-    /// Makes a new secret. Its text is in the answer and nowhere else. Running services sign with
-    /// it from their next attempt on.
+    /// Creates a new secret. Its text is only in the result. Running services sign with it from their next attempt
+    /// on.
     ///
     /// # Errors
-    /// [`RotateError`]; nothing is changed then.
+    /// [`RotateError`]. Then nothing is changed.
     pub async fn rotate(
         &self,
         partner: &PartnerId,
@@ -147,7 +147,7 @@ impl RotateSecret {
     }
 }
 
-/// The secret that goes on signing, and until when. One whose time is over counts no more.
+/// The secret that continues to sign, and until when. Expired secrets do not count.
 fn kept(
     secrets: Vec<EndpointSecret>,
     present: Present,

@@ -279,7 +279,7 @@ async fn keys_get_the_label_and_expiry_that_are_written() {
     for (lines, fault) in [
         (
             "expires_at = \"2020-01-01\"\nlabel = \"new\"\n",
-            "partners.keys.expires_at: a key is to be generated; expected an instant in the future",
+            "partners.keys.expires_at: this entry generates a key; expected an instant in the future",
         ),
         (
             "expires_at = \"2099-01-01\"\n",

@@ -11,16 +11,17 @@ use crate::batch::{Decision, Refusal, TransactCommand};
 use crate::ports::{PoolsStore, PoolsTx, VelocityRange};
 use crate::velocity::{Catch, Crossed, STEP, Velocity, cutoff};
 
-/// Steps of one call: more trades than any window holds. Past it two processes work with different windows.
+/// Maximum steps of one call, more than any window needs. A call that exceeds it competes with a process that has
+/// another window.
 const MAX_STEPS: u32 = 20_000;
 
-/// How often a command may find its running total behind the window before it is refused for that.
+/// How often a command is submitted again because its running total has not caught up with the window.
 const CATCH_UPS: u32 = 8;
 
 /// Moves running totals to the start of the velocity window.
 ///
-/// Each step is a transaction of its own that reads a bounded number of trades and stores the floor that it has
-/// reached, so a step that fails loses nothing that earlier steps have done.
+/// Each step is its own transaction. It reads a bounded number of trades and stores the floor that it reached, so a
+/// failed step does not undo earlier steps.
 #[derive(Clone)]
 pub struct CatchUpVelocity {
     /// The store.
@@ -38,11 +39,13 @@ impl std::fmt::Debug for CatchUpVelocity {
 }
 
 impl CatchUpVelocity {
-    /// Runs a command through `queue`, and again after the running total has caught up if that was behind. The queue
-    /// runs other commands meanwhile.
+    /// Runs a command through `queue`. If its running total has not caught up with the window, it lets the total
+    /// catch up and submits the command again.
+    ///
+    /// The queue runs other commands between the two.
     ///
     /// # Errors
-    /// Those of the queue and of [`CatchUpVelocity::run`].
+    /// The errors of the queue and of [`CatchUpVelocity::run`].
     pub async fn submit<F, R>(
         &self,
         command: TransactCommand,
@@ -62,10 +65,10 @@ impl CatchUpVelocity {
         queue(command).await
     }
 
-    /// Runs steps until the total of a partner is exact; returns how many transactions it took.
+    /// Runs steps until the total of a partner is exact. Returns the number of transactions.
     ///
     /// # Errors
-    /// [`StoreError`]; never [`StoreError::CommitUnknown`], because a step may be repeated.
+    /// [`StoreError`], but never [`StoreError::CommitUnknown`], because a step may be repeated.
     pub async fn run(&self, who: &Tenant) -> Result<u32, StoreError> {
         for steps in 1..=MAX_STEPS {
             let stepping = retry_lost_races(|| self.step(who)).await;
@@ -84,7 +87,7 @@ impl CatchUpVelocity {
         )))
     }
 
-    /// One step; `false` if there was nothing to do.
+    /// Runs one step; `false` if the total was exact.
     async fn step(&self, who: &Tenant) -> Result<bool, StoreError> {
         let mut tx = self.store.begin("velocity_step").await?;
         let Some(velocity) = tx.velocity_lock(who).await? else {

@@ -1,7 +1,7 @@
-//! Quotes: an order is read and judged, priced, and, where it is firm, stored.
+//! Quotes: an order is validated, priced, and stored if it is firm.
 //!
-//! The order of judgement is that of the contract: shape, currency, network, address, precision;
-//! then availability (rates are asked first, the engine after them); then the order's size.
+//! The checks run in the order of the contract (rule `pools.quote.order`): shape, currency, network, address,
+//! precision; then availability, with rates before the engine; then the order's size.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::ports::{Depth, Engine, NewQuote, Order, QuoteQueue};
 use crate::pricing::{self, Mids, PriceError, Priced};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 
-/// A quote request as it arrives: texts, not yet judged.
+/// The fields of a quote request, unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct QuoteInput {
     /// `on_ramp` or `off_ramp`.
@@ -28,58 +28,58 @@ pub struct QuoteInput {
     pub crypto_currency: Option<String>,
     /// A positive decimal: fiat paid in, or crypto sold.
     pub amount: Option<String>,
-    /// The chain; `tron` where absent.
+    /// The chain; `tron` if absent.
     pub crypto_network: Option<String>,
-    /// `firm` or `indicative`; `firm` where absent.
+    /// `firm` or `indicative`; `firm` if absent.
     pub kind: Option<String>,
-    /// An address of the delivery network; required for a purchase.
+    /// An address on the delivery network; required for a purchase.
     pub dest_address: Option<String>,
-    /// A network of the delivery allowlist; the quoted network where absent.
+    /// A network of the delivery allowlist; the quoted network if absent.
     pub dest_network: Option<String>,
 }
 
-/// Firm or price only.
+/// The kind of a quote: firm or indicative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuoteKind {
-    /// Executable, short-lived, single-use.
+    /// Executable once, for a short time.
     Firm,
-    /// A price and nothing else: never stored.
+    /// Only a price, which is never stored.
     Indicative,
 }
 
-/// What is wrong with a quote request, in the order it is judged.
+/// The error in a quote request, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteInputError {
     /// Required fields are absent, in the order of the request.
     #[error("{}", required_text(.0))]
     Missing(Vec<&'static str>),
-    /// A purchase names no address; everything judged before it is right.
+    /// A purchase has no address, and all earlier checks passed.
     #[error("`destAddress` is required for `on_ramp`")]
     MissingAddress,
-    /// A field has none of its allowed values.
+    /// A field does not have one of its allowed values.
     #[error("`{0}` must be one of {1}")]
     NotAllowed(&'static str, &'static str),
     /// The amount is not a positive decimal string.
     #[error("`amount`: {0}")]
     Amount(AmountError),
-    /// No such currency or asset.
+    /// The code is not a known currency or asset.
     #[error("{0}; what was sent is no known code")]
     UnknownCurrency(Leg),
-    /// A known code, but not that of the pool.
+    /// The code is known, but it is not the pool's.
     #[error("{0}")]
     CurrencyMismatch(Leg),
-    /// None of the pool's networks.
+    /// The network is not one of the pool's.
     #[error("`cryptoNetwork` (`tron` where absent) must be one of {networks} for pool {pool}")]
     NetworkNotSupported {
         /// The pool.
         pool: PoolId,
-        /// Its networks, as words.
+        /// The pool's networks, as text.
         networks: String,
     },
-    /// Not on the delivery allowlist.
+    /// The network is not on the delivery allowlist.
     #[error("`destNetwork` must be one of {networks}")]
     DestNetworkNotSupported {
-        /// The delivery allowlist, as words.
+        /// The delivery allowlist, as text.
         networks: String,
     },
     /// The destination address is malformed or zero.
@@ -87,12 +87,12 @@ pub enum QuoteInputError {
     Address(AddressError),
 }
 
-/// A field that must name one leg of the pool.
+/// A request field that must name a leg of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
     /// The field.
     pub field: &'static str,
-    /// The pool's leg.
+    /// The asset of the pool's leg.
     pub expected: Asset,
     /// The pool.
     pub pool: PoolId,
@@ -113,37 +113,37 @@ fn words(list: impl IntoIterator<Item = &'static str>) -> String {
     list.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// A quote request that has passed every check of its form.
+/// A quote request that passed all checks of its form.
 #[derive(Debug, Clone)]
-struct Judged {
+struct ValidInput {
     kind: QuoteKind,
     order: Order,
 }
 
-/// The answer to a quote request.
+/// The result of a quote request.
 #[derive(Debug, Clone)]
 pub enum QuoteResult {
-    /// A firm quote, stored.
+    /// A stored firm quote.
     Firm(Quote, PoolTerms),
-    /// A price only.
+    /// An indicative price.
     Indicative(Priced, PoolTerms),
-    /// No price at the moment; nothing is stored.
+    /// No price is currently available. Nothing is stored.
     Unavailable(Unavailable),
 }
 
-/// Why an order cannot be priced at the moment.
+/// Why an order cannot currently be priced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {
-    /// No rate younger than its allowed age.
+    /// No source has a rate within its maximum age.
     Rate,
-    /// The engine did not answer in time.
+    /// The engine did not respond within its timeout.
     Engine,
     /// The engine lacks depth, or the operator has marked the pool unavailable.
     Dry,
 }
 
 impl Unavailable {
-    /// The word on the wire.
+    /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -154,13 +154,13 @@ impl Unavailable {
     }
 }
 
-/// Why a quote request got no answer.
+/// Why a quote request has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum QuoteError {
-    /// The request is wrong.
+    /// The request is invalid.
     #[error(transparent)]
     Ask(#[from] QuoteInputError),
-    /// The order's legs or size are out of bounds.
+    /// A leg or the order's size is out of range.
     #[error(transparent)]
     Price(#[from] PriceError),
     /// The store failed.
@@ -168,20 +168,20 @@ pub enum QuoteError {
     Store(#[from] StoreError),
 }
 
-/// Gives quotes.
+/// Creates quotes.
 #[derive(Clone)]
 pub struct CreateQuote {
-    /// Where rates come from.
+    /// The source of rates.
     pub rates: Arc<dyn RateSource>,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
-    /// Stores firm quotes.
+    /// The queue that stores firm quotes.
     pub queue: Arc<QuoteQueue>,
-    /// For ids.
+    /// The clock for ids.
     pub clock: Arc<dyn Clock>,
-    /// For ids.
+    /// Randomness for ids.
     pub entropy: Arc<dyn Entropy>,
-    /// How long a firm quote is executable.
+    /// The time from creation to expiry of a firm quote.
     pub ttl: Duration,
 }
 
@@ -192,7 +192,7 @@ impl std::fmt::Debug for CreateQuote {
 }
 
 impl CreateQuote {
-    /// Answers a quote request for a pool the partner is allowed in.
+    /// Quotes an order in a pool that the partner may use.
     ///
     /// # Errors
     /// [`QuoteError`].
@@ -203,7 +203,7 @@ impl CreateQuote {
         pool: &Pool,
         ask: &QuoteInput,
     ) -> Result<QuoteResult, QuoteError> {
-        let Judged { kind, order } = ask.judge(pool)?;
+        let ValidInput { kind, order } = ask.validate(pool)?;
         let mids = match self.mids(&order).await {
             Some(mids) => mids,
             None => return Ok(QuoteResult::Unavailable(Unavailable::Rate)),
@@ -275,8 +275,8 @@ impl CreateQuote {
 }
 
 impl QuoteInput {
-    /// Judges the request's form, in the order shape, currency, network, address, precision.
-    fn judge(&self, pool: &Pool) -> Result<Judged, QuoteInputError> {
+    /// Validates the form of the request, in the order shape, currency, network, address, precision.
+    fn validate(&self, pool: &Pool) -> Result<ValidInput, QuoteInputError> {
         let (Some(side), Some(fiat), Some(crypto), Some(amount)) = (
             self.side.as_deref(),
             self.fiat_currency.as_deref(),
@@ -312,7 +312,7 @@ impl QuoteInput {
             Side::OffRamp => crypto,
         };
         let amount = Amount::parse(amount, input).map_err(QuoteInputError::Amount)?;
-        Ok(Judged {
+        Ok(ValidInput {
             kind,
             order: Order {
                 pool: pool.id,
@@ -324,7 +324,7 @@ impl QuoteInput {
         })
     }
 
-    /// Every required field that is absent. A purchase requires an address.
+    /// The required fields that are absent. A purchase requires an address.
     fn missing(&self) -> Vec<&'static str> {
         let is_purchase = self.side.as_deref() == Some(Side::OnRamp.as_str());
         let fields = [
@@ -358,7 +358,7 @@ impl QuoteInput {
         })
     }
 
-    /// The delivery allowlist is of EVM networks. A pool with native addresses adds its own other
+    /// The delivery network. The allowlist has EVM networks; a pool with native addresses also allows its own other
     /// networks.
     fn dest_network(&self, pool: &Pool, quoted: Network) -> Result<DestNetwork, QuoteInputError> {
         let Some(named) = self.dest_network.as_deref() else {
@@ -376,7 +376,7 @@ impl QuoteInput {
             })
     }
 
-    /// A purchase needs an address; a sale needs none, but one that is given must be one.
+    /// The delivery target. A purchase requires an address. An address of a sale is optional but must be valid.
     fn destination(
         &self,
         side: Side,

@@ -1,4 +1,4 @@
-//! Deposits and receipts: the operator credits what has come in, once per reference.
+//! Deposits and receipts: the operator credits each reference once.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::ledger::{
 };
 use crate::ports::{Deposit, PoolsStore};
 
-/// Recounts before a credit is refused because the account might be full: the one that goes on, and one of its own.
+/// Recounts before a credit is refused because the account might be full: the running one, and a new one.
 const RECOUNTS: u32 = 2;
 
-/// The longest reference, in characters.
+/// Maximum characters of a reference.
 const REFERENCE_LENGTH: usize = 255;
 
-/// Characters that nobody sees: with one of them a reference looks like another one.
+/// Invisible characters, with which two different references look equal.
 const INVISIBLE: [char; 8] = [
     '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}',
 ];
@@ -30,7 +30,7 @@ const INVISIBLE: [char; 8] = [
 pub struct CreditAccount {
     /// The store.
     pub store: Arc<dyn PoolsStore>,
-    /// For ids.
+    /// Randomness for ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
@@ -40,23 +40,23 @@ impl std::fmt::Debug for CreditAccount {
     }
 }
 
-/// What has come in.
+/// A deposit or receipt to be credited.
 #[derive(Debug, Clone)]
 pub struct Credit {
-    /// How much.
+    /// The amount.
     pub amount: Amount,
-    /// The chain a crypto receipt came in on; `None` for fiat.
+    /// The chain of a crypto receipt; `None` for fiat.
     pub network: Option<Network>,
-    /// The operator's reference: the same one again does nothing.
+    /// The operator's reference. A repeated reference has no effect.
     pub reference: String,
 }
 
 /// The outcome of a credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credited {
-    /// Was it credited now? `false`: the same reference had been credited before.
+    /// Whether this call credited the amount; `false` if the reference was credited before.
     pub applied: bool,
-    /// The balance now.
+    /// The balance after the call.
     pub balance: Amount,
 }
 
@@ -75,7 +75,7 @@ pub enum CreditError {
         net = .2.map(|network| format!(" on {}", network.as_str())).unwrap_or_default()
     )]
     ReferenceReused(Amount, Asset, Option<Network>),
-    /// The balance, with what trades may still give back, would pass 9 × 10^10.
+    /// Balance and contingent credits would exceed 9 × 10^10.
     #[error(
         "the balance would pass 90000000000, with what open and returnable trades may give back"
     )]
@@ -92,7 +92,7 @@ impl LostRace for CreditError {
 }
 
 impl CreditAccount {
-    /// Credits a partner's account. The caller has seen that the partner exists.
+    /// Credits a partner's account, once per reference. The caller must have checked that the partner exists.
     ///
     /// # Errors
     /// [`CreditError`].
@@ -103,8 +103,8 @@ impl CreditAccount {
         if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
             return Ok(credited);
         }
-        // The stored figure is an upper bound. A recount that goes on already may count what has ended since it began; then
-        // one more is run from the start.
+        // The stored figure is an upper bound. A recount that was already running may count trades that have ended
+        // since, so a second one starts from the beginning.
         for _ in 0..RECOUNTS {
             self.recount(who, credit.amount.asset()).await?;
             if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
@@ -114,13 +114,13 @@ impl CreditAccount {
         Err(CreditError::TooLarge)
     }
 
-    /// Ends the recount of an account, or runs one.
+    /// Finishes the running recount of an account, or runs a new one.
     async fn recount(&self, who: &Tenant, asset: Asset) -> Result<(), StoreError> {
         while slice(&self.store, who, asset, |_, _| true).await? == Run::More {}
         Ok(())
     }
 
-    /// Credits the account unless it might be full; `None` if it might.
+    /// Credits the account; `None` if the account might be full.
     async fn credit_once(
         &self,
         who: &Tenant,
@@ -186,16 +186,16 @@ impl CreditAccount {
     }
 }
 
-/// An account's contingent credits with an amount; `None` if they might pass the limit. Before its first entry an account
-/// without a figure has none. A figure that is missing later has to be counted first.
+/// The contingent credits of an account with an amount; `None` if they might exceed the limit. An account without
+/// entries and without a stored figure starts at zero. A missing figure of any other account must be counted first.
 fn commitment_with(before: Option<i64>, account: &Account, amount: Amount) -> Option<i64> {
     let before = before.or((account.sequence == 0).then_some(0))?;
     let total = before.checked_add(amount.units())?;
     (total <= BALANCE_LIMIT).then_some(total)
 }
 
-/// A reference counts once, so two that look the same must be the same: white space at an end and invisible characters
-/// are refused.
+/// Whether a reference is acceptable. It refuses white space at the ends and invisible characters, so that two
+/// references that look equal are equal.
 fn is_reference(text: &str) -> bool {
     is_label(text, REFERENCE_LENGTH) && !text.contains(INVISIBLE)
 }

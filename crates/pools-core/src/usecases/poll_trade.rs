@@ -1,11 +1,11 @@
-//! The status poll: the only thing that moves a trade.
+//! The status poll: the only use case that changes a trade.
 //!
-//! A poll commits its attempt with a lease, asks the engine outside any transaction, and applies
-//! the answer under the lease. A second poller meanwhile answers the present status at
-//! once. Nothing is ever decided on a timeout: the next poll asks again under the same id.
+//! A poll commits its attempt with a lease, asks the engine outside any transaction, and applies the report under the
+//! lease. A concurrent poll returns the current status at once. A timeout decides nothing: the next poll asks again
+//! under the same id.
 //!
-//! A poll of a reserved trade that moves nothing writes no second time: its process remembers that
-//! the poll ended. A poll of a settled trade that moves nothing keeps its lease for [`QUIET`].
+//! A poll that does not change a reserved trade has no second write: the process remembers that the poll ended. A
+//! poll that does not change a settled trade keeps its lease for [`QUIET`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,13 +27,13 @@ use crate::trade::{
     EngineReport, Lease, Step, Trade, TradeEvent, TradeId, TradeState, TradeStatus,
 };
 
-/// How long after its settlement a trade is still asked about, for returns.
+/// The time after its settlement in which polls ask the engine for returns of a trade: 30 days.
 pub const RETURN_WINDOW: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What a lease lasts beyond the engine's own timeout.
+/// Margin of a lease beyond the engine's timeout.
 const LEASE_MARGIN: Duration = Duration::from_secs(2);
 
-/// How long a settled trade is not asked about after a report that changed nothing.
+/// The time after an unchanged report in which polls do not ask the engine about a settled trade.
 pub const QUIET: Duration = Duration::from_secs(60);
 
 /// Polls trades.
@@ -43,16 +43,16 @@ pub struct PollTrade {
     engine: Arc<dyn Engine>,
     /// Seals event bodies.
     sealer: Arc<Sealer>,
-    /// For tokens and ids.
+    /// Randomness for tokens and ids.
     entropy: Arc<dyn Entropy>,
     render: RenderTradeEvent,
     asking: Asking,
 }
 
-/// The leases of the polls of this process that have not ended.
+/// The leases of this process's polls in progress.
 ///
-/// A stored lease of a reserved trade that is not listed here belongs to a poll that ended without
-/// a second write, or to another process. It holds nobody back.
+/// A stored lease of a reserved trade that is not listed here belongs to a poll that ended without a second write, or
+/// to another process. It does not delay a poll.
 #[derive(Clone, Default)]
 struct Asking(Arc<Mutex<BTreeMap<u64, Timestamp>>>);
 
@@ -61,7 +61,7 @@ impl Asking {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a lease and forgets those that ran out.
+    /// Adds a lease and drops the expired leases.
     fn begin(&self, lease: Lease, now: Timestamp) {
         let mut leases = self.leases();
         leases.retain(|_, until| now < *until);
@@ -83,16 +83,16 @@ impl std::fmt::Debug for PollTrade {
     }
 }
 
-/// Why a poll has no answer.
+/// Why a poll has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
-    /// The quote is not this partner's, or has no trade.
+    /// The partner has no such quote, or the quote has no trade.
     #[error("no trade of such a quote")]
     NotFound,
-    /// A transfer that the rules had allowed could not be posted; nothing was changed.
+    /// The ledger refused a transfer of the state machine. Nothing was changed.
     #[error("a transfer could not be posted")]
     Post(#[from] PostError),
-    /// An event's body could not be made; nothing was changed.
+    /// The body of an event could not be made. Nothing was changed.
     #[error("an event's body could not be made")]
     Event(#[from] RenderError),
     /// The store failed.
@@ -106,9 +106,9 @@ impl LostRace for PollError {
     }
 }
 
-/// A poll's hold on a trade.
+/// A poll's claim on a trade.
 struct Claim {
-    /// The trade as the claim found it.
+    /// The trade at the time of the claim.
     trade: Trade,
     lease: Lease,
     attempt: u32,
@@ -135,7 +135,7 @@ impl PollTrade {
         }
     }
 
-    /// Advances the trade of a quote by what the engine reports, and returns it as it is then.
+    /// Applies the engine's report to the trade of a quote and returns the trade.
     ///
     /// # Errors
     /// [`PollError`].
@@ -143,7 +143,7 @@ impl PollTrade {
     pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
         let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
         let seen = self.find(who, quote).await?;
-        // Another engine has never heard of the trade.
+        // Another engine does not know the trade.
         let is_ours = seen.value.is_held_by(&self.engine.name());
         if !is_ours || self.rests(&seen.value, seen.at) {
             return Ok(seen.value);
@@ -152,7 +152,7 @@ impl PollTrade {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        let polled = self.pursue(who, &claim).await;
+        let polled = self.ask_and_apply(who, &claim).await;
         self.asking.end(claim.lease.token);
         polled
     }
@@ -162,8 +162,8 @@ impl PollTrade {
         found.ok_or(PollError::NotFound)
     }
 
-    /// Returns true if the engine is not asked about the trade now: the trade has ended, its last
-    /// report was a moment ago, or another poll is asking.
+    /// Whether the engine is not asked now: the trade has ended, its last report is recent, or another poll is
+    /// asking.
     fn rests(&self, trade: &Trade, now: Timestamp) -> bool {
         let runs = |lease: &Lease| now < lease.until;
         match &trade.state {
@@ -180,7 +180,7 @@ impl PollTrade {
         }
     }
 
-    /// Commits the attempt. `Err` carries the trade as it is if the engine is not asked now.
+    /// Commits the attempt with a lease. `Err` returns the unchanged trade if the engine is not asked now.
     async fn claim(&self, who: &Tenant, id: TradeId) -> Result<Result<Claim, Trade>, PollError> {
         let mut tx = self.store.begin("trade_claim").await?;
         let trade = tx.trade_lock(who, id).await?.ok_or(PollError::NotFound)?;
@@ -194,7 +194,8 @@ impl PollTrade {
             until: now.plus(self.engine.timeout()).plus(LEASE_MARGIN),
         };
         tx.trade_claim(who, id, attempt, lease).await?.won()?;
-        // Listed before it can be read, so that no poll of this process mistakes it for an ended one.
+        // The lease is listed before the commit, so that a concurrent poll of this process does not take it for an
+        // ended one.
         self.asking.begin(lease, now);
         if let Err(error) = tx.commit().await {
             self.asking.end(lease.token);
@@ -209,7 +210,7 @@ impl PollTrade {
     }
 
     /// Asks the engine and applies its report.
-    async fn pursue(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
+    async fn ask_and_apply(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
         let Some(report) = self.ask(claim).await else {
             return self.end(who, claim, None).await;
         };
@@ -219,7 +220,7 @@ impl PollTrade {
                 let assets = moved_assets(&steps);
                 let applied = retry_lost_races(|| self.apply(who, claim, &report, &assets)).await;
                 if let Err(PollError::Post(_) | PollError::Event(_)) = applied {
-                    // The fault is ours, so no poll need wait for the lease.
+                    // The process failed, not the engine, so the next poll need not wait for the lease.
                     retry_lost_races(|| self.unclaim(who, claim, None)).await?;
                 }
                 applied
@@ -236,8 +237,8 @@ impl PollTrade {
         }
     }
 
-    /// Confirms the hold of a reserved trade, then asks for the report, which decides: a hold that
-    /// is said to have lapsed releases the trade only if the report says so too.
+    /// Confirms the hold of a reserved trade, then asks for the report. Only the report decides: a lapsed hold does
+    /// not release the trade unless the report agrees.
     async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
         let known = claim.trade.state.status();
         let trade = claim.trade.id;
@@ -262,8 +263,8 @@ impl PollTrade {
         Some(report)
     }
 
-    /// Ends a claim that moved nothing, and returns the trade as it is. A settled trade rests for
-    /// `rest`; without it, and if the trade is reserved, the next poll asks.
+    /// Ends a claim that changed nothing and returns the current trade. The lease of a settled trade is extended by
+    /// `rest`. Without `rest`, or if the trade is reserved, the next poll may ask.
     async fn end(
         &self,
         who: &Tenant,
@@ -289,7 +290,7 @@ impl PollTrade {
             .await?
             .ok_or(PollError::NotFound)?;
         let token = claim.lease.token;
-        // A lost lease is another poll's now, and stays so.
+        // If the lease was lost, another poll has it and keeps it.
         let _ = match rest {
             Some(rest) => {
                 let until = tx.now().await?.plus(rest);
@@ -354,7 +355,7 @@ impl PollTrade {
         Ok(after)
     }
 
-    /// Posts the entry of the transfer that goes with a step, if one does.
+    /// Posts the entry of a step's transfer, if the step has one.
     async fn post(
         &self,
         who: &Tenant,
@@ -411,12 +412,11 @@ impl PollTrade {
 }
 
 impl Claim {
-    /// The token under which the report may be applied to the trade as it is now. `None` if it came
-    /// too late.
+    /// The token that allows to apply the report to the current trade; `None` if the report is too late.
     ///
-    /// Another process may have claimed the trade meanwhile. The report still counts if this
-    /// claim's own lease runs and nothing was applied since; else two processes that poll by turns
-    /// could discard each other's reports for ever.
+    /// Another process may have claimed the trade since. The report still counts if this claim's own lease has not
+    /// expired and no report was applied since. Otherwise two processes that poll alternately could discard each
+    /// other's reports for ever.
     fn may_apply(&self, trade: &Trade, now: Timestamp) -> Option<u64> {
         let own = self.lease.token;
         let holder = trade.lease?.token;
@@ -425,7 +425,7 @@ impl Claim {
     }
 }
 
-/// The currencies of the transfers of some steps, in the order in which accounts are locked.
+/// The assets that the steps move, in the order of the account locks.
 fn moved_assets(steps: &[Step]) -> BTreeSet<Asset> {
     let transfers = steps.iter().filter_map(|step| step.transfer);
     let amounts = transfers.map(|(transfer, _)| transfer.amount);

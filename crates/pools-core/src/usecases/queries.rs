@@ -1,4 +1,4 @@
-//! Pure reads: they never write, and never move a trade.
+//! Pure reads. They never write and never change a trade.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ pub struct AccountStatement {
     pub page: Page<Entry>,
 }
 
-/// A place in a partner's account, where a page has ended: an entry's number and its id.
+/// The position of a page's last entry in a partner's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerCursor {
-    /// The entry's number in its account.
+    /// The sequence number of the entry.
     pub sequence: i64,
-    /// The entry.
+    /// The id of the entry.
     pub entry: EntryId,
 }
 
@@ -48,8 +48,10 @@ impl PoolsQueries {
         Self { reads }
     }
 
-    /// A quote with its status. A quote about to be reported expired is read again behind the
-    /// writes that are under way, so that nobody sees `expired` turn into `consumed`.
+    /// A quote with its status.
+    ///
+    /// A quote that appears expired is read again after the writes in progress, so no reader sees `expired` change to
+    /// `consumed`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -117,8 +119,9 @@ impl PoolsQueries {
         self.reads.account_get(who, asset).await
     }
 
-    /// An account with a page of its entries, after a place of this account if one is given;
-    /// `None` before its first entry. A place of another account gives an empty page.
+    /// An account with a page of its entries, after the cursor if one is given.
+    ///
+    /// `None` before the account's first entry. A cursor of another account returns an empty page.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -133,7 +136,7 @@ impl PoolsQueries {
         let mut filter = filter.clone();
         if let Some(place) = after {
             let here = self.entry_at(who, asset, place.sequence).await?;
-            // Nothing is numbered below one: such a page is empty.
+            // Sequence numbers start at 1, so this page is empty.
             let known = here == Some(place.entry);
             filter.before_sequence = Some(if known { place.sequence } else { 1 });
         }
@@ -147,7 +150,7 @@ impl PoolsQueries {
         }))
     }
 
-    /// The entry with a number in an account. Entries never change, so it may be read apart.
+    /// The entry with a sequence number in an account. Entries never change, so a second snapshot may read it.
     async fn entry_at(
         &self,
         who: &Tenant,

@@ -1,4 +1,4 @@
-//! Recounts contingent credits: sales that could be returned for a time no longer can.
+//! Recounting contingent credits, to remove sales that can no longer be returned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use crate::contingent_credit::{Recount, SLICE, Slice, lowered};
 use crate::ledger::{Account, BALANCE_LIMIT};
 use crate::ports::{PoolsStore, PoolsTx};
 
-/// Only where a sale might be refused for it soon: a recount reads all trades of the return window.
+/// The contingent credits above which the background recounts, in units of 10^-8. Below it no sale is refused soon,
+/// and a recount reads all trades of the return window.
 const RECOUNT_THRESHOLD: i64 = BALANCE_LIMIT / 2;
 
-/// How long after a recount the background does not begin the next one of the same account.
+/// The pause of the background between two recounts of the same account.
 const RECOUNT_BACKOFF: Duration = Duration::from_secs(10 * 60);
 
-/// Recounts contingent credits, in slices: each is a transaction of its own, which holds the books of one partner, reads a
-/// bounded number of trades and stores how far it has come.
+/// Recounts contingent credits in slices. Each slice is its own transaction: it locks one partner, reads a bounded
+/// number of trades and stores its progress.
 #[derive(Clone)]
 pub struct RecountContingentCredits {
     /// The store.
     pub store: Arc<dyn PoolsStore>,
-    /// The mode worked in.
+    /// The mode.
     pub mode: Mode,
 }
 
@@ -34,7 +35,7 @@ impl std::fmt::Debug for RecountContingentCredits {
 }
 
 impl RecountContingentCredits {
-    /// The accounts that are worth a recount: what they may be credited is above half the limit.
+    /// The accounts that need a recount: their contingent credits exceed half of the limit.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -44,7 +45,7 @@ impl RecountContingentCredits {
             .await
     }
 
-    /// Runs one slice of the recount of an account; `false` if there is nothing left to do for now.
+    /// Runs one slice of an account's recount; `false` if none is running and none is due.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -55,19 +56,19 @@ impl RecountContingentCredits {
     }
 }
 
-/// What one slice has come to.
+/// The outcome of one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Run {
-    /// The recount goes on.
+    /// The recount continues.
     More,
-    /// A recount has ended.
+    /// The recount ended.
     Ended,
-    /// None was to begin.
+    /// No recount was running or due.
     Idle,
 }
 
-/// Runs one slice of the recount of an account. If none goes on, one begins if `again` says so of the instant when the last one
-/// ended.
+/// Runs one slice of an account's recount. If none is running, `again` decides from the end of the last one and from
+/// the clock whether to start a new one.
 pub(super) async fn slice(
     store: &Arc<dyn PoolsStore>,
     who: &Tenant,
@@ -109,7 +110,7 @@ async fn slice_once(
     Ok(run)
 }
 
-/// Reads what one slice reads.
+/// Reads the trades of one slice.
 async fn read(
     tx: &mut dyn PoolsTx,
     who: &Tenant,

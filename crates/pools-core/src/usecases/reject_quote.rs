@@ -24,10 +24,10 @@ impl std::fmt::Debug for RejectQuote {
 /// Why a quote was not rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RejectError {
-    /// No such quote of this partner.
+    /// The partner has no such quote.
     #[error("no such quote")]
     NotFound,
-    /// It is consumed, rejected or expired.
+    /// The quote is consumed, rejected or expired.
     #[error(transparent)]
     Closed(#[from] QuoteClosed),
     /// The store failed.
@@ -48,7 +48,7 @@ impl RejectQuote {
         Self { store }
     }
 
-    /// Rejects an active quote and returns it as it is then.
+    /// Rejects an active quote and returns it.
     ///
     /// # Errors
     /// [`RejectError`].

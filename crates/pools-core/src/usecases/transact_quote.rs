@@ -1,12 +1,13 @@
 //! Executing a firm quote, exactly once.
 //!
-//! One transact at a time works on a quote. Others wait for it, so that the engine receives one hold of a quote at a time.
-//! The preflight checks access, velocity cap and balance on figures that were read outside the transaction. If the
-//! figures do not allow the trade, the command is queued without a hold: only the transaction refuses.
+//! Only one transact at a time works on a quote. Others wait for it, so that the engine receives one hold of a quote
+//! at a time. The preflight checks access, velocity cap and balance on figures that were read outside the
+//! transaction. If the figures do not allow the trade, the command is queued without a hold, because only the
+//! transaction may refuse.
 //!
-//! The engine is asked under the trade's id, outside any transaction, before the command is queued. The engine's response
-//! is checked last, so an earlier refusal wins. After the commit the hold is confirmed; after a refusal it is released. A
-//! hold that is neither confirmed nor released lapses at the engine.
+//! The engine is asked under the trade's id, outside any transaction, before the command is queued. The engine's
+//! response is checked last, so an earlier refusal has priority. After the commit the hold is confirmed; after a
+//! refusal it is released. A hold that is neither confirmed nor released lapses at the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,25 +27,26 @@ use crate::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome};
 use crate::trade::{Trade, TradeId};
 use crate::usecases::catch_up::CatchUpVelocity;
 
-/// How long a transact waits for another one of its quote, beyond the engine's timeout. A poll's lease has the same margin.
+/// Margin of the wait for another transact of the quote, beyond the engine's timeout. A poll's lease has the same
+/// margin.
 const TURN_MARGIN: Duration = Duration::from_secs(2);
 
 /// Executes quotes.
 #[derive(Clone)]
 pub struct TransactQuote {
-    /// Reads before the engine is asked.
+    /// The reads before the engine is asked.
     pub preflight: Arc<dyn TransactPreflight>,
-    /// Runs commands in batches.
+    /// The queue that runs commands in batches.
     pub queue: Arc<TransactQueue>,
-    /// Moves a velocity total that has fallen behind its window.
+    /// Moves a velocity total that lags its window.
     pub catch_up: CatchUpVelocity,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
     /// Detects concurrent twins early.
     pub in_flight: Arc<dyn InFlight>,
-    /// For ids.
+    /// The clock for ids.
     pub clock: Arc<dyn Clock>,
-    /// For ids.
+    /// Randomness for ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
@@ -54,7 +56,7 @@ impl std::fmt::Debug for TransactQuote {
     }
 }
 
-/// A transact request whose form is right.
+/// A transact request with a valid form.
 #[derive(Debug, Clone)]
 pub struct Transact {
     /// The pool in the path.
@@ -68,10 +70,10 @@ pub struct Transact {
 /// Why a transact created no trade.
 #[derive(Debug, thiserror::Error)]
 pub enum TransactError {
-    /// A request with the same key is being worked on.
+    /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// Another transact of the quote was still being worked on when this one gave up waiting.
+    /// Another transact of the quote was still in progress when this one stopped waiting.
     #[error("another transact of the quote is in progress")]
     QuoteInProgress,
     /// A rule refused it.
@@ -83,7 +85,7 @@ pub enum TransactError {
 }
 
 impl Transact {
-    /// The fingerprint of what the route reads: the canonical JSON of its one field.
+    /// The fingerprint of the field that the route reads, as canonical JSON.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(format!("{{\"quoteId\":\"{}\"}}", self.quote).as_bytes())
@@ -91,10 +93,10 @@ impl Transact {
 }
 
 impl TransactQuote {
-    /// Executes a quote, or returns the trade it has already.
+    /// Executes a quote, or returns the trade that it already has.
     ///
     /// # Errors
-    /// [`TransactError`]; the quote is then as it was.
+    /// [`TransactError`]. Unless the commit is unknown, the quote is unchanged.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %request.quote))]
     pub async fn transact(
         &self,
@@ -115,7 +117,8 @@ impl TransactQuote {
             Assessment::Executable(quote) => self.execute(&quote, command, turn).await,
             Assessment::Refusable(quote) => {
                 match self.submit(command.clone()).await {
-                    // The transaction found no other reason to refuse: the figures have changed since.
+                    // The transaction found no other reason to refuse, so the figures have changed since the
+                    // preflight.
                     Ok(Err(Refusal::EngineUnavailable)) => {
                         self.execute(&quote, command, turn).await
                     }
@@ -125,7 +128,7 @@ impl TransactQuote {
         }
     }
 
-    /// The command of a request, for which no engine has been asked.
+    /// The command of a request, before the engine is asked.
     fn command(&self, access: &Access, request: &Transact) -> TransactCommand {
         let (mode, entropy) = (access.tenant.mode, self.entropy.as_ref());
         TransactCommand {
@@ -147,7 +150,7 @@ impl TransactQuote {
         self.catch_up.submit(command, submit).await
     }
 
-    /// The outcome of a transact that gave up waiting: the quote's trade, if it has one by now.
+    /// The outcome of a transact that stopped waiting: the quote's trade, if it has one now.
     async fn overtaken(
         &self,
         access: &Access,
@@ -163,7 +166,7 @@ impl TransactQuote {
         }
     }
 
-    /// Waits until no other transact works on the quote; `None` if that took too long.
+    /// Waits until no other transact works on the quote; `None` after the timeout.
     async fn turn(&self, access: &Access, request: &Transact) -> Option<Ticket> {
         let scope = Scope::of_object(access.tenant.clone(), "transact of a quote", request.quote);
         let timeout = self.engine.timeout().saturating_add(TURN_MARGIN);
@@ -210,7 +213,7 @@ impl TransactQuote {
         {
             outcome = Ok(Ok(TransactOutcome::Opened(own.clone())));
         }
-        // Once the quote has its trade, no other transact of it asks the engine.
+        // After the quote has its trade, no other transact of it asks the engine.
         let _turn = (!matches!(outcome, Ok(Ok(_)))).then_some(turn);
         if hold != Some(Hold::Refused) {
             self.notify_engine(trade, &outcome).await;
@@ -267,11 +270,12 @@ enum Assessment {
     Existing(Trade),
     /// Nothing refuses the trade: the engine is asked.
     Executable(Quote),
-    /// The quote seems expired, or access, cap or balance seem to refuse the trade: the transaction decides, without a hold.
+    /// The quote appears expired, or access, cap or balance appear to refuse the trade. The transaction decides,
+    /// without a hold.
     Refusable(Quote),
 }
 
-/// The order a quote or trade stands for.
+/// The order of a quote or trade.
 #[must_use]
 pub fn order_of(quote: &Quote) -> Order {
     order_of_terms(&quote.terms)

@@ -1,4 +1,4 @@
-//! The order of refusals, keys, and the edges of the cap and the balance.
+//! The order of the checks of a transact, idempotency keys, and the limits of cap and balance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::fixtures::{
 
 type Decided = Result<TransactOutcome, Refusal>;
 
-/// A partner with an order that goes through, and everything a test may bend.
+/// A partner with a valid order. Tests change it.
 struct Scene {
     access: Access,
     state: BatchState,
@@ -77,10 +77,10 @@ impl Scene {
         (self.access.partner.id.clone(), self.command.quote)
     }
 
-    fn quote(&mut self, bend: impl Fn(&mut Quote)) {
+    fn quote(&mut self, change: impl Fn(&mut Quote)) {
         let at = self.at();
         if let Some(quote) = self.state.quotes.get_mut(&at) {
-            bend(quote);
+            change(quote);
         }
     }
 
@@ -145,10 +145,10 @@ fn opened(outcome: &Decided) -> &Trade {
     }
 }
 
-/// One thing that is wrong with a command, or that has happened before it.
+/// A test case: its name, a change of the scene, and the expected decision.
 type Fault = (&'static str, fn(&mut Scene), Result<(), Refusal>);
 
-/// In the order of the contract. `Ok` stands for the trade that exists already.
+/// The cases in the order of the contract. `Ok` stands for the existing trade.
 fn faults() -> Vec<Fault> {
     use Refusal as R;
     vec![
@@ -261,13 +261,13 @@ fn plain(outcome: Decided) -> Result<(), Refusal> {
 
 // rule: pools.transact.order, access.denial-order, auth.revocation-beats-money, pools.transact.not-found, pools.transact.side, pools.transact.rejected, pools.transact.expired, pools.transact.balance, pools.transact.reservation-failed, pools.transact.sale-needs-receipt
 #[test]
-fn of_two_faults_the_earlier_one_is_answered() {
+fn earlier_check_refuses_first() {
     let faults = faults();
-    for (at, (earlier, bend_earlier, due)) in faults.iter().enumerate() {
-        for (later, bend_later, _) in &faults[at..] {
+    for (at, (earlier, change_earlier, due)) in faults.iter().enumerate() {
+        for (later, change_later, _) in &faults[at..] {
             let mut scene = scene(Side::OffRamp);
-            bend_later(&mut scene);
-            bend_earlier(&mut scene);
+            change_later(&mut scene);
+            change_earlier(&mut scene);
             assert_eq!(plain(scene.decide()), *due, "{earlier}, and {later}");
             assert!(scene.state.opened.is_empty(), "{earlier}, and {later}");
         }
@@ -276,13 +276,13 @@ fn of_two_faults_the_earlier_one_is_answered() {
 
 // rule: pools.transact.engine-silent, pools.transact.order
 #[test]
-fn a_silent_engine_is_answered_last() {
-    for (name, bend, due) in faults()
+fn silent_engine_is_checked_last() {
+    for (name, change, due) in faults()
         .iter()
         .filter(|(name, ..)| *name != "refused by the engine")
     {
         let mut scene = scene(Side::OffRamp);
-        bend(&mut scene);
+        change(&mut scene);
         scene.command.hold = None;
         assert_eq!(plain(scene.decide()), *due, "{name}");
     }
@@ -293,28 +293,28 @@ fn a_silent_engine_is_answered_last() {
 
 // rule: pools.engine.confirm-own
 #[test]
-fn command_finds_the_trade_of_its_own_earlier_run() {
-    for (name, bend, _) in &faults() {
+fn rerun_command_finds_its_own_trade() {
+    for (name, change, _) in &faults() {
         let mut scene = scene(Side::OffRamp);
         let Ok(TransactOutcome::Opened(first)) = scene.decide() else {
             panic!("{name}")
         };
         scene.state.opened.clear();
-        // Whatever has changed since, and although the quote is consumed.
-        bend(&mut scene);
+        // No later change affects the decision, although the quote is consumed.
+        change(&mut scene);
         let again = scene.decide();
         let found = match *name {
             "existing" => trade(Side::OffRamp, None),
             _ => first,
         };
         assert_eq!(again, Ok(TransactOutcome::Existing(found)), "{name}");
-        assert!(scene.state.opened.is_empty(), "nothing is written again");
+        assert!(scene.state.opened.is_empty(), "the batch writes nothing");
     }
 }
 
 // rule: money.sale-limit
 #[test]
-fn a_sale_may_fill_the_account_it_would_be_returned_to() {
+fn sale_may_use_whole_capacity_of_return_account() {
     let mut sold = scene(Side::OffRamp);
     let at = sold.at();
     let fiat = sold.state.quotes[&at].terms.fiat;
@@ -325,7 +325,7 @@ fn a_sale_may_fill_the_account_it_would_be_returned_to() {
     let full = [(&at.0, fiat.asset(), BALANCE_LIMIT)];
     assert_eq!(sold.state.touched_commitments(), full);
 
-    // A purchase gives back no more than it takes.
+    // A purchase never returns more than it reserved.
     let mut bought = scene(Side::OnRamp);
     bought.committed(BALANCE_LIMIT);
     assert!(matches!(bought.decide(), Ok(TransactOutcome::Opened(_))));
@@ -334,7 +334,7 @@ fn a_sale_may_fill_the_account_it_would_be_returned_to() {
 
 // rule: pools.transact.not-found
 #[test]
-fn a_quote_of_another_pool_or_partner_is_unknown() {
+fn quote_of_other_pool_or_partner_is_unknown() {
     let other = PoolId::parse("EUR-USDC").unwrap();
     let mut wrong_pool = scene(Side::OnRamp);
     wrong_pool.access.pools.allowed.insert(other);
@@ -354,7 +354,7 @@ fn a_quote_of_another_pool_or_partner_is_unknown() {
 
 // rule: pools.transact.expired, time.deadline-exclusive
 #[test]
-fn a_quote_is_executable_until_just_before_its_expiry() {
+fn quote_is_executable_until_expiry() {
     let mut last = scene(Side::OnRamp);
     last.now = after(14_999);
     let trade = opened(&last.decide()).clone();
@@ -374,7 +374,7 @@ fn a_quote_is_executable_until_just_before_its_expiry() {
 
 // rule: idempotency.kept, idempotency.reused
 #[test]
-fn a_key_serves_one_request_until_its_record_is_over() {
+fn key_serves_one_request_until_record_expires() {
     let day = u64::try_from(DAY.as_millis()).unwrap();
     for (passed, due) in [
         (day - 1, Err(Refusal::KeyReused)),
@@ -409,7 +409,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
 
 // rule: pools.transact.idempotent, pools.transact.repeat-leaves-key, pools.transact.once, pools.transact.batch-equals-single
 #[test]
-fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
+fn repeat_in_same_batch_finds_trade_and_leaves_key_unused() {
     let mut scene = scene(Side::OnRamp);
     let first = scene.command.clone();
     let repeat = TransactCommand {
@@ -436,7 +436,7 @@ fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
 
 // rule: pools.velocity.boundary, pools.velocity.window
 #[test]
-fn the_cap_may_be_reached_and_not_passed() {
+fn cap_may_be_reached_but_not_exceeded() {
     let order = i128::from(quote(Side::OnRamp).terms.notional);
     let cap = 200 * 100_000_000;
     for (before, due) in [
@@ -461,7 +461,7 @@ fn the_cap_may_be_reached_and_not_passed() {
 
 // rule: pools.velocity.off
 #[test]
-fn without_a_cap_nothing_is_limited_and_everything_is_counted() {
+fn velocity_is_counted_but_not_limited_without_cap() {
     let mut scene = scene(Side::OnRamp);
     scene.access.pools.velocity_cap = None;
     scene.traded(i128::from(i64::MAX));
@@ -472,7 +472,7 @@ fn without_a_cap_nothing_is_limited_and_everything_is_counted() {
 
 // rule: pools.transact.balance, money.never-negative
 #[test]
-fn a_balance_may_be_spent_to_zero_and_not_below() {
+fn balance_may_reach_zero_but_not_below() {
     let mut scene = scene(Side::OnRamp);
     scene.access.pools.velocity_cap = None;
     let batch = [scene.command.clone(), scene.another(60)];
@@ -492,7 +492,7 @@ fn a_balance_may_be_spent_to_zero_and_not_below() {
 
 // rule: pools.ledger.buy, pools.ledger.sell, pools.gate-off.reserves-nothing, pools.gate-off.sale
 #[test]
-fn what_is_reserved_depends_on_side_and_gate() {
+fn reserve_depends_on_side_and_balance_gate() {
     for (side, gate, reserved) in [
         (Side::OnRamp, true, Some(eur("100"))),
         (Side::OnRamp, false, None),
@@ -517,7 +517,7 @@ fn what_is_reserved_depends_on_side_and_gate() {
 
 // rule: idempotency.scope
 #[test]
-fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
+fn idempotency_key_is_shared_by_keys_of_one_partner() {
     let mut scene = scene(Side::OnRamp);
     let made = opened(&scene.decide()).clone();
     let second = access("acme", key_id(2), &[pool()]);
@@ -547,7 +547,7 @@ fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
 
 // rule: pools.velocity.window
 #[test]
-fn a_trade_leaves_the_window_a_day_after_it_was_made() {
+fn trade_leaves_window_after_one_day() {
     let floor = |passed| cutoff(after(passed), DAY);
     let day = u64::try_from(DAY.as_millis()).unwrap();
     assert!(noon() > floor(day - 1), "still counts");
@@ -576,7 +576,7 @@ fn a_trade_leaves_the_window_a_day_after_it_was_made() {
 
 // rule: idempotency.canonical
 #[test]
-fn requests_are_the_same_where_their_quote_is() {
+fn fingerprint_depends_on_quote_only() {
     let request = |number, key: &str| Transact {
         pool: pool(),
         quote: QuoteId::new(kernel::Mode::Test, noon(), &Counter::from(number)),

@@ -1,5 +1,6 @@
-//! An engine that goes its own way: any number of steps ahead of the polls, with responses that are lost, repeated or
-//! contradict each other. Whatever the polls see of it, the money ends where it would if they saw each step.
+//! An engine that is any number of steps ahead of the polls, and whose responses are lost, repeated or contradictory.
+//!
+//! The polls must move the same money as if they had seen every step.
 
 use pools_core::ledger::{Transfer, TransferRole};
 use pools_core::quote::Side;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::fixtures::{after, eur, trade, usdt};
 
-/// What the engine makes of a confirmed trade, step by step. Each step stays unless another follows.
+/// The possible histories of a confirmed trade at the engine, step by step.
 fn courses() -> [Vec<EngineReport>; 4] {
     let at_work = EngineReport::InProgress;
     let delivered = EngineReport::Delivered("fill".into());
@@ -21,36 +22,36 @@ fn courses() -> [Vec<EngineReport>; 4] {
     ]
 }
 
-/// What a poll hears of the engine.
+/// The response that a poll receives.
 #[derive(Debug, Clone)]
-enum Hears {
-    /// What is so.
+enum Response {
+    /// The current report.
     Truth,
-    /// Nothing: the response is lost.
+    /// None: the response is lost.
     Nothing,
-    /// A response to an earlier poll, so many steps old.
+    /// The report of this many steps before.
     Earlier(usize),
-    /// A report that contradicts the settlement. An engine is heard so only of a settled trade.
+    /// A report that contradicts the settlement. It occurs only after a settlement.
     Contradiction(EngineReport),
 }
 
-/// The engine takes so many steps, then a poll hears something of it.
-fn polls() -> impl Strategy<Value = Vec<(usize, Hears)>> {
+/// For each poll, the number of steps that the engine takes before it, and the response.
+fn polls() -> impl Strategy<Value = Vec<(usize, Response)>> {
     let contradiction = prop_oneof![
         Just(EngineReport::CannotComplete),
         Just(EngineReport::LetGo),
         Just(EngineReport::Delivered("another".into())),
     ];
-    let hears = prop_oneof![
-        4 => Just(Hears::Truth),
-        2 => Just(Hears::Nothing),
-        2 => (1..3_usize).prop_map(Hears::Earlier),
-        1 => contradiction.prop_map(Hears::Contradiction),
+    let response = prop_oneof![
+        4 => Just(Response::Truth),
+        2 => Just(Response::Nothing),
+        2 => (1..3_usize).prop_map(Response::Earlier),
+        1 => contradiction.prop_map(Response::Contradiction),
     ];
-    prop::collection::vec((0..3_usize, hears), 0..8)
+    prop::collection::vec((0..3_usize, response), 0..8)
 }
 
-/// A trade with all that its steps have moved and said.
+/// A trade with the transfers, events and contradictions of its steps.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     trade: Trade,
@@ -69,7 +70,7 @@ impl Seen {
         }
     }
 
-    fn hears(&mut self, report: &EngineReport) {
+    fn response(&mut self, report: &EngineReport) {
         match self.trade.steps(report, after(20_000)) {
             Err(_) => self.contradictions += 1,
             Ok(steps) => {
@@ -104,24 +105,24 @@ proptest! {
         let course = courses()[course].clone();
         let mut each_step = Seen::new(trade.clone());
         for report in &course {
-            each_step.hears(report);
+            each_step.response(report);
         }
         let mut seen = Seen::new(trade);
         let (mut stage, mut contradicted) = (0, 0);
-        for (steps, hears) in polls {
+        for (steps, response) in polls {
             stage = (stage + steps).min(course.len() - 1);
             let is_settled = matches!(seen.trade.state, TradeState::Settled(_));
-            match hears {
-                Hears::Truth => seen.hears(&course[stage]),
-                Hears::Nothing => {}
-                Hears::Earlier(ago) => seen.hears(&course[stage.saturating_sub(ago)]),
-                Hears::Contradiction(report) => if is_settled {
-                    seen.hears(&report);
+            match response {
+                Response::Truth => seen.response(&course[stage]),
+                Response::Nothing => {}
+                Response::Earlier(ago) => seen.response(&course[stage.saturating_sub(ago)]),
+                Response::Contradiction(report) => if is_settled {
+                    seen.response(&report);
                     contradicted += 1;
                 },
             }
         }
-        seen.hears(course.last().unwrap());
+        seen.response(course.last().unwrap());
         prop_assert_eq!(seen.contradictions, contradicted);
         seen.contradictions = 0;
         prop_assert_eq!(seen, each_step);
@@ -134,8 +135,8 @@ fn unseen_return_settles_then_refunds_with_and_without_fill() {
     for fill in [None, Some("fill".to_owned())] {
         for trade in trades() {
             let mut seen = Seen::new(trade.clone());
-            seen.hears(&EngineReport::Reversed(fill.clone()));
-            seen.hears(&EngineReport::Reversed(fill.clone()));
+            seen.response(&EngineReport::Reversed(fill.clone()));
+            seen.response(&EngineReport::Reversed(fill.clone()));
             let settlement = seen.trade.state.settlement().unwrap();
             let unknown = format!("unknown:{}", trade.id);
             assert_eq!(settlement.fill, fill.clone().unwrap_or(unknown));

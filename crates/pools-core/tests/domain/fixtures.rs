@@ -1,4 +1,4 @@
-//! Values every test starts from, and stand-ins for the far ends.
+//! Shared values of the tests, and test doubles of the upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -28,7 +28,7 @@ pub(crate) const TTL: Duration = Duration::from_secs(15);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
-/// The instant everything starts at.
+/// The start of every test.
 pub(crate) fn noon() -> Timestamp {
     Timestamp::from_millis(1_780_000_000_000).unwrap()
 }
@@ -124,7 +124,7 @@ pub(crate) fn key_id(number: u64) -> KeyId {
     KeyId::new(Mode::Test, noon(), &Counter::from(number))
 }
 
-/// A partner that may do everything in every pool given, under the balance gate and without a cap.
+/// A partner with all entitlements in the given pools, with the balance gate and without a cap.
 pub(crate) fn access(partner: &str, key: KeyId, pools: &[PoolId]) -> Access {
     let terms = PoolTerms {
         draw_fee_bps: 30,
@@ -184,7 +184,7 @@ pub(crate) fn fingerprint(quote: QuoteId) -> Fingerprint {
     Fingerprint::of(quote.to_string().as_bytes())
 }
 
-/// What concerns money is tried fifty times as often as other properties, which `.cargo/config.toml` counts.
+/// Money properties run fifty times as many cases as other properties. `.cargo/config.toml` has the number.
 pub(crate) fn money_cases() -> Config {
     let usual = Config::default();
     Config {
@@ -193,16 +193,16 @@ pub(crate) fn money_cases() -> Config {
     }
 }
 
-/// Runs a use case over stand-ins that always answer at once.
+/// Runs a use case whose test doubles respond at the first poll.
 pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("a stand-in has not answered at once"),
+        Poll::Pending => panic!("the future is not ready at its first poll"),
     }
 }
 
-/// Randomness that counts, so that every id differs and every run is the same.
+/// Deterministic randomness: every id differs, and every run has the same ids.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -222,7 +222,7 @@ impl Entropy for Counter {
     }
 }
 
-/// A clock that stands still.
+/// A clock with a fixed instant.
 #[derive(Debug)]
 pub(crate) struct Stopped(pub(crate) Timestamp);
 

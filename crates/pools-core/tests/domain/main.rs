@@ -1,5 +1,4 @@
-//! The pools domain from outside: its state matrices, its properties over random histories, and
-//! the use cases that need no store.
+//! Tests of the pools domain: state matrices, properties over random histories, and the use cases that need no store.
 
 #[cfg(test)]
 mod batch;

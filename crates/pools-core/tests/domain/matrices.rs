@@ -1,5 +1,4 @@
-//! Every state machine as one table, written out. `docs/state-machines.md` shows the same tables,
-//! and is compared with them here.
+//! The complete matrix of every state machine. The tests compare `docs/state-machines.md` with it.
 
 use kernel::{Amount, Timestamp};
 use pools_core::ledger::{Account, AccountKind, PostError, Reason, Transfer, TransferRole};
@@ -21,8 +20,8 @@ fn documented(name: &str) -> &'static str {
     rest.split_once("<!-- end -->").unwrap().0.trim()
 }
 
-/// Compares with the snapshot and with the document. After a wanted change: review the
-/// snapshot, then copy it between the document's markers.
+/// Compares with the snapshot and with the document. After an intended change, review the snapshot and copy it
+/// between the document's markers.
 fn holds(name: &str, table: &Table) {
     let text = table.render();
     insta::assert_snapshot!(name, text);
@@ -73,7 +72,7 @@ fn closed(outcome: Result<Quote, QuoteClosed>) -> String {
 
 // rule: pools.quote-record.derived, time.deadline-exclusive, pools.reject.consumed, pools.reject.rejected, pools.reject.expired, pools.transact.expired, pools.transact.rejected
 #[test]
-fn every_fate_of_a_quote_at_every_instant() {
+fn quote_matrix_covers_every_outcome_and_instant() {
     let mut table = Table::new(&["facts", "now", "status", "transact", "reject"]);
     let facts = [
         ("open", QuoteOutcome::Open),
@@ -105,7 +104,7 @@ fn every_fate_of_a_quote_at_every_instant() {
 
 // rule: pools.quote-record.locked
 #[test]
-fn a_quote_that_is_consumed_or_rejected_keeps_everything_else() {
+fn consumed_or_rejected_quote_keeps_other_fields() {
     let now = after(14_999);
     let quote = quote(Side::OnRamp);
     let consumed = quote.consume(now).unwrap();
@@ -174,7 +173,7 @@ fn moved(transfer: Option<(Transfer, TransferRole)>) -> String {
     })
 }
 
-/// The facts of the state a step leads to are checked here, so that the table need not show them.
+/// Checks the facts of the state after a step, which the table does not show.
 fn led_to(trade: &Trade, step: &Step, report: &EngineReport, now: Timestamp) -> String {
     let settled = trade.state.settlement().cloned().unwrap_or(Settlement {
         at: now,
@@ -186,7 +185,7 @@ fn led_to(trade: &Trade, step: &Step, report: &EngineReport, now: Timestamp) -> 
         rate: None,
     });
     match &step.state {
-        TradeState::Reserved => panic!("nothing leads back to reserved"),
+        TradeState::Reserved => panic!("no step leads back to reserved"),
         TradeState::Settled(made) => assert_eq!(*made, settled),
         TradeState::Released { at } | TradeState::Failed { at } => assert_eq!(*at, now),
         TradeState::Returned { settlement, at } => {
@@ -196,7 +195,7 @@ fn led_to(trade: &Trade, step: &Step, report: &EngineReport, now: Timestamp) -> 
     step.state.status().as_str().to_owned()
 }
 
-/// One cell for the steps that a report takes: what each says, in their order.
+/// One cell for all steps of a report, in order.
 fn in_turn(cells: Vec<String>) -> String {
     let said: Vec<String> = cells.into_iter().filter(|cell| cell != "none").collect();
     if said.is_empty() {
@@ -261,26 +260,26 @@ fn trade_table(side: Side, reserved: Option<Amount>) -> Table {
 
 // rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.terminal, pools.trade.settled-at, pools.ledger.buy-refund, pools.velocity.given-back, pools.event.once, pools.event.none-else
 #[test]
-fn every_report_about_every_state_of_a_purchase() {
+fn purchase_matrix_covers_every_report_and_state() {
     holds("purchase", &trade_table(Side::OnRamp, Some(eur("100"))));
 }
 
 // rule: pools.gate-off.reserves-nothing, pools.refund.mirrors
 #[test]
-fn every_report_about_every_state_of_a_purchase_without_the_balance_gate() {
+fn purchase_matrix_without_balance_gate_covers_every_report_and_state() {
     holds("purchase-without-gate", &trade_table(Side::OnRamp, None));
 }
 
 // rule: pools.ledger.sell-refund, pools.ledger.sell-returned, pools.gate-off.sale
 #[test]
-fn every_report_about_every_state_of_a_sale() {
+fn sale_matrix_covers_every_report_and_state() {
     let sold = trade(Side::OffRamp, None).terms.crypto;
     holds("sale", &trade_table(Side::OffRamp, Some(sold)));
 }
 
 // rule: pools.ledger.buy, pools.ledger.sell, pools.gate-off.reserves-nothing
 #[test]
-fn what_a_trade_reserves() {
+fn reserve_matrix_covers_side_and_balance_gate() {
     let mut table = Table::new(&["trade", "transfer at transact"]);
     let sold = trade(Side::OffRamp, None).terms.crypto;
     for (name, side, reserved) in [
@@ -329,7 +328,7 @@ fn posted(debit: AccountKind, credit: AccountKind, amount: &str) -> String {
 
 // rule: money.never-negative, money.zero-sum
 #[test]
-fn every_transfer_on_a_partners_account() {
+fn account_matrix_covers_every_transfer() {
     let all = [
         AccountKind::Partner,
         AccountKind::Reserved,
@@ -351,7 +350,7 @@ fn every_transfer_on_a_partners_account() {
 }
 
 #[test]
-fn an_account_takes_its_own_currency_only_and_never_overflows() {
+fn account_refuses_other_currency_and_overflow() {
     let account = Account {
         available: Amount::from_units(i64::MAX - i64::MAX % 1_000_000, eur("1").asset()).unwrap(),
         sequence: 3,

@@ -1,4 +1,4 @@
-//! Prices against arithmetic of their own: wide integers, from the printed figures alone.
+//! Prices checked with independent arithmetic: wide integers, calculated only from the printed figures.
 
 use kernel::rates::SourceRate;
 use kernel::{Amount, AssetKind, Mid};
@@ -17,7 +17,7 @@ const POOLS: [&str; 6] = [
     "EUR-USDT", "EUR-BTC", "JPY-BTC", "KWD-ETH", "USD-USDC", "CLP-USDT",
 ];
 
-/// A printed decimal as an integer and the power of ten below it.
+/// A printed decimal as an integer and its power of ten.
 fn read(text: &str) -> (U512, U512) {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{whole}{fraction}").parse().unwrap();
@@ -28,14 +28,13 @@ fn ten(power: usize) -> U512 {
     U512::from(10).pow(U512::from(power))
 }
 
-/// A client's own multiplication: amount × rate cut to `scale` digits, printed as a plain integer
-/// of the smallest unit, with whether anything was cut.
+/// A client's multiplication: amount × rate, rounded down to `scale` digits, in units of the last digit.
 fn multiply(amount: &str, rate: &str, scale: u8) -> U512 {
     let ((amount, below), (rate, under)) = (read(amount), read(rate));
     amount * rate * ten(usize::from(scale)) / (below * under)
 }
 
-/// The printed amount in its smallest unit.
+/// The printed amount in units of its last digit.
 fn smallest(amount: &Amount) -> U512 {
     multiply(&amount.to_string(), "1", amount.asset().scale())
 }
@@ -54,7 +53,7 @@ impl Order {
         price(&self.pool, self.side, self.amount, &self.mids, &self.terms)
     }
 
-    /// The all-in rate before it is rounded.
+    /// The rate with spread and fee before rounding.
     fn exact_rate(&self) -> (U512, U512) {
         let spread = self
             .mids
@@ -97,7 +96,7 @@ prop_compose! {
     }
 }
 
-/// The rate is the exact fraction cut once: to 8 decimals, or to 8 significant digits.
+/// The rate is the exact fraction, rounded down once: to 8 decimals or to 8 significant digits.
 fn rate_is_cut_once(order: &Order, printed: &str) -> Result<(), TestCaseError> {
     let (exact, below) = order.exact_rate();
     let scale = (8..=28)
@@ -116,7 +115,7 @@ proptest! {
 
     // rule: pools.price.rate, pools.price.rate-rounding, pools.price.other-leg, pools.price.remainder, pools.price.spread, pools.price.fee-uncapped, pools.quote.amount-side
     #[test]
-    fn a_client_that_multiplies_gets_the_same_leg_and_never_more_than_the_market(order in order()) {
+    fn client_multiplication_gives_same_leg_and_never_exceeds_market(order in order()) {
         let Ok(priced) = order.price() else { return Ok(()) };
         let (input, output) = match order.side {
             Side::OnRamp => (priced.fiat, priced.crypto),
@@ -130,7 +129,7 @@ proptest! {
         let own = multiply(&input.to_string(), &rate, output.asset().scale());
         prop_assert_eq!(own, smallest(&output));
 
-        // Never more than the unrounded rate gives, and less than one step below the printed one.
+        // The leg is at most the exact product, and less than one unit below the product of the printed rate.
         let (exact, below) = order.exact_rate();
         let (given, scale) = read(&output.to_string());
         let (taken, under) = read(&input.to_string());
@@ -147,7 +146,7 @@ proptest! {
 
     // rule: money.out-of-range
     #[test]
-    fn an_order_is_out_of_range_exactly_where_a_leg_is(order in order()) {
+    fn order_is_out_of_range_exactly_if_leg_is(order in order()) {
         let (exact, below) = order.exact_rate();
         let scale = (8..=28).find(|scale| exact * ten(*scale) / below >= ten(7)).unwrap_or(28);
         let cut = exact * ten(scale) / below;
@@ -165,14 +164,14 @@ proptest! {
 
     // rule: pools.price.usdt-fiat, pools.price.usdt-crypto, pools.price.usdt-rounding
     #[test]
-    fn an_orders_value_is_exact_and_rounded_up_once(order in order()) {
+    fn order_value_is_exact_and_rounded_up_once(order in order()) {
         let Ok(priced) = order.price() else { return Ok(()) };
         prop_assert_eq!(Some(priced.notional), value(&order));
     }
 
     // rule: pools.quote.limits-inclusive, pools.quote.below-minimum, pools.quote.above-maximum
     #[test]
-    fn limits_include_their_own_value(order in order(), off in -1_i64..=1) {
+    fn order_at_limit_is_accepted(order in order(), off in -1_i64..=1) {
         let Ok(priced) = order.price() else { return Ok(()) };
         let limit = Decimal::new(priced.notional + off, 8);
         let (exact, below) = worth(&order);
@@ -186,7 +185,7 @@ proptest! {
     }
 }
 
-/// What an order is worth in USDT, as an exact fraction.
+/// The order's value in USDT, as an exact fraction.
 fn worth(order: &Order) -> (U512, U512) {
     let (taken, under) = read(&order.amount.to_string());
     let (usdt, usdt_below) = read(&order.mids.usdt.to_string());
@@ -198,7 +197,7 @@ fn worth(order: &Order) -> (U512, U512) {
     }
 }
 
-/// The same in units of 10^-8, rounded up; `None` past 63 bits.
+/// The order's value in units of 10^-8 USDT, rounded up; `None` above 63 bits.
 fn value(order: &Order) -> Option<i64> {
     let (worth, below) = worth(order);
     let up = (worth * ten(8) + below - U512::from(1)) / below;
@@ -207,7 +206,7 @@ fn value(order: &Order) -> Option<i64> {
 
 // rule: pools.price.rate, pools.price.other-leg
 #[test]
-fn the_worked_example_of_the_money_page() {
+fn worked_example_of_money_page_holds() {
     let pool = PoolId::parse("EUR-USDT").unwrap();
     let pair = SourceRate {
         mid: Mid::new(Decimal::new(10_850, 4)).unwrap(),
@@ -249,9 +248,9 @@ fn the_worked_example_of_the_money_page() {
     }
 }
 
-/// The properties above would be worth little if most of their orders had no price.
+/// The properties above need orders that have a price.
 #[test]
-fn most_of_the_orders_have_a_price() {
+fn most_generated_orders_have_price() {
     let mut runner = TestRunner::deterministic();
     let orders = order();
     let priced = (0..2_000).filter(|_| {

@@ -1,4 +1,4 @@
-//! What holds after any history of quotes, batches, polls, credits and changes of terms.
+//! Properties that hold after every history of quotes, batches, polls, credits and changed terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -101,7 +101,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Does one act; a batch is also run one by one, and must come out the same.
+/// Performs one act. A batch is also run command by command, with the same result.
 fn perform(world: &mut World, act: Act) -> Result<(), TestCaseError> {
     match act {
         Act::Pass(millis) => world.now = world.now.plus(Duration::from_millis(millis)),
@@ -149,7 +149,7 @@ fn perform(world: &mut World, act: Act) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Changes the terms of a key's partner, behind all of its keys.
+/// Changes the terms of a key's partner, for all of its keys.
 fn change(world: &mut World, key: usize, change: impl Fn(&mut partner_core::Access)) {
     let partner = world.partner(key);
     let keys = world.access.values_mut();
@@ -170,7 +170,7 @@ fn copied(state: &BatchState) -> Rows {
 
 type Decided = Result<TransactOutcome, pools_core::batch::Refusal>;
 
-/// One command in a transaction of its own. Whatever opens nothing changes nothing.
+/// Runs one command in its own transaction. A command that opens no trade changes nothing.
 fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, TestCaseError> {
     let mut state = world.state();
     let before = copied(&state);
@@ -196,7 +196,7 @@ fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, T
 
 type Balances = BTreeMap<(PartnerId, Asset, AccountKind), i128>;
 
-/// Replays every entry from nothing.
+/// Replays every entry from the beginning.
 fn replay(world: &World) -> Result<Balances, TestCaseError> {
     let mut balances = Balances::new();
     let mut sequences: BTreeMap<(&PartnerId, Asset), i64> = BTreeMap::new();
@@ -263,7 +263,7 @@ fn money_is_conserved(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a return credits: a purchase's reserve, or the fiat of a sale.
+/// The amount of a return: a purchase's reserve, or the fiat of a sale.
 fn returned(trade: &Trade) -> Option<Amount> {
     match trade.terms.side {
         Side::OnRamp => trade.reserved,
@@ -271,7 +271,7 @@ fn returned(trade: &Trade) -> Option<Amount> {
     }
 }
 
-/// The parts a trade must have in the ledger, by its state.
+/// The transfer roles that a trade must have in the ledger, by its state.
 fn parts_due(trade: &Trade) -> BTreeSet<TransferRole> {
     let mut due = BTreeSet::new();
     if trade.reserved.is_some() {
@@ -354,12 +354,12 @@ fn velocity_is_the_plain_sum(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Within a record's time, its key has opened nothing for another request.
+/// Before its record expires, a key has opened no trade for a second request.
 fn no_key_serves_two_requests(world: &World) -> Result<(), TestCaseError> {
-    for (at, (scope, first)) in world.rows.answers.iter().enumerate() {
+    for (at, (scope, first)) in world.rows.all_records.iter().enumerate() {
         for (_, second) in world
             .rows
-            .answers
+            .all_records
             .iter()
             .skip(at + 1)
             .filter(|(other, _)| other == scope)
@@ -373,7 +373,7 @@ fn no_key_serves_two_requests(world: &World) -> Result<(), TestCaseError> {
 proptest! {
     // rule: money.zero-sum, money.never-negative, money.reserved-account, money.accounts, pools.transact.once, pools.transact.batch-equals-single, pools.transact.refusal-leaves-nothing, pools.velocity.window, pools.velocity.boundary, pools.velocity.given-back, pools.velocity.off, idempotency.reused, pools.ledger.chain, pools.refund.mirrors, pools.trades.equals-quote
     #[test]
-    fn any_history_keeps_the_books(acts in prop::collection::vec(act(), 1..120)) {
+    fn every_history_keeps_ledger_rules(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = World::new();
         for act in acts {
             perform(&mut world, act)?;
@@ -386,7 +386,7 @@ proptest! {
     }
 }
 
-/// What has come up: outcomes of commands, and states of trades.
+/// Counts the outcomes of commands and the states of trades.
 fn came_up(world: &World, act: &Act, seen: &mut BTreeMap<String, u32>) {
     let mut note = |what: String| *seen.entry(what).or_default() += 1;
     for trade in world.rows.trades.values() {
@@ -408,9 +408,9 @@ fn came_up(world: &World, act: &Act, seen: &mut BTreeMap<String, u32>) {
     }
 }
 
-/// The property above would be worth little if its histories were dull.
+/// The property above needs histories that reach every outcome and state.
 #[test]
-fn the_histories_reach_every_outcome_and_every_state() {
+fn generated_histories_reach_every_outcome_and_state() {
     let mut runner = TestRunner::deterministic();
     let histories = prop::collection::vec(act(), 1..120);
     let mut seen = BTreeMap::new();

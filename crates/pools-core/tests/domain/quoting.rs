@@ -1,4 +1,4 @@
-//! Giving quotes: every fault of a request, the order of judgement, and what the far ends are asked.
+//! Creating quotes: every error of a request, the order of the checks, and the calls of the upstreams.
 
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,7 @@ impl Submit<NewQuote, Quote> for Queue {
     }
 }
 
-/// A use case with its stand-ins.
+/// A use case with its test doubles.
 struct Scene {
     access: Access,
     pool: Pool,
@@ -55,9 +55,9 @@ struct Scene {
     queue: Arc<Queue>,
 }
 
-type Answer = Result<QuoteResult, QuoteError>;
+type Outcome = Result<QuoteResult, QuoteError>;
 
-/// Far ends that must not be asked: a stand-in panics at a call it does not expect.
+/// Upstreams that must not be called: a test double panics at an unexpected call.
 fn scene(id: PoolId) -> Scene {
     let mut access = access("acme", key_id(1), &[id]);
     for terms in access.pools.terms.values_mut() {
@@ -92,7 +92,7 @@ impl Scene {
         self
     }
 
-    fn answer(self, ask: &QuoteInput) -> (Answer, Vec<NewQuote>) {
+    fn result(self, ask: &QuoteInput) -> (Outcome, Vec<NewQuote>) {
         let quoting = CreateQuote {
             rates: Arc::new(self.rates),
             engine: Arc::new(self.engine),
@@ -101,13 +101,13 @@ impl Scene {
             entropy: Arc::new(Counter::from(1)),
             ttl: TTL,
         };
-        let answer = ready(quoting.quote(&self.access, &self.pool, ask));
+        let result = ready(quoting.quote(&self.access, &self.pool, ask));
         let stored = self.queue.stored.lock().unwrap().clone();
-        (answer, stored)
+        (result, stored)
     }
 }
 
-/// A far end that answers everything with plenty.
+/// Upstreams with a rate and with depth for every order.
 fn plenty() -> Scene {
     scene(pool())
         .rate("USDT", Some("1.0850"))
@@ -139,13 +139,13 @@ fn sell(amount: &str) -> QuoteInput {
 }
 
 fn fault(ask: &QuoteInput) -> QuoteInputError {
-    match scene(pool()).answer(ask) {
+    match scene(pool()).result(ask) {
         (Err(QuoteError::Ask(fault)), stored) if stored.is_empty() => fault,
-        other => panic!("expected a fault of the request, got {other:?}"),
+        other => panic!("expected an error of the request, got {other:?}"),
     }
 }
 
-/// What the pool of these tests has in a field that names one of its legs.
+/// The pool's leg that a field must name.
 fn leg(field: &'static str, asset: &str) -> Leg {
     Leg {
         field,
@@ -167,10 +167,10 @@ fn off_allowlist() -> QuoteInputError {
     }
 }
 
-type Bend = fn(&mut QuoteInput);
+type Change = fn(&mut QuoteInput);
 
-/// Every fault of a request, grouped by the step that finds it, the steps in order.
-fn faults() -> Vec<Vec<(Bend, QuoteInputError)>> {
+/// Every error of a request, grouped by the check that finds it, in the order of the checks.
+fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
     use QuoteInputError as F;
     let sides = "on_ramp, off_ramp";
     vec![
@@ -268,27 +268,27 @@ fn faults() -> Vec<Vec<(Bend, QuoteInputError)>> {
 
 // rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
 #[test]
-fn every_fault_of_a_request_has_its_own_answer_and_asks_nobody() {
-    for (bend, due) in faults().concat() {
+fn request_error_is_reported_without_upstream_calls() {
+    for (change, due) in faults().concat() {
         let mut ask = buy("100");
-        bend(&mut ask);
+        change(&mut ask);
         assert_eq!(fault(&ask), due);
     }
 }
 
 // rule: pools.quote.order
 #[test]
-fn of_two_faults_the_earlier_step_is_answered() {
+fn error_of_earlier_check_is_reported_first() {
     let steps = faults();
     for (at, step) in steps.iter().enumerate() {
-        for (bend, due) in step {
+        for (change, due) in step {
             for (later, _) in steps[at + 1..].concat() {
                 let mut ask = buy("100");
                 later(&mut ask);
-                bend(&mut ask);
-                // Two faults of one field are one fault: the field has the one that was set last.
+                change(&mut ask);
+                // Two changes of one field give one error, because the second overwrites the first.
                 match (fault(&ask), due) {
-                    // All missing fields are named at once, an address among them.
+                    // All missing fields are named together, including the address.
                     (QuoteInputError::Missing(all), QuoteInputError::Missing(one)) => {
                         assert!(one.iter().all(|field| all.contains(field)), "{all:?}");
                     }
@@ -301,7 +301,7 @@ fn of_two_faults_the_earlier_step_is_answered() {
 
 // rule: pools.quote.order, pools.quote.rate-unavailable, pools.quote.pool-dry, pools.quote.engine-unavailable, pools.quote.unavailable
 #[test]
-fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
+fn availability_checks_rates_then_pool_then_engine() {
     let shut = |mut scene: Scene| {
         scene.pool.available = false;
         scene
@@ -314,11 +314,11 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
         (rated().depth(None), Unavailable::Engine),
         (rated().depth(Some(Depth::Insufficient)), Unavailable::Dry),
     ] {
-        // An amount out of bounds, so that the order's size is seen to be judged later.
-        let (answer, stored) = scene.answer(&buy("0.01"));
+        // The amount is out of range, which shows that the size is checked later.
+        let (result, stored) = scene.result(&buy("0.01"));
         assert!(
-            matches!(answer, Ok(QuoteResult::Unavailable(reason)) if reason == due),
-            "{answer:?}"
+            matches!(result, Ok(QuoteResult::Unavailable(reason)) if reason == due),
+            "{result:?}"
         );
         assert!(stored.is_empty());
     }
@@ -332,25 +332,25 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
 
 // rule: pools.quote.rate-unavailable
 #[test]
-fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
+fn order_without_usdt_rate_is_unavailable() {
     let id = PoolId::parse("EUR-BTC").unwrap();
     let ask = QuoteInput {
         crypto_currency: text("BTC"),
         ..buy("100")
     };
-    let (answer, _) = scene(id)
+    let (result, _) = scene(id)
         .rate("BTC", Some("0.00001"))
         .rate("USDT", None)
-        .answer(&ask);
+        .result(&ask);
     assert!(
-        matches!(answer, Ok(QuoteResult::Unavailable(Unavailable::Rate))),
-        "{answer:?}"
+        matches!(result, Ok(QuoteResult::Unavailable(Unavailable::Rate))),
+        "{result:?}"
     );
 }
 
 // rule: pools.quote.below-minimum, pools.quote.above-maximum, pools.quote.order
 #[test]
-fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
+fn size_is_checked_after_availability_for_both_kinds() {
     for kind in ["firm", "indicative"] {
         for (amount, due) in [
             ("0.92", PriceError::BelowMinimum),
@@ -360,10 +360,10 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
                 kind: text(kind),
                 ..buy(amount)
             };
-            let (answer, stored) = plenty().answer(&ask);
+            let (result, stored) = plenty().result(&ask);
             assert!(
-                matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
-                "{answer:?}"
+                matches!(result, Err(QuoteError::Price(fault)) if fault == due),
+                "{result:?}"
             );
             assert!(stored.is_empty());
         }
@@ -373,7 +373,7 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
                 ..buy(amount)
             };
             assert!(
-                plenty().answer(&ask).0.is_ok(),
+                plenty().result(&ask).0.is_ok(),
                 "{amount} is within 1 to 1000 USDT"
             );
         }
@@ -382,16 +382,16 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
 
 // rule: money.out-of-range
 #[test]
-fn a_leg_that_rounds_to_zero_is_out_of_range() {
-    // At 0.91658986 EUR the first is worth a hair less than a cent, the second a hair more.
+fn leg_that_rounds_to_zero_is_out_of_range() {
+    // At 0.91658986 EUR the first amount is worth slightly less than a cent, the second slightly more.
     for (amount, due) in [
         ("0.01091", PriceError::OutOfRange),
         ("0.010911", PriceError::BelowMinimum),
     ] {
-        let (answer, stored) = plenty().answer(&sell(amount));
+        let (result, stored) = plenty().result(&sell(amount));
         assert!(
-            matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
-            "{answer:?}"
+            matches!(result, Err(QuoteError::Price(fault)) if fault == due),
+            "{result:?}"
         );
         assert!(stored.is_empty());
     }
@@ -399,15 +399,15 @@ fn a_leg_that_rounds_to_zero_is_out_of_range() {
 
 // rule: pools.quote.firm, pools.quote.firm-is-default, pools.quote.ttl, pools.quote-record.locked, pools.quote.codes-upper-cased
 #[test]
-fn a_firm_quote_is_stored_with_everything_it_locks() {
+fn firm_quote_is_stored_with_its_terms() {
     let ask = QuoteInput {
         fiat_currency: text("eur"),
         crypto_currency: text("usdt"),
         ..buy("100")
     };
-    let (answer, stored) = plenty().answer(&ask);
-    let Ok(QuoteResult::Firm(quote, _)) = answer else {
-        panic!("{answer:?}")
+    let (result, stored) = plenty().result(&ask);
+    let Ok(QuoteResult::Firm(quote, _)) = result else {
+        panic!("{result:?}")
     };
     let [new] = stored.as_slice() else {
         panic!("{stored:?}")
@@ -445,13 +445,13 @@ fn a_firm_quote_is_stored_with_everything_it_locks() {
 
 // rule: pools.quote.indicative
 #[test]
-fn an_indicative_quote_is_never_stored() {
-    let (answer, stored) = plenty().answer(&QuoteInput {
+fn indicative_quote_is_never_stored() {
+    let (result, stored) = plenty().result(&QuoteInput {
         kind: text("indicative"),
         ..buy("100")
     });
-    let Ok(QuoteResult::Indicative(priced, _)) = answer else {
-        panic!("{answer:?}")
+    let Ok(QuoteResult::Indicative(priced, _)) = result else {
+        panic!("{result:?}")
     };
     assert_eq!(priced.rate.to_string(), "1.0790325");
     assert!(stored.is_empty());
@@ -459,9 +459,9 @@ fn an_indicative_quote_is_never_stored() {
 
 // rule: pools.quote.network-default, pools.quote.dest-network-default, pools.quote.dest-network
 #[test]
-fn networks_have_their_defaults() {
+fn networks_default_when_absent() {
     let network = |ask: &QuoteInput| {
-        let (_, stored) = plenty().answer(ask);
+        let (_, stored) = plenty().result(ask);
         let terms = stored[0].terms.clone();
         (terms.network, terms.destination.unwrap().network)
     };
@@ -487,17 +487,17 @@ fn networks_have_their_defaults() {
         .pool
         .networks
         .retain(|network| *network != Network::Tron);
-    let (answer, _) = no_tron.answer(&silent);
+    let (result, _) = no_tron.result(&silent);
     let due = off_network("ethereum");
     assert!(
-        matches!(&answer, Err(QuoteError::Ask(fault)) if *fault == due),
-        "{answer:?}"
+        matches!(&result, Err(QuoteError::Ask(fault)) if *fault == due),
+        "{result:?}"
     );
 }
 
 // rule: pools.quote.off-ramp-open, pools.quote.amount-side
 #[test]
-fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
+fn sale_requires_neither_destination_nor_sell_entitlement() {
     let mut scene = plenty();
     scene
         .access
@@ -505,14 +505,14 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
         .terms
         .values_mut()
         .for_each(|terms| terms.off_ramp = false);
-    let (answer, stored) = scene.answer(&sell("100.000001"));
-    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
+    let (result, stored) = scene.result(&sell("100.000001"));
+    assert!(matches!(result, Ok(QuoteResult::Firm(..))), "{result:?}");
     assert_eq!(
         (stored[0].terms.crypto, &stored[0].terms.destination),
         (usdt("100.000001"), &None)
     );
 
-    // An address is not needed, but one that is given must be one; it is not kept.
+    // An address is optional, but it must be valid. It is not stored.
     let odd = QuoteInput {
         dest_address: text("0x12"),
         ..sell("100")
@@ -522,12 +522,12 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
         dest_address: text(ADDRESS),
         ..sell("100")
     };
-    assert_eq!(plenty().answer(&given).1[0].terms.destination, None);
+    assert_eq!(plenty().result(&given).1[0].terms.destination, None);
 }
 
 // rule: money.crypto-digits
 #[test]
-fn a_sales_precision_is_that_of_its_crypto() {
+fn sale_amount_has_precision_of_crypto() {
     assert_eq!(
         fault(&sell("1.0000001")),
         QuoteInputError::Amount(AmountError::TooPrecise(6))
@@ -536,17 +536,17 @@ fn a_sales_precision_is_that_of_its_crypto() {
 
 // rule: pools.price.usdt-crypto
 #[test]
-fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
+fn sale_of_other_asset_is_valued_by_two_fiat_mids() {
     let id = PoolId::parse("EUR-BTC").unwrap();
     let ask = QuoteInput {
         crypto_currency: text("BTC"),
         ..sell("0.001")
     };
-    let far = scene(id)
+    let scene = scene(id)
         .rate("BTC", Some("0.00001"))
         .rate("USDT", Some("1.0850"));
-    let (answer, stored) = far.depth(Some(Depth::Enough)).answer(&ask);
-    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
+    let (result, stored) = scene.depth(Some(Depth::Enough)).result(&ask);
+    assert!(matches!(result, Ok(QuoteResult::Firm(..))), "{result:?}");
     assert_eq!(
         stored[0].terms.notional, 10_850_000_000,
         "0.001 BTC = 100 EUR = 108.50 USDT"
@@ -554,35 +554,36 @@ fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
 }
 
 #[test]
-fn rates_are_asked_for_the_size_of_the_order() {
-    let mut far = scene(pool()).depth(Some(Depth::Enough));
+fn rates_are_requested_with_order_size() {
+    let mut scene = scene(pool()).depth(Some(Depth::Enough));
     let rate = Some(SourceRate {
         mid: mid("1.0850"),
         spread_bps: 25,
     });
     let eur = Asset::fiat("EUR").unwrap();
-    far.rates
+    scene
+        .rates
         .expect_rate()
         .withf(move |fiat, crypto, order| {
             (*fiat, crypto.code(), order.to_string().as_str()) == (eur, "USDT", "100.00")
         })
         .times(1)
         .return_const(rate);
-    assert!(far.answer(&buy("100")).0.is_ok());
+    assert!(scene.result(&buy("100")).0.is_ok());
 }
 
 #[test]
-fn a_store_that_is_full_is_a_fault_of_the_store() {
-    let far = Scene {
+fn full_queue_is_store_error() {
+    let scene = Scene {
         queue: Arc::new(Queue {
             is_full: true,
             ..Queue::default()
         }),
         ..plenty()
     };
-    let (answer, _) = far.answer(&buy("100"));
+    let (result, _) = scene.result(&buy("100"));
     assert!(
-        matches!(answer, Err(QuoteError::Store(StoreError::Overloaded))),
-        "{answer:?}"
+        matches!(result, Err(QuoteError::Store(StoreError::Overloaded))),
+        "{result:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Executing a quote: which calls the engine receives, and when.
+//! Executing a quote: the calls that the engine receives, and their order.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Journal {
 
 type QueueResult = fn(&TransactCommand) -> Result<Decision, StoreError>;
 
-/// The upstreams and the batch queue, with their responses.
+/// The upstreams and the batch queue, with their prepared responses.
 struct Scene {
     journal: Journal,
     access: Access,
@@ -58,7 +58,7 @@ struct Scene {
     commands: Arc<Mutex<Vec<TransactCommand>>>,
 }
 
-/// An executable quote, an engine that holds, a queue that opens a trade.
+/// An executable quote, an engine that holds, and a queue that opens a trade.
 fn scene(side: Side) -> Scene {
     Scene {
         journal: Journal::default(),
@@ -100,7 +100,7 @@ fn made(command: &TransactCommand) -> Trade {
 }
 
 impl Scene {
-    /// Runs the use case; the outcome and the journal.
+    /// Runs the use case. Returns the outcome and the journal.
     fn run(self) -> (Result<TransactOutcome, TransactError>, Vec<String>) {
         let request = Transact {
             pool: pool(),
@@ -169,7 +169,7 @@ impl Submit<TransactCommand, Decision> for Scene {
 #[async_trait]
 impl Engine for Scene {
     async fn depth(&self, _: &Order) -> Option<Depth> {
-        panic!("depth is a matter of quotes")
+        panic!("a transact must not ask for depth")
     }
 
     async fn hold(&self, trade: TradeId, order: &Order, _: Amount) -> Option<Hold> {
@@ -191,7 +191,7 @@ impl Engine for Scene {
     }
 
     async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
-        panic!("reports are a matter of polls")
+        panic!("a transact must not ask for reports")
     }
 
     fn name(&self) -> EngineName {
@@ -225,11 +225,11 @@ impl TransactPreflight for Scene {
 }
 
 const ENTER: &str = "enter POST /v1/pools/EUR-USDT/transact";
-/// The quote is this request's, and then the next one's.
+/// The request has the quote's turn, then the next request has it.
 const TURN: &str = "turn";
 const NEXT: &str = "next";
 
-/// The whole journal of a transact that reached its queue and opened no trade.
+/// The complete journal of a transact that reached its queue and opened no trade.
 fn through(hold: Option<Hold>, after: Option<&str>) -> Vec<String> {
     journal(&["read", "hold"], hold, &[after, Some(NEXT)])
 }
@@ -246,7 +246,7 @@ fn journal(before: &[&str], hold: Option<Hold>, after: &[Option<&str>]) -> Vec<S
     lines.map(str::to_owned).collect()
 }
 
-/// The journal of a transact that the preflight finished.
+/// The journal of a transact that ended in the preflight.
 const PREFLIGHT_ONLY: [&str; 5] = [ENTER, TURN, "read", NEXT, "leave"];
 
 // rule: pools.engine.one-key, pools.engine.confirm, pools.trade.delivers-to-quote
@@ -258,7 +258,7 @@ fn engine_holds_under_trade_id_before_batch_and_confirms_after_it() {
     assert_eq!(journal, opened(Some("confirm")));
     let (asked, commands) = (asked.lock().unwrap(), commands.lock().unwrap());
     let ([(trade, order)], [command]) = (asked.as_slice(), commands.as_slice()) else {
-        panic!("one question and one command")
+        panic!("expected one call and one command")
     };
     assert_eq!(
         (*trade, order),
@@ -339,7 +339,7 @@ fn refusing_or_silent_engine_is_decided_in_batch() {
 
 // rule: pools.engine.confirm
 #[test]
-fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
+fn trade_stays_open_when_confirmation_fails() {
     for confirmation in [None, Some(Confirmation::Lapsed)] {
         let (outcome, journal) = Scene {
             confirmation,
@@ -353,7 +353,7 @@ fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
 
 // rule: pools.engine.no-second-ask, pools.transact.idempotent
 #[test]
-fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
+fn quote_with_trade_needs_neither_engine_nor_queue() {
     let mut repeat = scene(Side::OnRamp);
     repeat.seen.trade = Some(trade(Side::OnRamp, None));
     repeat.at = after(3_600_000);
@@ -367,22 +367,22 @@ fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
 // rule: pools.transact.order, idempotency.reused, pools.transact.not-found, pools.transact.side, pools.transact.rejected
 #[test]
 fn preflight_refusal_asks_no_engine() {
-    type Bend = fn(&mut Scene);
-    let reused: Bend = |s| s.seen.answered = Some(of_another(noon().plus(DAY)));
-    let foreign: Bend = |s| s.seen.quote = None;
-    let other_pool: Bend = |s| {
+    type Change = fn(&mut Scene);
+    let reused: Change = |s| s.seen.answered = Some(of_another(noon().plus(DAY)));
+    let foreign: Change = |s| s.seen.quote = None;
+    let other_pool: Change = |s| {
         let quote = s.seen.quote.as_mut().unwrap();
         quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
-    let side: Bend = |s| {
+    let side: Change = |s| {
         s.access
             .pools
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    let rejected: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
-    let with_trade: Bend = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
+    let rejected: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
+    let with_trade: Change = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
     for (bends, due) in [
         (vec![reused, foreign, with_trade], Refusal::KeyReused),
         (vec![foreign, with_trade], Refusal::QuoteUnknown),
@@ -391,7 +391,7 @@ fn preflight_refusal_asks_no_engine() {
         (vec![rejected], Refusal::QuoteClosed(QuoteClosed::Rejected)),
     ] {
         let mut scene = scene(Side::OffRamp);
-        bends.iter().rev().for_each(|bend| bend(&mut scene));
+        bends.iter().rev().for_each(|change| change(&mut scene));
         scene
             .seen
             .quote
@@ -407,7 +407,7 @@ fn preflight_refusal_asks_no_engine() {
     }
 }
 
-/// Moves the snapshot's quote into the memory.
+/// Moves the snapshot's quote into the process's memory.
 fn recalled(scene: &mut Scene) -> Option<Recalled> {
     Some(Recalled {
         quote: scene.seen.quote.take()?,
@@ -431,27 +431,27 @@ fn new_quote_is_executed_without_preflight_read() {
 
 // rule: pools.transact.order, idempotency.reused, pools.transact.idempotent
 #[test]
-fn what_is_remembered_refuses_nothing() {
-    type Bend = fn(&mut Scene);
-    let other_pool: Bend = |s| {
+fn remembered_figures_refuse_nothing() {
+    type Change = fn(&mut Scene);
+    let other_pool: Change = |s| {
         let recalled = s.recalled.as_mut().unwrap();
         recalled.quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
-    let poor: Bend = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
-    let side: Bend = |s| {
+    let poor: Change = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
+    let side: Change = |s| {
         s.access
             .pools
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    for bend in [other_pool, side, poor] {
+    for change in [other_pool, side, poor] {
         let remembering = || {
             let mut scene = scene(Side::OffRamp);
             let quote = scene.seen.quote.clone();
             scene.recalled = recalled(&mut scene);
             scene.seen.quote = quote;
-            bend(&mut scene);
+            change(&mut scene);
             scene
         };
         let mut reused = remembering();
@@ -481,7 +481,7 @@ fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
 
 // rule: idempotency.kept
 #[test]
-fn a_record_that_is_over_does_not_stand_in_the_way() {
+fn expired_record_does_not_block_key() {
     let mut late = scene(Side::OnRamp);
     late.seen.answered = Some(of_another(late.at));
     assert!(matches!(late.run().0, Ok(TransactOutcome::Opened(_))));
@@ -490,12 +490,12 @@ fn a_record_that_is_over_does_not_stand_in_the_way() {
 // rule: pools.engine.no-second-ask
 #[test]
 fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
-    type Bend = fn(&mut Scene);
-    let expired: Bend = |s| s.at = after(15_000);
-    let consumed: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
-    for bend in [expired, consumed] {
+    type Change = fn(&mut Scene);
+    let expired: Change = |s| s.at = after(15_000);
+    let consumed: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
+    for change in [expired, consumed] {
         let mut scene = scene(Side::OnRamp);
-        bend(&mut scene);
+        change(&mut scene);
         scene.queue = |command| Ok(Ok(TransactOutcome::Existing(made(command))));
         let (_, journal) = scene.run();
         assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));
@@ -504,26 +504,26 @@ fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
 
 // rule: pools.transact.hold-after-check, pools.transact.order
 #[test]
-fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
-    type Bend = fn(&mut Scene);
-    let denied: Bend = |s| s.access.pools.allowed.clear();
-    let cap: Bend = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
-    let used: Bend = |s| {
+fn engine_is_not_asked_when_access_cap_or_balance_refuse() {
+    type Change = fn(&mut Scene);
+    let denied: Change = |s| s.access.pools.allowed.clear();
+    let cap: Change = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
+    let used: Change = |s| {
         s.access.pools.velocity_cap = Some(10_850_000_000);
         s.seen.funds.velocity = Some(Velocity {
             total: 1,
             floor: noon(),
         });
     };
-    let balance: Bend = |s| s.seen.funds = funds("99.99", "1000");
-    let no_account: Bend = |s| s.seen.funds.accounts.clear();
-    for bend in [denied, cap, used, balance, no_account] {
+    let balance: Change = |s| s.seen.funds = funds("99.99", "1000");
+    let no_account: Change = |s| s.seen.funds.accounts.clear();
+    for change in [denied, cap, used, balance, no_account] {
         let mut refused = scene(Side::OnRamp);
-        bend(&mut refused);
+        change(&mut refused);
         refused.queue = |_| Ok(Err(Refusal::InsufficientBalance));
         let (outcome, journal) = refused.run();
         assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));
-        // The transaction says why.
+        // The transaction names the reason.
         let Err(TransactError::Refused(Refusal::InsufficientBalance)) = outcome else {
             panic!("{outcome:?}")
         };
@@ -540,7 +540,7 @@ fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
 
 // rule: pools.transact.hold-after-check
 #[test]
-fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
+fn engine_is_asked_when_transaction_finds_funds() {
     let mut credited = scene(Side::OnRamp);
     credited.seen.funds = funds("0", "0");
     credited.queue = |command| match command.hold {
@@ -559,7 +559,7 @@ fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
 
 // rule: pools.engine.confirm-own
 #[test]
-fn hold_is_confirmed_when_the_command_finds_its_own_trade() {
+fn hold_is_confirmed_when_command_finds_own_trade() {
     let (outcome, journal) = Scene {
         queue: |command| Ok(Ok(TransactOutcome::Existing(made(command)))),
         ..scene(Side::OnRamp)

@@ -17,7 +17,7 @@ use pools_core::usecases::catch_up::CatchUpVelocity;
 
 use crate::fixtures::DAY;
 
-/// A catch-up whose store reports every call as an error.
+/// A catch-up whose store returns an error for every call.
 pub(crate) fn catch_up() -> CatchUpVelocity {
     CatchUpVelocity {
         store: Arc::new(UnusedStore),

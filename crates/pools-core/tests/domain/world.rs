@@ -1,4 +1,4 @@
-//! A small world in memory: what a store would keep, and how it would load and write it.
+//! An in-memory model of the store: its rows, and how a store loads and writes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::fixtures::{
 pub(crate) const KEYS: [&str; 4] = ["acme", "acme", "bolt", "cove"];
 pub(crate) const POOLS: [&str; 2] = ["EUR-USDT", "EUR-USDC"];
 
-/// Everything a store keeps.
+/// All rows of the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) quotes: BTreeMap<(PartnerId, pools_core::quote::QuoteId), Quote>,
@@ -39,8 +39,8 @@ pub(crate) struct Rows {
     pub(crate) velocity: BTreeMap<PartnerId, Velocity>,
     pub(crate) answered: BTreeMap<Scope, IdempotencyRecord>,
     pub(crate) entries: Vec<(PartnerId, Entry)>,
-    /// Every answered write, overwritten records included.
-    pub(crate) answers: Vec<(Scope, IdempotencyRecord)>,
+    /// All idempotency records, including overwritten ones.
+    pub(crate) all_records: Vec<(Scope, IdempotencyRecord)>,
 }
 
 #[derive(Debug, Clone)]
@@ -53,10 +53,10 @@ pub(crate) struct World {
     ids: u64,
 }
 
-/// What an order for a command is made of.
+/// The inputs for a random command.
 #[derive(Debug, Clone)]
 pub(crate) struct Try {
-    /// A key at random; `None`: one of the quote's owner.
+    /// A random key; `None` means a key of the quote's partner.
     pub(crate) key: Option<usize>,
     pub(crate) quote: usize,
     pub(crate) pool: Option<usize>,
@@ -73,7 +73,7 @@ pub(crate) struct Ask {
 }
 
 impl World {
-    /// Three partners: one with two keys and a cap, one without a cap, one without the gate.
+    /// Three partners: one with two keys and a cap, one without a cap, one without the balance gate.
     pub(crate) fn new() -> Self {
         let pools = POOLS.map(|pool| PoolId::parse(pool).unwrap());
         let keys: Vec<KeyId> = (0..KEYS.len()).map(|at| key_id(at as u64)).collect();
@@ -109,7 +109,7 @@ impl World {
         self.access[&self.keys[key]].partner.id.clone()
     }
 
-    /// Loads everything a batch may touch, as a store does under its locks.
+    /// Loads the rows that a batch may touch, as a store does under its locks.
     pub(crate) fn state(&self) -> BatchState {
         let cutoff = cutoff(self.now, DAY);
         BatchState {
@@ -163,7 +163,7 @@ impl World {
         })
     }
 
-    /// Writes what a batch has opened, as a store does before it commits.
+    /// Writes the results of a batch, as a store does before it commits.
     pub(crate) fn write(&mut self, state: &BatchState) {
         for opened in &state.opened {
             let at = (opened.partner.clone(), opened.trade.quote);
@@ -175,7 +175,7 @@ impl World {
                 .answered
                 .insert(opened.scope.clone(), opened.answered);
             self.rows
-                .answers
+                .all_records
                 .push((opened.scope.clone(), opened.answered));
             if let Some(entry) = &opened.entry {
                 self.rows
@@ -217,7 +217,7 @@ impl World {
         outcomes
     }
 
-    /// A command as the use case would hand it in; `None` while no quote has been given.
+    /// A command as the use case submits it; `None` if no quote exists.
     pub(crate) fn command(&mut self, wanted: &Try) -> Option<TransactCommand> {
         let (owner, quote) = {
             let last = self.given.len().checked_sub(1)?;
@@ -311,7 +311,7 @@ impl World {
         assert!(self.rows.accounts[&(partner, asset)].available.units() <= BALANCE_LIMIT);
     }
 
-    /// Applies a report as a status poll does. Says whether the trade moved.
+    /// Applies a report as a status poll does. Returns whether the trade changed.
     pub(crate) fn poll(&mut self, which: usize, report: EngineReport) -> bool {
         let count = self.rows.trades.len();
         let Some((at, trade)) = self.rows.trades.iter().nth(which % count.max(1)) else {
