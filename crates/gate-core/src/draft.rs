@@ -1,7 +1,7 @@
 //! What a partner asks a session to be, and how that is judged.
 
+use crate::profile::GateProfile;
 use kernel::{Asset, Mode};
-use partner_core::gate::GateProfile;
 use partner_core::idempotency::Fingerprint;
 use serde_json::json;
 

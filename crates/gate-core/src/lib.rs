@@ -3,6 +3,7 @@
 //! Rules and state machines are plain functions over values; use cases compose them over the
 //! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
 
+pub mod access;
 pub mod amount;
 pub mod branding;
 pub mod catalogue;
@@ -18,6 +19,7 @@ pub mod order;
 pub mod ports;
 pub mod preview;
 pub mod pricing;
+pub mod profile;
 pub mod quota;
 pub mod rail;
 pub mod redirect;

@@ -5,9 +5,8 @@
 //! rounded down to its scale once, so that a client's own arithmetic gives the same. A fee is
 //! rounded up: what rounding leaves stays with the operator.
 
-use kernel::rates::{Side, SourceRate, WHOLE_BPS, rate_of};
+use kernel::rates::{SPREAD_CEILING_BPS, Side, SourceRate, WHOLE_BPS, rate_of};
 use kernel::{Amount, Asset, Rate};
-use partner_core::pools::SPREAD_CEILING_BPS;
 
 /// What an order costs beside its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

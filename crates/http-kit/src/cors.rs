@@ -3,6 +3,7 @@
 //! A preflight carries no key, so it is judged by all partners together; the answer itself by the
 //! partner whose key was sent. Everything else is for servers, and says nothing to browsers.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -15,11 +16,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::options;
 use kernel::Mode;
+use partner_core::Profile;
 use partner_core::origin::Origin;
 use partner_core::ports::Directory;
 use tower::{Layer, Service};
 
-use crate::class::Caller;
+use crate::class::BrowserCaller;
 use crate::error::ApiError;
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST");
@@ -34,29 +36,39 @@ const SEEN: HeaderValue = HeaderValue::from_static(
 /// longer than this, and its calls are refused at once.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
+/// The origins that a partner's profile allows.
+pub type OwnOrigins<P> = fn(&P) -> &BTreeSet<Origin>;
+
 /// Whose pages may call.
 #[derive(Clone)]
-pub struct CorsPolicy(Arc<Doorstep>);
+pub struct CorsPolicy<P>(Arc<Doorstep<P>>);
 
-struct Doorstep {
+struct Doorstep<P> {
     mode: Mode,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Directory<P>>,
+    own: OwnOrigins<P>,
     home: Origin,
 }
 
-impl fmt::Debug for CorsPolicy {
+impl<P> fmt::Debug for CorsPolicy<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Browsers(home: {})", self.0.home)
     }
 }
 
-impl CorsPolicy {
+impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
     /// Pages of the partners in the directory, and those at `home`, which serve every partner.
     #[must_use]
-    pub fn new(mode: Mode, directory: Arc<dyn Directory>, home: Origin) -> Self {
+    pub fn new(
+        mode: Mode,
+        directory: Arc<dyn Directory<P>>,
+        own: OwnOrigins<P>,
+        home: Origin,
+    ) -> Self {
         Self(Arc::new(Doorstep {
             mode,
             directory,
+            own,
             home,
         }))
     }
@@ -75,7 +87,7 @@ impl CorsPolicy {
         let Some((origin, named)) = origin(asked) else {
             return Ok(response);
         };
-        let known = self.0.directory.origins_all(self.0.mode).await?;
+        let known = self.0.directory.listing(self.0.mode).await?;
         if origin == self.0.home || known.contains(&origin) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
@@ -87,13 +99,13 @@ impl CorsPolicy {
 
     /// Lets a page read the answer, where it is one of the caller's own.
     fn admit(&self, page: Option<(Origin, HeaderValue)>, response: &mut Response) {
-        let caller = response.extensions().get::<Caller>().cloned();
+        let caller = response.extensions().get::<BrowserCaller<P>>().cloned();
         let headers = response.headers_mut();
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         let Some((origin, named)) = page else {
             return;
         };
-        let own = |caller: &Caller| caller.0.gate.allowed_domains.contains(&origin);
+        let own = |caller: &BrowserCaller<P>| (self.0.own)(&caller.0.profile).contains(&origin);
         let admitted = origin == self.0.home || caller.as_ref().is_some_and(own);
         if admitted {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
@@ -111,10 +123,10 @@ fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
 }
 
 /// To be mounted around the class of the routes.
-impl<S> Layer<S> for CorsPolicy {
-    type Service = CorsService<S>;
+impl<S, P: Profile> Layer<S> for CorsPolicy<P> {
+    type Service = CorsService<S, P>;
 
-    fn layer(&self, inner: S) -> CorsService<S> {
+    fn layer(&self, inner: S) -> CorsService<S, P> {
         CorsService {
             inner,
             browsers: self.clone(),
@@ -124,12 +136,12 @@ impl<S> Layer<S> for CorsPolicy {
 
 /// A route whose answers browsers may read.
 #[derive(Debug, Clone)]
-pub struct CorsService<S> {
+pub struct CorsService<S, P> {
     inner: S,
-    browsers: CorsPolicy,
+    browsers: CorsPolicy<P>,
 }
 
-impl<S> Service<Request> for CorsService<S>
+impl<S, P: Profile<Listing = BTreeSet<Origin>>> Service<Request> for CorsService<S, P>
 where
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,

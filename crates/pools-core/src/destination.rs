@@ -1,7 +1,7 @@
 //! Where the crypto of a purchase is delivered: an address and a network.
 
+use crate::profile::Network;
 pub use kernel::address::{AddressError, DeliveryAddress, EvmAddress};
-use partner_core::pools::Network;
 
 /// A network crypto can be delivered on. Written in lower case, and only so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the operator takes out: a window of a partner's books.
 
+use crate::profile::Network;
 use kernel::Timestamp;
-use partner_core::pools::Network;
 
 use crate::ledger::Entry;
 

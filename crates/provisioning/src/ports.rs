@@ -1,11 +1,11 @@
 //! What the declarative file needs of a store, as traits.
 
 use async_trait::async_trait;
+use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
-use partner_core::gate::GateProfile;
-use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::{PartnerStore, PartnerTx};
 use partner_core::{PartnerId, Tenant};
+use pools_core::profile::{Pool, PoolId, PoolsProfile};
 
 /// Everything that applying a file may read and write in one transaction: partners, and the entries of both products.
 #[async_trait]

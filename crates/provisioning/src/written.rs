@@ -1,6 +1,6 @@
 //! A `[partners.pools]` table over a stored profile.
 
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 
 /// A `[partners.pools]` table as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Customers: made once, changed, deleted once, each with its event.
 
+use gate_core::access::GateAccess;
 use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerFormError, CustomerId, CustomerUpdate, Deleted, Unique,
@@ -222,7 +223,7 @@ fn customers_are_found_by_their_own_partner() {
     let gate = Gate::new(&[acme(), rival.clone()]);
     let id = made(&gate, "Ann@a.example");
     made(&gate, "bob@a.example");
-    let list = |who: &partner_core::Access, wanted: CustomerSearch| {
+    let list = |who: &GateAccess, wanted: CustomerSearch| {
         let page = ready(gate.customers.list(&who.tenant, &wanted, 10)).unwrap();
         page.items.into_iter().map(|it| it.id).collect::<Vec<_>>()
     };
