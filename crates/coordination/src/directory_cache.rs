@@ -1,6 +1,5 @@
 //! A short-lived cache of access rights in front of a store's directory.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -11,11 +10,9 @@ use async_trait::async_trait;
 use instruments::{directory, faults};
 use kernel::{Mode, StoreError, Timestamp, causes};
 use moka::sync::Cache;
-use partner_core::Access;
 use partner_core::key::KeyHash;
-use partner_core::origin::Origin;
-use partner_core::pools::Pool;
-use partner_core::ports::{Directory, LONGEST_CACHED};
+use partner_core::ports::{ConfigVersions, Directory, LONGEST_CACHED};
+use partner_core::{Access, Profile};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::key_uses::KeyUses;
@@ -25,87 +22,39 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Cached keys, at most. The least used keys are evicted first.
 const MAX_KEYS: u64 = 100_000;
 
-/// Caches known keys, the pools and the allowed origins for at most [`LONGEST_CACHED`], and drops all entries when the
+/// Caches known keys and the listings of one product for at most [`LONGEST_CACHED`], and drops all entries when the
 /// configuration changes.
 ///
 /// Unknown keys are never cached: a new key works immediately, and guessed keys take no memory.
-pub struct DirectoryCache {
-    inner: Arc<dyn Directory>,
+pub struct DirectoryCache<P: Profile> {
+    inner: Arc<dyn Directory<P>>,
     /// Every invalidation raises the generation. An entry is valid only in the generation in which its look-up began, so that
     /// an old value that arrives after an invalidation is never served.
     generation: AtomicU64,
-    keys: Shelf<(Mode, KeyHash), Arc<Access>>,
-    pools: Shelf<Mode, Arc<[Pool]>>,
-    origins: Shelf<Mode, Arc<BTreeSet<Origin>>>,
-    uses: KeyUses,
+    keys: Shelf<(Mode, KeyHash), Arc<Access<P>>>,
+    listings: Shelf<Mode, Arc<P::Listing>>,
+    uses: Arc<KeyUses>,
 }
 
-impl DirectoryCache {
-    /// An empty cache in front of a directory.
+/// A cache that is emptied when the configuration changes, whatever its product.
+pub trait ConfigCache: Send + Sync {
+    /// Drops every entry, and every result of a look-up that is in progress.
+    fn invalidate(&self);
+
+    /// Counts the cached keys.
+    fn keys_count(&self) -> u64;
+}
+
+impl<P: Profile> DirectoryCache<P> {
+    /// An empty cache in front of a directory. It records the uses of keys in `uses`.
     #[must_use]
-    pub fn new(inner: Arc<dyn Directory>) -> Self {
+    pub fn new(inner: Arc<dyn Directory<P>>, uses: Arc<KeyUses>) -> Self {
         Self {
             inner,
             generation: AtomicU64::new(0),
             keys: Shelf::new(MAX_KEYS),
-            pools: Shelf::new(2),
-            origins: Shelf::new(2),
-            uses: KeyUses::default(),
-        }
-    }
-
-    /// The recorded uses of keys.
-    #[must_use]
-    pub const fn uses(&self) -> &KeyUses {
-        &self.uses
-    }
-
-    /// Drops every entry, and every result of a look-up that is in progress.
-    pub fn invalidate(&self) {
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        self.keys.entries.invalidate_all();
-        self.pools.entries.invalidate_all();
-        self.origins.entries.invalidate_all();
-    }
-
-    /// Reads the version of the configuration each second and drops every entry after a change. Returns after `stop`, never
-    /// during a read.
-    pub async fn watch(&self, stop: impl Future<Output = ()>) {
-        let mut stop = std::pin::pin!(stop);
-        let mut ticks = tokio::time::interval(WATCH_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut known = None;
-        let mut failing = false;
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut stop => return,
-                _ = ticks.tick() => {}
-            }
-            match self.inner.config_version().await {
-                Ok(version) => {
-                    // The count includes only entries whose pending tasks have run.
-                    self.keys.entries.run_pending_tasks();
-                    directory::holds(self.keys.entries.entry_count());
-                    if known != Some(version) {
-                        self.invalidate();
-                        directory::invalidated();
-                        tracing::debug!(config.version = version, "Configuration read afresh");
-                    }
-                    known = Some(version);
-                    failing = false;
-                }
-                // Entries continue to age: none is served after five seconds.
-                Err(fault) if !failing => {
-                    failing = true;
-                    faults::of_store(&fault);
-                    tracing::warn!(
-                        error.chain = causes(&fault),
-                        "Failed to read the configuration's version"
-                    );
-                }
-                Err(_) => {}
-            }
+            listings: Shelf::new(2),
+            uses,
         }
     }
 
@@ -117,19 +66,83 @@ impl DirectoryCache {
     }
 }
 
-impl fmt::Debug for DirectoryCache {
+impl<P: Profile> ConfigCache for DirectoryCache<P> {
+    fn invalidate(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.keys.entries.invalidate_all();
+        self.listings.entries.invalidate_all();
+    }
+
+    fn keys_count(&self) -> u64 {
+        // The count includes only entries whose pending tasks have run.
+        self.keys.entries.run_pending_tasks();
+        self.keys.entries.entry_count()
+    }
+}
+
+/// Reads the version of the configuration each second and empties the caches after a change. Returns after `stop`, never
+/// during a read.
+pub async fn watch(
+    versions: &dyn ConfigVersions,
+    caches: &[Arc<dyn ConfigCache>],
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    let mut ticks = tokio::time::interval(WATCH_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut known = None;
+    let mut failing = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => return,
+            _ = ticks.tick() => {}
+        }
+        match versions.config_version().await {
+            Ok(version) => {
+                directory::holds(caches.iter().map(|cache| cache.keys_count()).sum());
+                if known != Some(version) {
+                    caches.iter().for_each(|cache| cache.invalidate());
+                    directory::invalidated();
+                    tracing::debug!(config.version = version, "Configuration read afresh");
+                }
+                known = Some(version);
+                failing = false;
+            }
+            // Entries continue to age: none is served after five seconds.
+            Err(fault) if !failing => {
+                failing = true;
+                faults::of_store(&fault);
+                tracing::warn!(
+                    error.chain = causes(&fault),
+                    "Failed to read the configuration's version"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl<P: Profile> fmt::Debug for DirectoryCache<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DirectoryCache")
     }
 }
 
 #[async_trait]
-impl Directory for DirectoryCache {
+impl<P: Profile> ConfigVersions for DirectoryCache<P> {
+    async fn config_version(&self) -> Result<i64, StoreError> {
+        self.inner.config_version().await
+    }
+}
+
+#[async_trait]
+impl<P: Profile> Directory<P> for DirectoryCache<P> {
     async fn access_find(
         &self,
         mode: Mode,
         hash: &KeyHash,
-    ) -> Result<Option<Arc<Access>>, StoreError> {
+    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
         let stamp = self.stamp();
         let known = self.keys.find(&(mode, *hash), stamp);
         directory::looked_up("key", known.is_some());
@@ -143,35 +156,19 @@ impl Directory for DirectoryCache {
         Ok(found)
     }
 
-    async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
+    async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
         let stamp = self.stamp();
-        let known = self.pools.find(&mode, stamp);
-        directory::looked_up("pools", known.is_some());
+        let known = self.listings.find(&mode, stamp);
+        directory::looked_up(P::LISTING, known.is_some());
         if let Some(known) = known {
             return Ok(known);
         }
-        let pools = self.inner.pools_all(mode).await?;
-        self.pools.keep(mode, Arc::clone(&pools), stamp);
-        Ok(pools)
+        let listing = self.inner.listing(mode).await?;
+        self.listings.keep(mode, Arc::clone(&listing), stamp);
+        Ok(listing)
     }
 
-    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
-        let stamp = self.stamp();
-        let known = self.origins.find(&mode, stamp);
-        directory::looked_up("origins", known.is_some());
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let origins = self.inner.origins_all(mode).await?;
-        self.origins.keep(mode, Arc::clone(&origins), stamp);
-        Ok(origins)
-    }
-
-    async fn config_version(&self) -> Result<i64, StoreError> {
-        self.inner.config_version().await
-    }
-
-    fn key_used(&self, access: &Access, at: Timestamp) {
+    fn key_used(&self, access: &Access<P>, at: Timestamp) {
         self.uses.note(access, at);
     }
 }
@@ -219,11 +216,23 @@ mod tests {
 
     use kernel::Entropy;
     use partner_core::key::{KeyKind, NewKey};
-    use partner_core::pools::PoolsProfile;
     use partner_core::{Partner, PartnerId, PartnerStatus};
     use tokio::sync::{Notify, oneshot};
 
     use super::*;
+
+    /// The profile of a product that only these tests know.
+    #[derive(Debug, Clone)]
+    struct Product;
+
+    impl Profile for Product {
+        type Listing = [u8];
+        const LISTING: &'static str = "pools";
+    }
+
+    fn cache_of(source: &Arc<CountingDirectory>) -> DirectoryCache<Product> {
+        DirectoryCache::new(source.clone(), Arc::default())
+    }
 
     struct Ones;
     impl Entropy for Ones {
@@ -246,26 +255,25 @@ mod tests {
     const UNKNOWN: KeyHash = KeyHash([2; 32]);
 
     /// Access whose partner is named after the version in which it was read.
-    fn access(version: i64) -> Arc<Access> {
+    fn access(version: i64) -> Arc<Access<Product>> {
         let at = Timestamp::from_millis(0).unwrap();
         let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, at, &Ones);
         let id = PartnerId::parse("acme").unwrap();
-        let profile = PoolsProfile::absent(&id);
         let partner = Partner {
             id,
             name: version.to_string(),
             status: PartnerStatus::Active,
         };
-        Arc::new(Access::new(Mode::Test, key.record, partner, profile))
+        Arc::new(Access::new(Mode::Test, key.record, partner, Product))
     }
 
     #[async_trait]
-    impl Directory for CountingDirectory {
+    impl Directory<Product> for CountingDirectory {
         async fn access_find(
             &self,
             _: Mode,
             hash: &KeyHash,
-        ) -> Result<Option<Arc<Access>>, StoreError> {
+        ) -> Result<Option<Arc<Access<Product>>>, StoreError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let read = self.version.load(Ordering::SeqCst);
             let gate = self.gate.lock().take();
@@ -276,16 +284,14 @@ mod tests {
             Ok((*hash == KNOWN).then(|| access(read)))
         }
 
-        async fn pools_all(&self, _: Mode) -> Result<Arc<[Pool]>, StoreError> {
+        async fn listing(&self, _: Mode) -> Result<Arc<[u8]>, StoreError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             Ok(Arc::from([]))
         }
+    }
 
-        async fn origins_all(&self, _: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            Ok(Arc::default())
-        }
-
+    #[async_trait]
+    impl ConfigVersions for CountingDirectory {
         async fn config_version(&self) -> Result<i64, StoreError> {
             if self.broken.load(Ordering::SeqCst) {
                 return Err(StoreError::unavailable("away"));
@@ -298,7 +304,7 @@ mod tests {
         source.asked.load(Ordering::SeqCst)
     }
 
-    async fn version_seen(cache: &DirectoryCache) -> String {
+    async fn version_seen(cache: &DirectoryCache<Product>) -> String {
         let found = cache.access_find(Mode::Test, &KNOWN).await.unwrap();
         found.unwrap().partner.name.clone()
     }
@@ -306,30 +312,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn known_entries_are_read_once_in_five_seconds() {
         let source = Arc::new(CountingDirectory::default());
-        let cache = DirectoryCache::new(source.clone());
+        let cache = cache_of(&source);
         for _ in 0..3 {
             version_seen(&cache).await;
-            cache.pools_all(Mode::Test).await.unwrap();
-            cache.origins_all(Mode::Test).await.unwrap();
+            cache.listing(Mode::Test).await.unwrap();
         }
-        assert_eq!(asked(&source), 3);
+        assert_eq!(asked(&source), 2);
         tokio::time::advance(Duration::from_millis(4999)).await;
         version_seen(&cache).await;
-        cache.pools_all(Mode::Test).await.unwrap();
-        cache.origins_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&source), 3);
+        cache.listing(Mode::Test).await.unwrap();
+        assert_eq!(asked(&source), 2);
         tokio::time::advance(Duration::from_millis(1)).await;
         version_seen(&cache).await;
-        cache.pools_all(Mode::Test).await.unwrap();
-        cache.origins_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&source), 6);
+        cache.listing(Mode::Test).await.unwrap();
+        assert_eq!(asked(&source), 4);
     }
 
     // rule: base.unknown-keys-not-cached
     #[tokio::test]
     async fn unknown_key_is_read_every_time() {
         let source = Arc::new(CountingDirectory::default());
-        let cache = DirectoryCache::new(source.clone());
+        let cache = cache_of(&source);
         for _ in 0..3 {
             let found = cache.access_find(Mode::Test, &UNKNOWN).await.unwrap();
             assert!(found.is_none());
@@ -345,12 +348,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn configuration_change_is_seen_within_a_second() {
         let source = Arc::new(CountingDirectory::default());
-        let cache = Arc::new(DirectoryCache::new(source.clone()));
+        let cache = Arc::new(cache_of(&source));
         let (stop, stopped) = oneshot::channel::<()>();
-        let watcher = cache.clone();
-        let watch = tokio::spawn(async move {
+        let (versions, watched) = (source.clone(), cache.clone());
+        let watching = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or_default() };
-            watcher.watch(stopped).await;
+            watch(&*versions, &[watched], stopped).await;
         });
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!(version_seen(&cache).await, "0");
@@ -367,13 +370,13 @@ mod tests {
         assert_eq!(version_seen(&cache).await, "8");
 
         stop.send(()).unwrap();
-        watch.await.unwrap();
+        watching.await.unwrap();
     }
 
     #[tokio::test]
     async fn old_value_that_arrives_after_invalidation_is_not_cached() {
         let source = Arc::new(CountingDirectory::default());
-        let cache = Arc::new(DirectoryCache::new(source.clone()));
+        let cache = Arc::new(cache_of(&source));
         let (open, gate) = oneshot::channel();
         *source.gate.lock() = Some(gate);
         let slow = tokio::spawn({

@@ -28,7 +28,7 @@ struct Seen {
 
 impl KeyUses {
     /// Records the use of a key.
-    pub fn note(&self, access: &Access, at: Timestamp) {
+    pub fn note<P>(&self, access: &Access<P>, at: Timestamp) {
         match self.seen.lock().entry(access.key.id) {
             Entry::Occupied(mut seen) => {
                 let last = &mut seen.get_mut().last;
@@ -85,7 +85,6 @@ impl KeyUses {
 mod tests {
     use kernel::{Entropy, Mode};
     use partner_core::key::{KeyKind, NewKey};
-    use partner_core::pools::PoolsProfile;
     use partner_core::{Partner, PartnerId, PartnerStatus};
 
     use super::*;
@@ -101,16 +100,15 @@ mod tests {
         Timestamp::from_millis(seconds * 1000).unwrap()
     }
 
-    fn access() -> Access {
+    fn access() -> Access<()> {
         let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, at(0), &Ones);
         let id = PartnerId::parse("acme").unwrap();
-        let pools = PoolsProfile::absent(&id);
         let partner = Partner {
             id,
             name: "Acme".to_owned(),
             status: PartnerStatus::Active,
         };
-        Access::new(Mode::Test, key.record, partner, pools)
+        Access::new(Mode::Test, key.record, partner, ())
     }
 
     fn instants(uses: &[KeyUse]) -> Vec<Timestamp> {

@@ -14,7 +14,7 @@ pub mod take_once;
 pub mod throttle;
 
 pub use batch_queue::{BatchQueueOptions, Locks};
-pub use directory_cache::DirectoryCache;
+pub use directory_cache::{ConfigCache, DirectoryCache};
 pub use in_flight::MemoryInFlight;
 pub use key_uses::KeyUses;
 pub use partner_queues::PartnerQueues;

@@ -1,7 +1,7 @@
 //! The fields of a request that creates a session, and their validation.
 
+use crate::profile::GateProfile;
 use kernel::{Asset, Mode};
-use partner_core::gate::GateProfile;
 use partner_core::idempotency::Fingerprint;
 use serde_json::json;
 

@@ -3,6 +3,7 @@
 //! Rules and state machines are pure functions over values. Use cases compose them over the traits in [`ports`]. This
 //! crate does not know the database, HTTP or the system clock.
 
+pub mod access;
 pub mod amount;
 pub mod branding;
 pub mod catalogue;
@@ -18,6 +19,7 @@ pub mod order;
 pub mod ports;
 pub mod preview;
 pub mod pricing;
+pub mod profile;
 pub mod quota;
 pub mod rail;
 pub mod redirect;

@@ -9,6 +9,7 @@ use partner_core::sealing::{BlindIndex, Sealed};
 use crate::branding::Branding;
 use crate::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use crate::preview::{Preview, PreviewId};
+use crate::profile::GateProfile;
 use crate::quota::Tally;
 use crate::rail::{Instructions, PollLease, RailId, RailRecord, RailReport, RailStep};
 use crate::session::{Session, SessionId, SessionStatus, Step};
@@ -149,7 +150,7 @@ pub trait GateStore: GateReads {
 /// response, tally, preview, branding, session, signed quote, rail record, customer.
 pub trait GateTx:
     ResponseTx
-    + AccessTx
+    + AccessTx<GateProfile>
     + TallyTx
     + PreviewTx
     + BrandingTx
@@ -165,7 +166,7 @@ pub trait GateTx:
 }
 impl<T> GateTx for T where
     T: ResponseTx
-        + AccessTx
+        + AccessTx<GateProfile>
         + TallyTx
         + PreviewTx
         + BrandingTx

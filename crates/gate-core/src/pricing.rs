@@ -6,9 +6,8 @@
 //! Each output leg is rounded down once, to its scale, so a client that calculates with the shown figures gets the
 //! same leg. Each fee is rounded up. The operator keeps the remainder of the rounding.
 
-use kernel::rates::{Side, SourceRate, WHOLE_BPS, rate_of};
+use kernel::rates::{SPREAD_CEILING_BPS, Side, SourceRate, WHOLE_BPS, rate_of};
 use kernel::{Amount, Asset, Rate};
-use partner_core::pools::SPREAD_CEILING_BPS;
 
 /// The fees of an order, before its amount is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gate_core::catalogue::Catalogue;
+use gate_core::profile::GateProfile;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::create_session::CreateSession;
@@ -26,7 +27,7 @@ pub struct Parts {
     /// The process's mode.
     pub mode: Mode,
     /// The partners and their access.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn Directory<GateProfile>>,
     /// The countries, currencies, assets and methods on offer.
     pub catalogue: Arc<Catalogue>,
     /// The request header in which the edge names the client's country.
@@ -77,3 +78,10 @@ impl App {
         &self.0
     }
 }
+
+/// Proof of a good secret key whose partner is entitled to the gate.
+pub(crate) type Entitled = http_kit::Entitled<GateProfile>;
+/// Proof of a good publishable key whose partner is entitled to the gate.
+pub(crate) type Publishable = http_kit::Publishable<GateProfile>;
+/// Proof of a good secret key of the sandbox whose partner is entitled to the gate.
+pub(crate) type Sandbox = http_kit::Sandbox<GateProfile>;

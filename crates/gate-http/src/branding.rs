@@ -5,13 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::branding::{Branding, BrandingUpdate};
 use gate_core::change::Change;
-use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, ResponseBuilder,
-};
+use http_kit::{ApiError, IdempotencyHeader, IdempotentReply, Json as Body, ResponseBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::change;
 

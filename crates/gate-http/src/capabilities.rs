@@ -6,12 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use gate_core::catalogue::{Country, Currency, Enquiry, Listing, Method, Network, Region};
-use http_kit::{ApiError, Entitled, PathId, Query};
+use http_kit::{ApiError, PathId, Query};
 use kernel::rates::Side;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::whole_list::WholeList;
 use crate::wire;
 

@@ -10,14 +10,14 @@ use gate_core::customer::{
 };
 use gate_core::usecases::customers::CustomerSearch;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
     ResponseBuilder,
 };
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::{self, LONGEST_PAGE, Verbatim, change, instant, page_size};
 

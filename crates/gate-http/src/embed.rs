@@ -7,12 +7,12 @@ use axum::http::header::{ORIGIN, REFERER};
 use gate_core::embed::Scopes;
 use gate_core::session::Flow;
 use gate_core::usecases::bootstrap_embed::{BootstrapRequest, Embed, PageHeaders};
-use http_kit::{ApiError, OptionalJson, Publishable};
+use http_kit::{ApiError, OptionalJson};
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Publishable};
 use crate::branding::{self, BrandingRecord};
 use crate::errors;
 use crate::wire::{self, instant, only_header};

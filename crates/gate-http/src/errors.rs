@@ -3,6 +3,7 @@
 //! Every match is exhaustive, so a new refusal does not compile without a row here. A test checks
 //! that [`ERROR_DOCS`] has the same codes.
 
+mod access;
 mod customers;
 mod orders;
 mod rails;
@@ -24,6 +25,7 @@ use kernel::StoreError;
 use partner_core::stored_response::ResponseStoreError;
 use partner_core::usecases::deliveries::ReplayError;
 
+pub(crate) use access::denied;
 pub(crate) use customers::customer_error;
 pub(crate) use orders::preview_error;
 pub(crate) use rails::{lock_error, redeem_error};
@@ -281,7 +283,7 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
         CreateError::InProgress => in_progress(),
         CreateError::Draft(fault) => draft_fault(fault),
         CreateError::Preview(fault) => preview_fault(fault),
-        CreateError::Denied(denial) => denial.into(),
+        CreateError::Denied(denial) => denied(denial),
         CreateError::NotEntitled(refusal) => not_entitled(refusal),
         CreateError::Exhausted(_) => ApiError::forbidden(
             "quota_exhausted",
@@ -431,6 +433,7 @@ fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use gate_core::access::GateDenial;
     use gate_core::branding::BrandingInputError;
     use gate_core::customer::{CustomerFormError, Unique};
     use gate_core::object::ObjectError;
@@ -467,10 +470,10 @@ mod tests {
             DraftError::PreviewMissing,
         ];
         let denials = [
-            Denial::KeyRevoked,
-            Denial::KeyExpired,
-            Denial::OrganizationSuspended,
-            Denial::GateNotEnabled,
+            GateDenial::Access(Denial::KeyRevoked),
+            GateDenial::Access(Denial::KeyExpired),
+            GateDenial::Access(Denial::OrganizationSuspended),
+            GateDenial::NotEnabled,
         ];
         let orders = [
             OrderError::UnknownCurrency,

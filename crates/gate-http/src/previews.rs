@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use gate_core::order::OrderDraft;
 use gate_core::usecases::preview_quotes::{PreviewDraft, PreviewOption, Previewed};
-use http_kit::{ApiError, Entitled, Json as Body};
+use http_kit::{ApiError, Json as Body};
 use kernel::rates::Side;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::{self, FeesRecord, SideWord, instant};
 

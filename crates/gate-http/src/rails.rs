@@ -8,12 +8,12 @@ use axum::http::StatusCode;
 use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::usecases::redeem_quote::Redemption;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::{FeesRecord, instant};
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use gate_core::profile::GateProfile;
 use http_kit::{CorsPolicy, Door, Limit, OwnPage, first_answer};
-use partner_core::Access;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::service::Limits;
 use crate::{
-    branding, capabilities, customers, embed, previews, rails, sessions, signed_quotes,
+    branding, capabilities, customers, embed, errors, previews, rails, sessions, signed_quotes,
     test_helpers, transactions, webhooks,
 };
 
@@ -100,8 +100,8 @@ pub(crate) fn sandbox() -> OpenApiRouter<App> {
 /// All routes within their classes and limits.
 pub(crate) fn router(
     app: App,
-    door: &Door,
-    browsers: &CorsPolicy,
+    door: &Door<GateProfile>,
+    browsers: &CorsPolicy<GateProfile>,
     limits: Option<&Limits>,
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
@@ -112,12 +112,18 @@ pub(crate) fn router(
             .route_layer(repeats.clone())
             .route_layer(door.entitled(limit(of)))
     };
-    let of_rails = door.asking(Access::rails_entitled);
+    let creating = door
+        .entitled(limit(|it| &it.create_session))
+        .with_own_tier(|profile| profile.create_session_limit.clone());
+    let created = Router::from(create_session())
+        .route_layer(repeats.clone())
+        .route_layer(creating);
+    let of_rails = door.asking(|profile| profile.rails_entitled().map_err(errors::denied));
     let railed = Router::from(self::rails())
         .route_layer(repeats.clone())
         .route_layer(of_rails.entitled(limit(|it| &it.global)));
     let bootstrapping = app.parts().bootstrapping.clone();
-    let own_page: OwnPage =
+    let own_page: OwnPage<GateProfile> =
         Arc::new(move |access, headers| bootstrapping.admits_page(access, embed::stands(headers)));
     let embedded = Router::from(self::browsers())
         .route_layer(door.publishable(limit(|it| &it.bootstrap), own_page))
@@ -126,7 +132,7 @@ pub(crate) fn router(
         .route_layer(repeats.clone())
         .route_layer(door.sandbox(limit(|it| &it.global)));
     Router::new()
-        .merge(entitled(create_session(), |it| &it.create_session))
+        .merge(created)
         .merge(entitled(cancel_session(), |it| &it.cancel_session))
         .merge(entitled(list_sessions(), |it| &it.list_sessions))
         .merge(entitled(list_transactions(), |it| &it.list_transactions))

@@ -10,13 +10,12 @@ use http_kit::{
     CorsPolicy, Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo,
     TrustedProxies, documentation, finish, probes,
 };
-use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
 use crate::contract::{embed, every_error, openapi, test_helpers};
-use crate::routes;
+use crate::{errors, routes};
 
 /// The names of the contract and of the other documents under `/openapi/`.
 const DOCUMENT: &str = "gate-v1";
@@ -96,8 +95,7 @@ impl Limits {
     fn new(tiers: Tiers) -> Self {
         let per_key = |group, tiers: Vec<Tier>| Limit::new(group, LimitBy::Credential, tiers);
         Self {
-            create_session: per_key("create_session", tiers.create_session)
-                .or_own(|access| access.gate.create_session_limit.clone()),
+            create_session: per_key("create_session", tiers.create_session),
             cancel_session: per_key("cancel_session", tiers.cancel_session),
             list_sessions: per_key("list_sessions", tiers.list_sessions),
             list_transactions: per_key("list_transactions", tiers.list_transactions),
@@ -124,11 +122,16 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         wording: WORDING,
         guesses: limits.as_ref().map(|limits| limits.global.clone()),
         clock: Arc::clone(setup.site.clock()),
-        entitled: Access::gate_entitled,
+        entitled: |profile| profile.entitled().map_err(errors::denied),
     });
     let home = setup.parts.bootstrapping.widget.clone();
     let directory = Arc::clone(&setup.parts.directory);
-    let browsers = CorsPolicy::new(setup.parts.mode, directory, home);
+    let browsers = CorsPolicy::new(
+        setup.parts.mode,
+        directory,
+        |profile| &profile.allowed_domains,
+        home,
+    );
     let app = App::new(setup.parts);
     let routes = routes::router(app, &door, &browsers, limits.as_ref());
     Ok(finish(

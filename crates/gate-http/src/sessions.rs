@@ -8,7 +8,7 @@ use gate_core::ports::SessionFilter;
 use gate_core::session::{Flow, Session, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
     ResponseBuilder,
 };
 use partner_core::Tenant;
@@ -16,7 +16,7 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::{self, LONGEST_PAGE, Verbatim, instant, page_size};
 

@@ -7,13 +7,13 @@ use gate_core::order::OrderDraft;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use gate_core::usecases::lock_quote::LockDraft;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
 };
 use kernel::{Seen, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::{self, FeesRecord, SideWord, instant};
 

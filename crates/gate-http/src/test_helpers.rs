@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use gate_core::session::SessionId;
 use gate_core::usecases::act_on_session::{ActionRequest, Intent};
 use http_kit::{
-    ApiError, IdempotencyHeader, IdempotentReply, OptionalJson, PathId, ResponseBuilder, Sandbox,
+    ApiError, IdempotencyHeader, IdempotentReply, OptionalJson, PathId, ResponseBuilder,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Sandbox};
 use crate::errors;
 use crate::sessions::{self, SessionRecord};
 

@@ -5,11 +5,11 @@ use axum::extract::State;
 use gate_core::ports::TransactionFilter;
 use gate_core::session::SessionId;
 use gate_core::transaction::{RefId, Transaction, TransactionStatus};
-use http_kit::{ApiError, Entitled, PathId, Query};
+use http_kit::{ApiError, PathId, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::wire::{self, LONGEST_PAGE, instant, page_size};
 
 /// The path of the list.

@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use http_kit::{ApiError, Entitled, PathId, Query};
+use http_kit::{ApiError, PathId, Query};
 use partner_core::events::DeliveryId;
 use partner_core::ports::{DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::DeliveryState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled};
 use crate::errors;
 use crate::wire::instant;
 

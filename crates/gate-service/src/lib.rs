@@ -127,7 +127,7 @@ fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
     };
     Parts {
         mode: base.config.mode,
-        directory: Arc::clone(&runtime.directory),
+        directory: Arc::clone(&runtime.gate_directory),
         catalogue: Arc::clone(&runtime.catalogue),
         edge: EdgeHeader::new(base.config.edge_country_header.as_deref()),
         previewing: PreviewQuotes {

@@ -19,9 +19,10 @@ use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use instruments::failpoint::Handler;
 use kernel::{Clock, Mode};
-use partner_core::key::KeyKind;
+use partner_core::key::{KeyId, KeyKind};
 use partner_core::ports::{Directory, Throttle};
-use partner_core::{Access, Denial, Tenant};
+use partner_core::throttle::Tier;
+use partner_core::{Access, Denial, Profile, Tenant};
 use tower::{Layer, Service};
 
 use crate::client_ip::TrustedProxies;
@@ -44,13 +45,19 @@ pub struct ProductErrorCodes {
     pub not_in_live: &'static str,
 }
 
+/// Checks that a partner is entitled to a route.
+pub type Entitlement<P> = fn(&P) -> Result<(), ApiError>;
+
+/// A partner's own tier in place of a route's tiers, if the partner has one.
+pub type OwnTier<P> = fn(&P) -> Option<Tier>;
+
 /// The configuration of a [`Door`].
 #[derive(Clone)]
-pub struct DoorConfig {
+pub struct DoorConfig<P> {
     /// The mode of the process.
     pub mode: Mode,
     /// Finds the partner of a key.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn Directory<P>>,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// The proxies whose `X-Forwarded-For` is trusted.
@@ -62,11 +69,11 @@ pub struct DoorConfig {
     pub guesses: Option<Limit>,
     /// Decides whether a key has expired.
     pub clock: Arc<dyn Clock>,
-    /// Checks that the partner is entitled to the product, on entitled routes.
-    pub entitled: fn(&Access) -> Result<(), Denial>,
+    /// Whether the partner is entitled to the product, for the routes that ask.
+    pub entitled: Entitlement<P>,
 }
 
-impl fmt::Debug for DoorConfig {
+impl<P> fmt::Debug for DoorConfig<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DoorConfig")
             .field("mode", &self.mode)
@@ -78,38 +85,38 @@ impl fmt::Debug for DoorConfig {
 
 /// Makes the layers of one product's routes.
 #[derive(Debug, Clone)]
-pub struct Door(Arc<DoorConfig>);
+pub struct Door<P>(Arc<DoorConfig<P>>);
 
-impl Door {
+impl<P: Profile> Door<P> {
     /// A door for one product.
     #[must_use]
-    pub fn new(config: DoorConfig) -> Self {
+    pub fn new(config: DoorConfig<P>) -> Self {
         Self(Arc::new(config))
     }
 
     /// Copies the door with a check for another entitlement.
     #[must_use]
-    pub fn asking(&self, entitled: fn(&Access) -> Result<(), Denial>) -> Self {
+    pub fn asking(&self, entitled: Entitlement<P>) -> Self {
         let config = DoorConfig::clone(&self.0);
         Self::new(DoorConfig { entitled, ..config })
     }
 
     /// Routes that take either kind of key; their handlers take [`AnyKey`].
     #[must_use]
-    pub fn any_key(&self, limit: Option<Limit>) -> ClassLayer {
+    pub fn any_key(&self, limit: Option<Limit>) -> ClassLayer<P> {
         self.layer(Class::AnyKey, limit)
     }
 
     /// Routes that take a secret key; their handlers take [`Secret`].
     #[must_use]
-    pub fn secret(&self, limit: Option<Limit>) -> ClassLayer {
+    pub fn secret(&self, limit: Option<Limit>) -> ClassLayer<P> {
         self.layer(Class::Secret, limit)
     }
 
     /// Routes that take a secret key of a partner entitled to the product; their handlers take
     /// [`Entitled`].
     #[must_use]
-    pub fn entitled(&self, limit: Option<Limit>) -> ClassLayer {
+    pub fn entitled(&self, limit: Option<Limit>) -> ClassLayer<P> {
         self.layer(Class::Entitled, limit)
     }
 
@@ -120,7 +127,7 @@ impl Door {
     /// can copy it. Requests from foreign pages are counted in a bucket of their own and use up no
     /// capacity of the partner's pages.
     #[must_use]
-    pub fn publishable(&self, limit: Option<Limit>, own_page: OwnPage) -> ClassLayer {
+    pub fn publishable(&self, limit: Option<Limit>, own_page: OwnPage<P>) -> ClassLayer<P> {
         let ClassLayer(mut guard) = self.layer(Class::Publishable, limit);
         guard.own_page = Some(own_page);
         ClassLayer(guard)
@@ -130,22 +137,23 @@ impl Door {
     ///
     /// Handlers take [`Sandbox`].
     #[must_use]
-    pub fn sandbox(&self, limit: Option<Limit>) -> ClassLayer {
+    pub fn sandbox(&self, limit: Option<Limit>) -> ClassLayer<P> {
         self.layer(Class::Sandbox, limit)
     }
 
-    fn layer(&self, class: Class, limit: Option<Limit>) -> ClassLayer {
+    fn layer(&self, class: Class, limit: Option<Limit>) -> ClassLayer<P> {
         ClassLayer(Guard {
             config: Arc::clone(&self.0),
             class,
             limit,
             own_page: None,
+            own_tier: None,
         })
     }
 }
 
-/// Whether the headers of a request name one of the partner's pages.
-pub type OwnPage = Arc<dyn Fn(&Access, &HeaderMap) -> bool + Send + Sync>;
+/// Whether the headers of a request name a page of the partner's own.
+pub type OwnPage<P> = Arc<dyn Fn(&Access<P>, &HeaderMap) -> bool + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -184,30 +192,46 @@ impl Class {
 
 /// The proof that a layer attaches to an admitted request.
 #[derive(Debug, Clone)]
-struct Proof {
+struct Proof<P> {
     class: Class,
-    access: Arc<Access>,
+    access: Arc<Access<P>>,
 }
 
 /// The tenant of a request that a class has admitted.
 pub(crate) fn tenant(extensions: &Extensions) -> Option<&Tenant> {
-    extensions.get::<Proof>().map(|proof| &proof.access.tenant)
+    extensions.get::<Caller>().map(|caller| &caller.tenant)
 }
 
-/// Attached to the response, for the log and the CORS headers.
+/// The caller, without the product's profile. The request carries it to the layers within a class, the response to the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller(pub(crate) Arc<Access>);
+pub(crate) struct Caller {
+    pub(crate) tenant: Tenant,
+    pub(crate) key: KeyId,
+}
+
+impl Caller {
+    fn of<P>(access: &Access<P>) -> Self {
+        Self {
+            tenant: access.tenant.clone(),
+            key: access.key.id,
+        }
+    }
+}
+
+/// The caller of a route for browsers. The response carries it to the CORS layer.
+#[derive(Debug, Clone)]
+pub(crate) struct BrowserCaller<P>(pub(crate) Arc<Access<P>>);
 
 macro_rules! proofs {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone)]
-        pub struct $name(Arc<Access>);
+        pub struct $name<P>(Arc<Access<P>>);
 
-        impl $name {
-            /// The key, its partner and the partner's entitlements.
+        impl<P> $name<P> {
+            /// The key, its partner and what the partner is entitled to.
             #[must_use]
-            pub fn access(&self) -> &Arc<Access> {
+            pub fn access(&self) -> &Arc<Access<P>> {
                 &self.0
             }
 
@@ -218,11 +242,11 @@ macro_rules! proofs {
             }
         }
 
-        impl<S: Send + Sync> FromRequestParts<S> for $name {
+        impl<S: Send + Sync, P: Profile> FromRequestParts<S> for $name<P> {
             type Rejection = ApiError;
 
             async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-                match parts.extensions.get::<Proof>() {
+                match parts.extensions.get::<Proof<P>>() {
                     Some(proof) if proof.class == Class::$name => Ok(Self(Arc::clone(&proof.access))),
                     _ => Err(ApiError::internal(concat!(
                         "a handler that takes ", stringify!($name), " is mounted in another class"
@@ -250,12 +274,21 @@ proofs! {
 ///
 /// Mount it with `route_layer`, so that unknown routes and methods never check a key.
 #[derive(Debug, Clone)]
-pub struct ClassLayer(Guard);
+pub struct ClassLayer<P>(Guard<P>);
 
-impl<S> Layer<S> for ClassLayer {
-    type Service = ClassService<S>;
+impl<P> ClassLayer<P> {
+    /// The same layer, in which a partner's own tier replaces the limit's tiers.
+    #[must_use]
+    pub fn with_own_tier(self, own_tier: OwnTier<P>) -> Self {
+        let own_tier = Some(own_tier);
+        Self(Guard { own_tier, ..self.0 })
+    }
+}
 
-    fn layer(&self, inner: S) -> ClassService<S> {
+impl<S, P: Profile> Layer<S> for ClassLayer<P> {
+    type Service = ClassService<S, P>;
+
+    fn layer(&self, inner: S) -> ClassService<S, P> {
         ClassService {
             inner,
             guard: self.0.clone(),
@@ -265,12 +298,12 @@ impl<S> Layer<S> for ClassLayer {
 
 /// A route with the checks of its class.
 #[derive(Debug, Clone)]
-pub struct ClassService<S> {
+pub struct ClassService<S, P> {
     inner: S,
-    guard: Guard,
+    guard: Guard<P>,
 }
 
-impl<S> Service<Request> for ClassService<S>
+impl<S, P: Profile> Service<Request> for ClassService<S, P>
 where
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -298,6 +331,7 @@ where
                     response
                 }
                 Ok(access) => {
+                    request.extensions_mut().insert(Caller::of(&access));
                     request.extensions_mut().insert(Proof {
                         class: guard.class,
                         access: Arc::clone(&access),
@@ -339,26 +373,6 @@ impl From<Denial> for ApiError {
             Denial::OrganizationSuspended => {
                 ("organization_suspended", "The organization is suspended.")
             }
-            Denial::PoolsNotEnabled => (
-                "pools_not_enabled",
-                "Pools are not enabled for this partner.",
-            ),
-            Denial::PoolAccessSuspended => {
-                ("pool_access_suspended", "Access to pools is suspended.")
-            }
-            Denial::KycNotApproved => ("kyc_not_approved", "The partner's KYC is not approved."),
-            Denial::PoolNotAllowed => (
-                "pool_not_allowed",
-                "This pool is not among the partner's pools.",
-            ),
-            Denial::GateNotEnabled => (
-                "gate_not_enabled",
-                "The gate is not enabled for this partner.",
-            ),
-            Denial::RailsNotEnabled => (
-                "rails_not_enabled",
-                "Signed quotes and rails are not enabled for this partner.",
-            ),
         };
         Self::forbidden(code, message)
     }

@@ -4,6 +4,7 @@
 //! call itself is decided by the partner whose key was sent. All other routes are for servers and
 //! have no CORS headers.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -16,11 +17,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::options;
 use kernel::Mode;
+use partner_core::Profile;
 use partner_core::origin::Origin;
 use partner_core::ports::Directory;
 use tower::{Layer, Service};
 
-use crate::class::Caller;
+use crate::class::BrowserCaller;
 use crate::error::ApiError;
 
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST");
@@ -35,30 +37,39 @@ const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
 /// most this long; its calls are refused at once.
 const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
+/// The origins that a partner's profile allows.
+pub type OwnOrigins<P> = fn(&P) -> &BTreeSet<Origin>;
+
 /// The pages that may call the routes for browsers.
 #[derive(Clone)]
-pub struct CorsPolicy(Arc<CorsInner>);
+pub struct CorsPolicy<P>(Arc<CorsInner<P>>);
 
-struct CorsInner {
+struct CorsInner<P> {
     mode: Mode,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Directory<P>>,
+    own: OwnOrigins<P>,
     home: Origin,
 }
 
-impl fmt::Debug for CorsPolicy {
+impl<P> fmt::Debug for CorsPolicy<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CorsPolicy(home: {})", self.0.home)
     }
 }
 
-impl CorsPolicy {
-    /// Admits pages of the partners in the directory, and pages at `home`, which serve every
-    /// partner.
+impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
+    /// Admits pages of the partners in the directory, and pages at `home`, which serve every partner.
     #[must_use]
-    pub fn new(mode: Mode, directory: Arc<dyn Directory>, home: Origin) -> Self {
+    pub fn new(
+        mode: Mode,
+        directory: Arc<dyn Directory<P>>,
+        own: OwnOrigins<P>,
+        home: Origin,
+    ) -> Self {
         Self(Arc::new(CorsInner {
             mode,
             directory,
+            own,
             home,
         }))
     }
@@ -77,7 +88,7 @@ impl CorsPolicy {
         let Some((origin, named)) = origin(request) else {
             return Ok(response);
         };
-        let known = self.0.directory.origins_all(self.0.mode).await?;
+        let known = self.0.directory.listing(self.0.mode).await?;
         if origin == self.0.home || known.contains(&origin) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
@@ -89,13 +100,13 @@ impl CorsPolicy {
 
     /// Lets a page read the response if the page belongs to the caller.
     fn admit(&self, page: Option<(Origin, HeaderValue)>, response: &mut Response) {
-        let caller = response.extensions().get::<Caller>().cloned();
+        let caller = response.extensions().get::<BrowserCaller<P>>().cloned();
         let headers = response.headers_mut();
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         let Some((origin, named)) = page else {
             return;
         };
-        let own = |caller: &Caller| caller.0.gate.allowed_domains.contains(&origin);
+        let own = |caller: &BrowserCaller<P>| (self.0.own)(&caller.0.profile).contains(&origin);
         let admitted = origin == self.0.home || caller.as_ref().is_some_and(own);
         if admitted {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
@@ -113,10 +124,10 @@ fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
 }
 
 /// Mount this layer around the layer of the routes' class.
-impl<S> Layer<S> for CorsPolicy {
-    type Service = CorsService<S>;
+impl<S, P: Profile> Layer<S> for CorsPolicy<P> {
+    type Service = CorsService<S, P>;
 
-    fn layer(&self, inner: S) -> CorsService<S> {
+    fn layer(&self, inner: S) -> CorsService<S, P> {
         CorsService {
             inner,
             policy: self.clone(),
@@ -126,12 +137,12 @@ impl<S> Layer<S> for CorsPolicy {
 
 /// A route whose responses browsers may read.
 #[derive(Debug, Clone)]
-pub struct CorsService<S> {
+pub struct CorsService<S, P> {
     inner: S,
-    policy: CorsPolicy,
+    policy: CorsPolicy<P>,
 }
 
-impl<S> Service<Request> for CorsService<S>
+impl<S, P: Profile<Listing = BTreeSet<Origin>>> Service<Request> for CorsService<S, P>
 where
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,

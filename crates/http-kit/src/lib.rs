@@ -33,11 +33,11 @@ mod throttle;
 pub use admission::Bounds;
 pub use body::{BODY_LIMIT, read as read_body};
 pub use class::{
-    AnyKey, ClassLayer, ClassService, Door, DoorConfig, Entitled, OwnPage, ProductErrorCodes,
-    Publishable, Sandbox, Secret,
+    AnyKey, ClassLayer, ClassService, Door, DoorConfig, Entitled, Entitlement, OwnPage, OwnTier,
+    ProductErrorCodes, Publishable, Sandbox, Secret,
 };
 pub use client_ip::{Peer, TrustedProxies};
-pub use cors::{CorsPolicy, CorsService};
+pub use cors::{CorsPolicy, CorsService, OwnOrigins};
 pub use deadlines::Deadlines;
 pub use error::{ApiError, Kind};
 pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};

@@ -174,11 +174,10 @@ impl Seen {
             return;
         }
         let caller = response.extensions().get::<Caller>();
-        let caller = caller.map(|caller| &*caller.0);
         tracing::info!(
             client_request_id = self.client_id.as_ref().and_then(loggable),
-            partner.id = caller.map(|access| access.partner.id.as_str()),
-            key.id = caller.map(|access| tracing::field::display(access.key.id)),
+            partner.id = caller.map(|caller| caller.tenant.partner.as_str()),
+            key.id = caller.map(|caller| tracing::field::display(caller.key)),
             http.method = http::method(Some(self.method.as_str())),
             http.route = self.route.as_ref().map(MatchedPath::as_str),
             http.status = response.status().as_u16(),

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use instruments::http;
-use partner_core::Access;
 use partner_core::throttle::{ThrottleDecision, Tier};
 
 use crate::error::ApiError;
@@ -32,14 +31,10 @@ impl LimitBy {
     }
 }
 
-/// A partner's own tier, which replaces a route's tiers.
-pub(crate) type OwnTier = fn(&Access) -> Option<Tier>;
-
 /// The limit of a route or of a group of routes.
 #[derive(Debug, Clone)]
 pub struct Limit {
     fields: Arc<Fields>,
-    own: Option<OwnTier>,
 }
 
 #[derive(Debug)]
@@ -104,28 +99,13 @@ impl Limit {
         };
         Self {
             fields: Arc::new(fields),
-            own: None,
         }
     }
 
-    /// Replaces the tiers by a partner's own tier, if the partner has one.
-    #[must_use]
-    pub fn or_own(self, own: fn(&Access) -> Option<Tier>) -> Self {
-        Self {
-            own: Some(own),
-            ..self
-        }
-    }
-
-    /// The limit for one partner.
-    pub(crate) fn of(&self, access: &Access) -> Self {
-        match self.own.and_then(|own| own(access)) {
-            Some(tier) => {
-                let ceiling = self.fields.ceiling.clone();
-                Self::of_tiers(self.group(), self.whose(), [tier].into(), ceiling)
-            }
-            None => self.clone(),
-        }
+    /// The same limit with this tier in place of its own.
+    pub(crate) fn with_tier(&self, tier: Tier) -> Self {
+        let ceiling = self.fields.ceiling.clone();
+        Self::of_tiers(self.group(), self.whose(), [tier].into(), ceiling)
     }
 
     /// The same limit with another counter. Guesses of keys are counted by client address, with the

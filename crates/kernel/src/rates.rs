@@ -8,6 +8,9 @@ use crate::{Mid, Rate};
 /// One whole in basis points.
 pub const WHOLE_BPS: u16 = 10_000;
 
+/// The largest spread any quote can carry, in basis points.
+pub const SPREAD_CEILING_BPS: u16 = 50;
+
 /// Which way an order goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {

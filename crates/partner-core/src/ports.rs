@@ -3,7 +3,7 @@
 mod master_keys;
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,12 @@ use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
-use crate::origin::Origin;
-use crate::pools::Pool;
 use crate::sealing::Sealer;
 use crate::stored_response::StoredResponse;
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
 use crate::webhooks::fairness::ClaimCapacity;
-use crate::{Access, Partner, PartnerId, Tenant};
+use crate::{Access, Partner, PartnerId, Profile, Tenant};
 use kernel::rates::SourceRate;
 
 pub use master_keys::{
@@ -35,28 +33,29 @@ pub use master_keys::{
 /// A changed version shows a change sooner. It cannot show a change that a failover or a restore lost.
 pub const LONGEST_CACHED: Duration = Duration::from_secs(5);
 
-/// Access of callers, read at the door of every request, usually from a short-lived cache.
+/// The version of configuration and keys.
 #[async_trait]
-pub trait Directory: Send + Sync {
-    /// The key with this hash, with its partner and entitlements. Also finds revoked keys.
+pub trait ConfigVersions: Send + Sync {
+    /// The current version. Every change stores a random number here, so that no version returns after a failover or a
+    /// restore.
+    async fn config_version(&self) -> Result<i64, StoreError>;
+}
+
+/// Access rights to one product. Every request reads them, usually from a short-lived cache.
+#[async_trait]
+pub trait Directory<P: Profile>: ConfigVersions {
+    /// The key of this hash with its partner and entitlements; revoked keys are found too.
     async fn access_find(
         &self,
         mode: Mode,
         hash: &KeyHash,
-    ) -> Result<Option<Arc<Access>>, StoreError>;
+    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
 
-    /// All pools of a mode, ordered by id.
-    async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError>;
+    /// What the product lists for all partners of a mode together: see [`Profile::Listing`].
+    async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError>;
 
-    /// All origins that the active partners of a mode allow.
-    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError>;
-
-    /// The version of configuration and keys. Every change stores a random number, so that no version returns after a
-    /// failover or a restore.
-    async fn config_version(&self) -> Result<i64, StoreError>;
-
-    /// Notifies of an admitted request. It must not write to the store.
-    fn key_used(&self, _access: &Access, _at: Timestamp) {}
+    /// Told of every admitted request. Writes nothing by itself.
+    fn key_used(&self, _access: &Access<P>, _at: Timestamp) {}
 }
 
 /// A source of mid-market rates.
@@ -151,13 +150,13 @@ pub trait ResponseTx: Send {
 
 /// Access, checked again inside a write.
 #[async_trait]
-pub trait AccessTx: Send {
-    /// A key of the tenant with its partner and entitlements, as of this transaction.
+pub trait AccessTx<P>: Send {
+    /// A key of the tenant with its partner and entitlements as of this transaction.
     async fn access_get(
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<Access>>, StoreError>;
+    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
 }
 
 /// Events, in the transaction of the change that they report.

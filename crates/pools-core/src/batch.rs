@@ -10,12 +10,13 @@ use std::time::Duration;
 use kernel::{Amount, Asset, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
-use partner_core::pools::PoolId;
 use partner_core::{Access, Denial, PartnerId};
 
+use crate::access::{PoolsDenial, may_transact_in};
 use crate::engine::EngineName;
 use crate::ledger::{Account, BALANCE_LIMIT, Entry, EntryId, PostError, TransferRole};
 use crate::ports::Hold;
+use crate::profile::{PoolId, PoolsProfile};
 use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
 use crate::trade::{Trade, TradeId, TradeState};
 use crate::velocity::{self, Unfit, Velocity};
@@ -60,7 +61,7 @@ pub type Decision = Result<TransactOutcome, Refusal>;
 pub enum Refusal {
     /// The key, the organization or the entitlement has changed since the request was admitted.
     #[error(transparent)]
-    Denied(#[from] Denial),
+    Denied(#[from] PoolsDenial),
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
@@ -98,7 +99,7 @@ pub enum Refusal {
 #[derive(Debug, Default)]
 pub struct BatchState {
     /// Keys with their partners and entitlements, read in this transaction.
-    pub access: BTreeMap<KeyId, Arc<Access>>,
+    pub access: BTreeMap<KeyId, Arc<Access<PoolsProfile>>>,
     /// Idempotency records, expired ones included.
     pub answered: BTreeMap<Scope, IdempotencyRecord>,
     /// Quotes of the commands' own partners.
@@ -185,8 +186,8 @@ pub struct NewTrade {
 /// The partners with a velocity cap. The totals of other partners are added to but never moved, because they refuse
 /// nothing.
 #[must_use]
-pub fn capped(access: &BTreeMap<KeyId, Arc<Access>>) -> BTreeSet<&PartnerId> {
-    let with_cap = |access: &&Arc<Access>| access.pools.velocity_cap.is_some();
+pub fn capped(access: &BTreeMap<KeyId, Arc<Access<PoolsProfile>>>) -> BTreeSet<&PartnerId> {
+    let with_cap = |access: &&Arc<Access<PoolsProfile>>| access.profile.velocity_cap.is_some();
     let capped = access.values().filter(with_cap);
     capped.map(|access| &access.partner.id).collect()
 }
@@ -267,8 +268,8 @@ fn decide(state: &mut BatchState, command: &TransactCommand, now: Timestamp) -> 
         .access
         .get(&command.key)
         .cloned()
-        .ok_or(Denial::KeyRevoked)?;
-    access.may_transact_in(&command.pool, now)?;
+        .ok_or(PoolsDenial::Access(Denial::KeyRevoked))?;
+    may_transact_in(&access, &command.pool, now)?;
     let record = state.answered.get(&command.scope);
     key_is_free(record, &command.fingerprint, now)?;
 
@@ -284,7 +285,7 @@ fn decide(state: &mut BatchState, command: &TransactCommand, now: Timestamp) -> 
     let total = state.velocity.get(&partner).copied();
     let total = total.unwrap_or_else(|| Velocity::new(cutoff));
     let account = |asset| state.accounts.get(&(partner.clone(), asset)).copied();
-    let velocity = (total, access.pools.velocity_cap, cutoff);
+    let velocity = (total, access.profile.velocity_cap, cutoff);
     let draft = draft(&access, command, quote, velocity, account, now)?;
     let committed = commit_return(state, &partner, &draft.trade)?;
     match command.hold {
@@ -337,7 +338,7 @@ struct Draft {
 
 /// Checks side, quote, velocity and balance of a command, in this order.
 fn draft(
-    access: &Access,
+    access: &Access<PoolsProfile>,
     command: &TransactCommand,
     quote: &Quote,
     (total, cap, cutoff): (Velocity, Option<i64>, Timestamp),
@@ -368,16 +369,16 @@ fn draft(
 /// # Errors
 /// The refusal of [`decide_batch`] on these figures.
 pub fn forecast(
-    access: &Access,
+    access: &Access<PoolsProfile>,
     command: &TransactCommand,
     quote: &Quote,
     funds: &Funds,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    access.may_transact_in(&command.pool, now)?;
+    may_transact_in(access, &command.pool, now)?;
     let total = funds.velocity.unwrap_or(Velocity::new(now));
     // The total was read outside any transaction and may lag. If it refuses the trade, the batch decides.
-    let velocity = (total, access.pools.velocity_cap, total.floor);
+    let velocity = (total, access.profile.velocity_cap, total.floor);
     let account = |asset| funds.account(asset);
     draft(access, command, quote, velocity, account, now).map(drop)
 }
@@ -403,9 +404,9 @@ pub fn key_is_free(
 ///
 /// # Errors
 /// [`Refusal::SideNotEnabled`].
-pub fn side_is_enabled(access: &Access, quote: &Quote) -> Result<(), Refusal> {
+pub fn side_is_enabled(access: &Access<PoolsProfile>, quote: &Quote) -> Result<(), Refusal> {
     match quote.terms.side {
-        Side::OffRamp if !access.pools.terms_in(&quote.terms.pool).off_ramp => {
+        Side::OffRamp if !access.profile.terms_in(&quote.terms.pool).off_ramp => {
             Err(Refusal::SideNotEnabled)
         }
         Side::OnRamp | Side::OffRamp => Ok(()),
@@ -413,9 +414,14 @@ pub fn side_is_enabled(access: &Access, quote: &Quote) -> Result<(), Refusal> {
 }
 
 /// A purchase reserves fiat under the balance gate; a sale always reserves crypto.
-fn new_trade(command: &TransactCommand, quote: &Quote, access: &Access, now: Timestamp) -> Trade {
+fn new_trade(
+    command: &TransactCommand,
+    quote: &Quote,
+    access: &Access<PoolsProfile>,
+    now: Timestamp,
+) -> Trade {
     let reserved: Option<Amount> = match quote.terms.side {
-        Side::OnRamp => access.pools.balance_gate.then_some(quote.terms.fiat),
+        Side::OnRamp => access.profile.balance_gate.then_some(quote.terms.fiat),
         Side::OffRamp => Some(quote.terms.crypto),
     };
     Trade {

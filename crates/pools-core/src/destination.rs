@@ -1,7 +1,7 @@
 //! The delivery target of a purchase: an address and a network.
 
+use crate::profile::Network;
 pub use kernel::address::{AddressError, DeliveryAddress, EvmAddress};
-use partner_core::pools::Network;
 
 /// A network that crypto can be delivered on. Its text is lower-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Exports for the operator: a time window of a partner's trades and entries.
 
+use crate::profile::Network;
 use kernel::Timestamp;
-use partner_core::pools::Network;
 
 use crate::ledger::Entry;
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::profile::{Network, PoolId};
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
-use partner_core::pools::{Network, PoolId};
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
 use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};

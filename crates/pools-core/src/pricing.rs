@@ -5,9 +5,9 @@
 
 use std::cmp::Ordering;
 
-use kernel::rates::{Side, SourceRate, rate_of};
+use crate::profile::{PoolId, PoolTerms};
+use kernel::rates::{SPREAD_CEILING_BPS, Side, SourceRate, rate_of};
 use kernel::{Amount, AssetKind, Fraction, Mid, Rate};
-use partner_core::pools::{PoolId, PoolTerms, SPREAD_CEILING_BPS};
 
 /// The mid rates that price and value an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

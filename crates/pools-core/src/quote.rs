@@ -1,8 +1,8 @@
 //! Firm quotes: executable once, for a short time.
 
+use crate::profile::{Network, PoolId};
 pub use kernel::rates::Side;
 use kernel::{Amount, Id, IdKind, Mid, Rate, Timestamp};
-use partner_core::pools::{Network, PoolId};
 
 use crate::destination::Destination;
 

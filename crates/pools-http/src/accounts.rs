@@ -5,18 +5,19 @@ mod fuzz;
 
 use axum::Json;
 use axum::extract::State;
-use http_kit::{ApiError, Entitled, PathId, Query, Secret};
+use http_kit::{ApiError, PathId, Query};
 use kernel::{Amount, Asset, Bound};
 use partner_core::Access;
 use pools_core::ledger::{AccountKind, Entry, EntryId};
 use pools_core::ports::LedgerFilter;
+use pools_core::profile::PoolsProfile;
 use pools_core::usecases::queries::{AccountStatement, LedgerCursor};
 use serde::Serialize;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::app::App;
+use crate::app::{App, Entitled, Secret};
 use crate::wire::instant;
 
 const DEFAULT_LIMIT: i64 = 50;
@@ -189,7 +190,7 @@ pub(crate) async fn get_balance(
     let access = who.access();
     let pool = app.allowed_pool(access, &id).await?;
     let known = app.pools().await?;
-    let balance = if access.pools.balance_gate {
+    let balance = if access.profile.balance_gate {
         let fiat = pool.id.fiat();
         let account = app.parts().reading.account(who.tenant(), fiat).await?;
         Some(
@@ -204,8 +205,9 @@ pub(crate) async fn get_balance(
         pool_id: pool.id.to_string(),
         pair: pool.id.pair(),
         available: pool.available,
-        tier: access.pools.tier.clone(),
+        tier: access.profile.tier.clone(),
         allowed_pools: access
+            .profile
             .visible(&known)
             .map(|pool| pool.id.to_string())
             .collect(),
@@ -230,7 +232,7 @@ pub(crate) async fn get_funding_instructions(
             "Query parameter `currency` must be `EUR`.",
         ));
     }
-    if !who.access().pools.balance_gate {
+    if !who.access().profile.balance_gate {
         return Err(ApiError::not_found_as(
             "funding_not_enabled",
             "Funding is not enabled for you.",
@@ -283,9 +285,9 @@ fn no_account() -> ApiError {
     )
 }
 
-fn instructions(access: &Access, currency: String) -> FundingInstructions {
-    let reference = access.pools.funding_reference.clone();
-    let instructions = match &access.pools.iban {
+fn instructions(access: &Access<PoolsProfile>, currency: String) -> FundingInstructions {
+    let reference = access.profile.funding_reference.clone();
+    let instructions = match &access.profile.iban {
         Some(iban) => format!(
             "Send a SEPA transfer in EUR to {iban} with the reference {reference}. It is credited when it arrives."
         ),
@@ -293,7 +295,7 @@ fn instructions(access: &Access, currency: String) -> FundingInstructions {
     };
     FundingInstructions {
         currency,
-        iban: access.pools.iban.clone(),
+        iban: access.profile.iban.clone(),
         reference,
         instructions,
     }

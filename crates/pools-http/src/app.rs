@@ -7,23 +7,25 @@ use bytes::Bytes;
 use http_kit::{ApiError, PathId};
 use kernel::Mode;
 use parking_lot::RwLock;
-use partner_core::pools::{Pool, PoolId};
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
+use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use pools_core::usecases::create_quote::CreateQuote;
 use pools_core::usecases::poll_trade::PollTrade;
 use pools_core::usecases::queries::PoolsQueries;
 use pools_core::usecases::reject_quote::RejectQuote;
 use pools_core::usecases::transact_quote::TransactQuote;
 
-/// The use cases of the routes.
+use crate::errors;
+
+/// The use cases behind the routes.
 #[derive(Clone)]
 pub struct Parts {
     /// The process's mode.
     pub mode: Mode,
-    /// The partners, their access and the pools.
-    pub directory: Arc<dyn Directory>,
-    /// Creates quotes.
+    /// Who may do what, and which pools there are.
+    pub directory: Arc<dyn Directory<PoolsProfile>>,
+    /// Gives quotes.
     pub quoting: CreateQuote,
     /// Executes quotes.
     pub transacting: TransactQuote,
@@ -56,7 +58,7 @@ struct Inner {
 /// A partner's discovery response as bytes, valid while both of its sources are unchanged.
 #[derive(Debug, Clone)]
 struct Discovery {
-    access: Arc<Access>,
+    access: Arc<Access<PoolsProfile>>,
     pools: Arc<[Pool]>,
     body: Bytes,
 }
@@ -93,23 +95,26 @@ impl App {
     /// use it.
     pub(crate) async fn allowed_pool(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         id: &PathId,
     ) -> Result<Pool, ApiError> {
         let pool = self.pool(id).await?;
-        access.pool_allowed(&pool.id)?;
+        access
+            .profile
+            .pool_allowed(&pool.id)
+            .map_err(errors::denied)?;
         Ok(pool)
     }
 
     pub(crate) async fn pools(&self) -> Result<Arc<[Pool]>, ApiError> {
-        Ok(self.0.parts.directory.pools_all(self.0.parts.mode).await?)
+        Ok(self.0.parts.directory.listing(self.0.parts.mode).await?)
     }
 
     /// The partner's discovery response, serialized once for each version of its sources.
     pub(crate) async fn discovery(
         &self,
-        access: &Arc<Access>,
-        render: fn(&Access, &[Pool]) -> Result<Bytes, ApiError>,
+        access: &Arc<Access<PoolsProfile>>,
+        render: fn(&Access<PoolsProfile>, &[Pool]) -> Result<Bytes, ApiError>,
     ) -> Result<Bytes, ApiError> {
         let pools = self.pools().await?;
         let partner = &access.partner.id;
@@ -135,3 +140,10 @@ impl App {
         Ok(body)
     }
 }
+
+/// Proof of a good key of either kind.
+pub(crate) type AnyKey = http_kit::AnyKey<PoolsProfile>;
+/// Proof of a good secret key.
+pub(crate) type Secret = http_kit::Secret<PoolsProfile>;
+/// Proof of a good secret key whose partner is entitled to pools.
+pub(crate) type Entitled = http_kit::Entitled<PoolsProfile>;

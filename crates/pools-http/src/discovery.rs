@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_kit::{AnyKey, ApiError, Entitled, PathId};
+use http_kit::{ApiError, PathId};
 use partner_core::Access;
-use partner_core::pools::{Network, Pool};
+use pools_core::profile::{Network, Pool, PoolsProfile};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{AnyKey, App, Entitled};
 use crate::wire::JsonNumber;
 
 /// The pools a partner is entitled to.
@@ -113,9 +113,9 @@ pub(crate) async fn get_capabilities(
     Ok(Json(capabilities(who.access(), &pool)))
 }
 
-fn render(access: &Access, pools: &[Pool]) -> Result<Bytes, ApiError> {
+fn render(access: &Access<PoolsProfile>, pools: &[Pool]) -> Result<Bytes, ApiError> {
     let list = PoolList {
-        pools: access.visible(pools).map(item).collect(),
+        pools: access.profile.visible(pools).map(item).collect(),
     };
     serde_json::to_vec(&list)
         .map(Bytes::from)
@@ -132,8 +132,8 @@ fn item(pool: &Pool) -> PoolItem {
     }
 }
 
-fn capabilities(access: &Access, pool: &Pool) -> Capabilities {
-    let terms = access.pools.terms_in(&pool.id);
+fn capabilities(access: &Access<PoolsProfile>, pool: &Pool) -> Capabilities {
+    let terms = access.profile.terms_in(&pool.id);
     let sides = if terms.off_ramp {
         vec!["on_ramp", "off_ramp"]
     } else {
@@ -146,7 +146,7 @@ fn capabilities(access: &Access, pool: &Pool) -> Capabilities {
         crypto_currency: pool.id.crypto().to_string(),
         supported_networks: pool.networks.iter().copied().map(Network::as_str).collect(),
         sides,
-        tier: access.pools.tier.clone(),
+        tier: access.profile.tier.clone(),
         draw_fee_bps: terms.draw_fee_bps,
         spread_cap_bps: terms.spread_cap_bps,
         min_order_usdt: JsonNumber(terms.min_order_usdt),

@@ -6,6 +6,7 @@
 use http_kit::{ApiError, ErrorDoc, Kind, UnknownFields, error_doc};
 use instruments::faults::{Violation, violated};
 use kernel::AmountError;
+use pools_core::access::PoolsDenial;
 use pools_core::batch::Refusal;
 use pools_core::pricing::PriceError;
 use pools_core::quote::QuoteClosed;
@@ -295,9 +296,27 @@ pub(crate) fn poll_error(error: PollError) -> ApiError {
     }
 }
 
+/// The 403 for a refused key. The code names the entitlement that the operator can change.
+pub(crate) fn denied(denial: PoolsDenial) -> ApiError {
+    let (code, message) = match denial {
+        PoolsDenial::Access(denial) => return denial.into(),
+        PoolsDenial::NotEnabled => (
+            "pools_not_enabled",
+            "Pools are not enabled for this partner.",
+        ),
+        PoolsDenial::AccessSuspended => ("pool_access_suspended", "Access to pools is suspended."),
+        PoolsDenial::KycNotApproved => ("kyc_not_approved", "The partner's KYC is not approved."),
+        PoolsDenial::PoolNotAllowed => (
+            "pool_not_allowed",
+            "This pool is not among the partner's pools.",
+        ),
+    };
+    ApiError::forbidden(code, message)
+}
+
 fn transact_refusal(refusal: Refusal) -> ApiError {
     match refusal {
-        Refusal::Denied(denial) => denial.into(),
+        Refusal::Denied(denial) => denied(denial),
         Refusal::KeyReused => ApiError::conflict(
             "idempotency_key_reused",
             "This `Idempotency-Key` was used for another request.",
@@ -346,7 +365,7 @@ fn quote_closed(closed: QuoteClosed) -> ApiError {
 mod tests {
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
-    use partner_core::pools::PoolId;
+    use pools_core::profile::PoolId;
     use pools_core::usecases::create_quote::Leg;
 
     use pools_core::destination::AddressError;
@@ -395,13 +414,13 @@ mod tests {
             QuoteClosed::Expired,
         ];
         let denials = [
-            Denial::KeyRevoked,
-            Denial::KeyExpired,
-            Denial::OrganizationSuspended,
-            Denial::PoolsNotEnabled,
-            Denial::PoolAccessSuspended,
-            Denial::KycNotApproved,
-            Denial::PoolNotAllowed,
+            PoolsDenial::Access(Denial::KeyRevoked),
+            PoolsDenial::Access(Denial::KeyExpired),
+            PoolsDenial::Access(Denial::OrganizationSuspended),
+            PoolsDenial::NotEnabled,
+            PoolsDenial::AccessSuspended,
+            PoolsDenial::KycNotApproved,
+            PoolsDenial::PoolNotAllowed,
         ];
         let refusals = [
             Refusal::KeyReused,

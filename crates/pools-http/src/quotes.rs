@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, Entitled, JsonWithUnknown as Body, PathId, Secret};
-use partner_core::pools::PoolTerms;
+use http_kit::{ApiError, JsonWithUnknown as Body, PathId};
+use pools_core::profile::PoolTerms;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, QuoteStatus};
 use pools_core::usecases::create_quote::{QuoteInput, QuoteResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, Entitled, Secret};
 use crate::wire::{JsonNumber, instant};
 use crate::{errors, measured};
 
@@ -259,6 +259,7 @@ pub(crate) async fn create_quote(
 ) -> Result<Json<QuoteResponse>, ApiError> {
     let pool = app.pool(&id).await?;
     who.access()
+        .profile
         .pool_allowed(&pool.id)
         .map_err(|_| ApiError::not_found("pool"))?;
     let Body(request, unknown) = Body::<QuoteRequest>::from_request(request, &()).await?;

@@ -3,6 +3,7 @@
 
 use axum::Router;
 use http_kit::{Door, Limit};
+use pools_core::profile::PoolsProfile;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -35,8 +36,8 @@ pub(crate) fn entitled() -> OpenApiRouter<App> {
         .routes(routes!(accounts::get_balance))
 }
 
-/// All routes within their classes, under one limit per credential.
-pub(crate) fn router(app: App, door: &Door, limit: Option<&Limit>) -> Router {
+/// Every route behind its class, under one limit per credential.
+pub(crate) fn router(app: App, door: &Door<PoolsProfile>, limit: Option<&Limit>) -> Router {
     let plain = |routes: OpenApiRouter<App>| Router::from(routes);
     Router::new()
         .merge(plain(any_key()).route_layer(door.any_key(limit.cloned())))

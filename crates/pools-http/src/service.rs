@@ -10,13 +10,12 @@ use http_kit::{
     Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo, TrustedProxies,
     documentation, finish, probes,
 };
-use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
 use crate::contract::{every_error, openapi};
-use crate::routes;
+use crate::{errors, routes};
 
 /// The contract's name under `/openapi/`.
 const DOCUMENT: &str = "pools-v1";
@@ -71,7 +70,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         wording: WORDING,
         guesses: limit.as_ref().map(|limit| limit.counting(LimitBy::Client)),
         clock: Arc::clone(setup.site.clock()),
-        entitled: Access::pools_entitled,
+        entitled: |profile| profile.entitled().map_err(errors::denied),
     });
     let routes = routes::router(App::new(setup.parts), &door, limit.as_ref());
     Ok(finish(

@@ -2,9 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, RawJson, Secret,
-};
+use http_kit::{ApiError, IdempotencyHeader, Json as Body, PathId, Query, RawJson};
 use kernel::Bound;
 use partner_core::stored_response::RenderError;
 use pools_core::batch::TransactOutcome;
@@ -16,7 +14,7 @@ use pools_core::usecases::transact_quote::Transact;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
+use crate::app::{App, Entitled, Secret};
 use crate::wire::instant;
 use crate::{errors, measured};
 

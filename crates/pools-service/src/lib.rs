@@ -66,7 +66,7 @@ fn parts(runtime: &Runtime) -> Parts {
     let base = &runtime.base;
     Parts {
         mode: base.config.mode,
-        directory: Arc::clone(&runtime.directory),
+        directory: Arc::clone(&runtime.pools_directory),
         quoting: CreateQuote {
             rates: Arc::clone(&runtime.rates),
             engine: Arc::clone(&runtime.engine),

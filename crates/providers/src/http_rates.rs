@@ -22,8 +22,8 @@ use instruments::upstream::{self, NoRateReason};
 use kernel::rates::{SourceRate, WHOLE_BPS};
 use kernel::{Amount, Asset, Clock, Mid};
 use parking_lot::Mutex;
-use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
+use pools_core::profile::PoolId;
 use rust_decimal::Decimal;
 use tokio::time::Instant;
 

@@ -194,7 +194,7 @@ fn fill(enquiry: &TradeReportRequest) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::{Entropy, Mode, Timestamp};
-    use partner_core::pools::{Network, PoolId};
+    use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
 
     use super::*;

@@ -22,9 +22,9 @@ use async_trait::async_trait;
 
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Bound, Clock, Mid, Mode, Timestamp};
-use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
 use partner_core::tables;
+use pools_core::profile::PoolId;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use toml::Spanned;

@@ -11,10 +11,10 @@ use crate::changes::{self, Changes};
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::profiles::{Profiles, warning};
 use crate::{Document, KeyEntry, PartnerEntry, WebhookEntry};
+use gate_core::profile::GateProfile;
 use partner_core::events::{
     Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place,
 };
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyRecord, KeyTerms, NewKey, PresentedKey};
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::{SealBroken, Sealer};

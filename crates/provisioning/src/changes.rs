@@ -5,11 +5,11 @@ use std::fmt::Display;
 use kernel::Timestamp;
 use rust_decimal::Decimal;
 
+use gate_core::profile::GateProfile;
 use partner_core::Partner;
 use partner_core::credential::masked;
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyRecord, KeyTerms};
-use partner_core::pools::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
+use pools_core::profile::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
 pub(crate) struct Changes {
@@ -325,7 +325,7 @@ fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
 mod tests {
     use super::*;
     use partner_core::PartnerId;
-    use partner_core::pools::Network;
+    use pools_core::profile::Network;
 
     /// All lines, the loosening ones first.
     fn lines(changes: Changes) -> Vec<String> {

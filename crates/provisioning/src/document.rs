@@ -7,18 +7,17 @@ use secrecy::SecretString;
 
 use crate::written::WrittenProfile;
 use crate::{shapes, value};
+use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::address::DepositAddress;
-use partner_core::deposits::DepositClaim;
+use kernel::rates::SPREAD_CEILING_BPS;
 use partner_core::events::{self, Service};
-use partner_core::gate::{GateProfile, create_session_limit};
 use partner_core::key::{KeyHash, KeyKind, KeyTerms, LABEL_LENGTH, PresentedKey};
 use partner_core::origin::Origin;
-use partner_core::pools::{
-    Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
-};
 use partner_core::tables::{self, Faults, Field, Section, Sink};
 use partner_core::webhooks::target::{AllowPrivate, Target};
 use partner_core::{Partner, PartnerId, PartnerStatus};
+use pools_core::deposits::DepositClaim;
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 
 /// Maximum draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;

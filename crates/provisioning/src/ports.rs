@@ -1,11 +1,11 @@
 //! The ports of the declarative file.
 
 use async_trait::async_trait;
+use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
-use partner_core::gate::GateProfile;
-use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::{PartnerStore, PartnerTx};
 use partner_core::{PartnerId, Tenant};
+use pools_core::profile::{Pool, PoolId, PoolsProfile};
 
 /// The reads and writes of one application: partners, and the entries of both products.
 #[async_trait]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::changes::{self, Changes};
 use crate::{Document, PartnerEntry};
 use partner_core::PartnerId;
-use partner_core::deposits::DepositClaim;
-use partner_core::pools::{Pool, PoolsProfile};
 use partner_core::tables::TableError;
+use pools_core::deposits::DepositClaim;
+use pools_core::profile::{Pool, PoolsProfile};
 
 /// The partners' access to pools, in the database and after the file.
 pub(crate) struct Profiles {

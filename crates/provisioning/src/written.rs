@@ -1,6 +1,6 @@
 //! A `[partners.pools]` table, and its application to a stored profile.
 
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 
 /// The values of a `[partners.pools]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]

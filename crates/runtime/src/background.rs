@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::{DirectoryCache, KeyUses};
+use coordination::{ConfigCache, KeyUses, directory_cache};
 use gate_core::error::GateError;
 use gate_core::rail::RailId;
 use gate_core::usecases::advance_rails::AdvanceRails;
@@ -54,14 +54,15 @@ const ROUNDS: u32 = 2000;
 /// Starts the background tasks of a service, until `stop`.
 pub(crate) fn spawn_maintenance(
     base: &OpenedBase,
-    cache: &Arc<DirectoryCache>,
+    caches: &[Arc<dyn ConfigCache>],
+    uses: &Arc<KeyUses>,
     background: &TaskTracker,
     stop: &CancellationToken,
 ) {
-    let (watched, stopping) = (Arc::clone(cache), stop.clone());
+    let (store, caches, stopping) = (base.store.clone(), caches.to_vec(), stop.clone());
     background.spawn(supervised("directory", stop.clone(), move || {
-        let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
-        async move { watched.watch(stopping.cancelled()).await }
+        let (store, caches, stopping) = (store.clone(), caches.clone(), stopping.clone());
+        async move { directory_cache::watch(&*store, &caches, stopping.cancelled()).await }
     }));
     let (store, sealer, clock) = (
         base.store.clone(),
@@ -73,16 +74,13 @@ pub(crate) fn spawn_maintenance(
         let (store, clock) = (store.clone(), Arc::clone(&clock));
         follow_master_key(store, sealer.clone(), clock, stopping.clone())
     }));
-    let (store, cache, clock) = (
-        base.store.clone(),
-        Arc::clone(cache),
-        Arc::clone(&base.clock),
-    );
+    let (store, clock) = (base.store.clone(), Arc::clone(&base.clock));
+    let uses = Arc::clone(uses);
     let stopping = stop.clone();
     background.spawn(supervised("key_uses", stop.clone(), move || {
-        let (store, cache, clock) = (store.clone(), Arc::clone(&cache), Arc::clone(&clock));
+        let (store, uses, clock) = (store.clone(), Arc::clone(&uses), Arc::clone(&clock));
         let stopping = stopping.clone();
-        async move { record_key_uses(&*store, cache.uses(), &*clock, stopping).await }
+        async move { record_key_uses(&*store, &uses, &*clock, stopping).await }
     }));
     let (store, stopping) = (base.store.clone(), stop.clone());
     background.spawn(supervised("statistics", stop.clone(), move || {

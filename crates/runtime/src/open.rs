@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coordination::{DirectoryCache, PartnerQueues};
+use coordination::{ConfigCache, DirectoryCache, KeyUses, PartnerQueues};
 use gate_core::catalogue::Catalogue;
 use gate_core::events::RenderResource;
 use gate_core::ports::Rail;
+use gate_core::profile::GateProfile;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::expiry::GateContext;
@@ -22,6 +23,7 @@ use partner_core::usecases::master_keys::unlock;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::batch::{Decision, TransactCommand};
 use pools_core::ports::{Engine, NewQuote};
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
 use providers::{MeasuredEngine, MeasuredRates};
@@ -269,8 +271,10 @@ fn lost_key(file: &Path, fingerprint: &str) -> ConfigError {
 pub struct Runtime {
     /// The store, the key, the clock and the randomness.
     pub base: OpenedBase,
-    /// The cached access rights.
-    pub directory: Arc<dyn Directory>,
+    /// The cached access rights to pools.
+    pub pools_directory: Arc<dyn Directory<PoolsProfile>>,
+    /// The cached access rights to the gate.
+    pub gate_directory: Arc<dyn Directory<GateProfile>>,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// Detects concurrent twins.
@@ -312,10 +316,19 @@ impl Runtime {
         store::migrate_to_serve(&config).await?;
         let base = OpenedBase::open(config, ports).await?;
         base.store.velocity_window_keep().await?;
-        let cache = Arc::new(DirectoryCache::new(base.store.clone()));
+        let uses = Arc::<KeyUses>::default();
+        let pools_directory = Arc::new(DirectoryCache::<PoolsProfile>::new(
+            base.store.clone(),
+            Arc::clone(&uses),
+        ));
+        let gate_directory = Arc::new(DirectoryCache::<GateProfile>::new(
+            base.store.clone(),
+            Arc::clone(&uses),
+        ));
+        let caches: [Arc<dyn ConfigCache>; 2] = [pools_directory.clone(), gate_directory.clone()];
         let shutdown = CancellationToken::new();
         let background = TaskTracker::new();
-        spawn_maintenance(&base, &cache, &background, &shutdown);
+        spawn_maintenance(&base, &caches, &uses, &background, &shutdown);
         if let Some(rates) = followed {
             follow_rates(&rates, &background, &shutdown);
         }
@@ -328,7 +341,8 @@ impl Runtime {
         let transact_queues =
             start_transact_queues(&base.store, transacts, &preflight, &base.entropy);
         Ok(Self {
-            directory: cache,
+            pools_directory,
+            gate_directory,
             throttle,
             in_flight,
             rates: Arc::new(MeasuredRates::new(rates)),

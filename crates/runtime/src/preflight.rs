@@ -12,9 +12,9 @@ use coordination::{BatchQueueOptions, Locks, PartnerQueues, TakeOnceCache};
 use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
-use partner_core::pools::PoolId;
 use pools_core::batch::{Decision, Funds, Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{NewQuote, Recalled, TransactPreflight, TransactSnapshot, TransactStore};
+use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::Trade;
 use tokio::time::Instant;
@@ -242,8 +242,8 @@ impl TransactPreflight for CachedPreflight {
 mod tests {
     use kernel::{Amount, Mode, Rate, Timestamp};
     use partner_core::PartnerId;
-    use partner_core::pools::{Network, PoolId};
     use pools_core::ledger::Account;
+    use pools_core::profile::{Network, PoolId};
     use pools_core::quote::{QuoteOutcome, Side, Terms};
     use pools_core::trade::{TradeId, TradeState};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::ports::GateStore;
+use gate_core::profile::GateProfile;
 use kernel::StoreError;
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
@@ -15,6 +16,7 @@ use partner_core::ports::{
 use pools_core::ports::{
     Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
 };
+use pools_core::profile::PoolsProfile;
 use provisioning::ports::ProvisionStore;
 use store_postgres::{Migrated, PostgresStore};
 use store_sqlite::{ForeignFile, SqliteStore};
@@ -33,7 +35,8 @@ pub trait Store:
     + Exports
     + StatsReads
     + GateStore
-    + Directory
+    + Directory<PoolsProfile>
+    + Directory<GateProfile>
     + EventReads
     + Deliveries
     + DeliveryAdmin

@@ -3,7 +3,7 @@
 use crate::conn::Conn;
 use kernel::StoreError;
 use partner_core::Tenant;
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 
 use crate::errors;
 

@@ -3,8 +3,8 @@
 use crate::conn::Conn;
 use kernel::StoreError;
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use pools_core::ports::Deposit;
+use pools_core::profile::Network;
 use store_sql::deposits::deposit;
 
 use crate::errors;

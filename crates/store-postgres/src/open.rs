@@ -1,17 +1,17 @@
 //! Opening a database: connections, clock, the schema's version.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
+use store_sql::access::AccessCaches;
 use store_sql::schema::Migrated;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::access::Cache;
 use crate::clock::StoreClock;
 use crate::conn::Conn;
 use crate::deliveries::Watchers;
@@ -92,7 +92,7 @@ pub(crate) struct Inner {
     prober: AbortHandle,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
-    pub(crate) access: Mutex<Cache>,
+    pub(crate) access: AccessCaches,
     pub(crate) turns: Turns,
     pub(crate) watchers: Watchers,
     /// What names the installation, once it was read.
@@ -137,7 +137,7 @@ impl PostgresStore {
                 alarm,
                 clock,
                 options,
-                access: Mutex::default(),
+                access: AccessCaches::default(),
                 turns,
                 watchers: Watchers::default(),
                 identity: OnceLock::new(),

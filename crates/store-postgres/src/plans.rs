@@ -176,7 +176,10 @@ const UNKNOWN: &str = "SET session_replication_role = replica;
 async fn whole_keys_are_looked_up_before_anything_is_known() {
     use crate::batch::{load, write};
     use crate::deliveries::{claim, step};
-    use crate::{access, endpoints, partner_lock};
+    use crate::{endpoints, partner_lock};
+    use gate_core::profile::GateProfile;
+    use pools_core::profile::PoolsProfile;
+    use store_sql::access::StoredProfile as _;
     let (name, mut conn) = database("unknown").await;
     for rows in ["SELECT 1", UNKNOWN] {
         run(&mut conn, rows).await;
@@ -188,7 +191,8 @@ async fn whole_keys_are_looked_up_before_anything_is_known() {
             load::READ,
             load::TRADES,
             write::WRITE,
-            access::READ,
+            PoolsProfile::BY_IDS.postgres,
+            GateProfile::BY_IDS.postgres,
             claim::PICK,
             endpoints::LIVE_SECRETS,
             step::FIND,

@@ -2,25 +2,12 @@
 
 use crate::conn::Conn;
 use kernel::{Mode, StoreError};
-use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::{PartnerId, Tenant};
+use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use store_sql::pools::{allowed_document, networks_document, pool, profile, terms_document};
 
 use crate::row::Columns;
 use crate::{deposit_claims, errors};
-
-pub(crate) async fn all(conn: &mut Conn, mode: Mode) -> Result<Vec<Pool>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 ORDER BY id",
-    )
-    .bind(mode.as_str())
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
-    rows.iter()
-        .map(|row| pool(&Columns::new("pools", row)))
-        .collect()
-}
 
 pub(crate) async fn find(
     conn: &mut Conn,

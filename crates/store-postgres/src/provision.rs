@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use gate_core::profile::GateProfile;
 use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, NewKey};
-use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
+use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use provisioning::ports::ProvisionTx;
+use store_sql::EngineTx as _;
 
 use crate::tx::PgTx;
 use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
@@ -116,7 +117,7 @@ impl ProvisionTx for PgTx {
     }
 
     async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
-        pools::all(self.conn(), mode).await
+        store_sql::pools::all(self.connection(), mode).await
     }
 
     async fn pools_profile_get(

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
-use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use store_sql::{Connection, EngineTx};
@@ -173,7 +174,7 @@ impl PgTx {
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<Access>>, StoreError> {
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
         self.hold(who).await?;
         let Some(held) = self.held.get(who).copied().flatten() else {
             return Ok(None);
@@ -259,6 +260,10 @@ impl UnitOfWork for PgTx {
 impl EngineTx for PgTx {
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(self.locked_connection(who).await?)
+    }
+
+    fn connection(&mut self) -> &mut dyn Connection {
+        self.conn()
     }
 
     fn record_lost_race(&mut self) {

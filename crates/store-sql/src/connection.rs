@@ -60,6 +60,9 @@ pub trait EngineTx: Unconverted + UnitOfWork {
     /// partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
 
+    /// The connection without a lock, for rows that belong to no partner.
+    fn connection(&mut self) -> &mut dyn Connection;
+
     /// Counts that a guarded write lost a race.
     fn record_lost_race(&mut self);
 }

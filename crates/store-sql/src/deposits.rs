@@ -1,8 +1,8 @@
 //! Deposits.
 
 use kernel::{Mode, StoreError};
-use partner_core::pools::Network;
 use pools_core::ports::Deposit;
+use pools_core::profile::Network;
 
 use crate::Row;
 

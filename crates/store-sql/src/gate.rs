@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use kernel::StoreError;
-use partner_core::gate::{GateProfile, create_session_limit};
+use gate_core::profile::{GateProfile, create_session_limit};
+use kernel::{Mode, StoreError};
 use partner_core::origin::Origin;
 
-use crate::{Row, json};
+use crate::{Connection, Row, Statement, json, values};
 
 /// The profile in a row that may have none beside it.
 pub fn opt_profile(row: &dyn Row) -> Result<Option<GateProfile>, StoreError> {
@@ -29,8 +29,28 @@ pub fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
     })
 }
 
+/// Every origin that an active partner of a mode allows.
+pub async fn origins_all(
+    connection: &mut dyn Connection,
+    mode: Mode,
+) -> Result<BTreeSet<Origin>, StoreError> {
+    let mut origins = BTreeSet::new();
+    for row in connection.fetch_all(&ORIGINS, values![mode]).await? {
+        origins.extend(domains(&*row)?);
+    }
+    Ok(origins)
+}
+
+static ORIGINS: Statement = Statement::new(
+    "gate_profiles",
+    "SELECT g.partner_id, g.allowed_domains
+     FROM gate_profiles AS g
+     JOIN partners AS p ON p.mode = g.mode AND p.partner_id = g.partner_id
+     WHERE g.mode = $1 AND p.status = 'active'",
+);
+
 /// The origins that a profile allows.
-pub fn domains(row: &dyn Row) -> Result<BTreeSet<Origin>, StoreError> {
+fn domains(row: &dyn Row) -> Result<BTreeSet<Origin>, StoreError> {
     row.parsed("allowed_domains", |text| {
         let origins: Vec<String> = serde_json::from_str(text).ok()?;
         origins

@@ -1,9 +1,9 @@
 //! Accounts and entries.
 
 use kernel::{Asset, Mode, StoreError};
-use partner_core::pools::PoolId;
 use pools_core::batch::Funds;
 use pools_core::ledger::{Account, AccountKind, Entry, Posting, Reason, Transfer, TransferRole};
+use pools_core::profile::PoolId;
 
 use crate::Row;
 use crate::velocity::opt_velocity;

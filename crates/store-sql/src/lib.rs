@@ -5,6 +5,7 @@
 //! the names of the stores' files, reads it and refuses what no row may be made of. [`verify`] is
 //! what an audit judges by more than one statement.
 
+pub mod access;
 pub mod branding;
 mod connection;
 pub mod contingent_credits;

@@ -2,18 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::StoreError;
+use kernel::rates::SPREAD_CEILING_BPS;
+use kernel::{Mode, StoreError};
 use partner_core::PartnerId;
-use partner_core::pools::{
-    Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
-};
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::{Row, json};
+use crate::{Connection, Row, Statement, json, values};
 
 /// The largest draw fee an operator can set.
 const DRAW_FEE_CEILING_BPS: u16 = 5_000;
+
+/// Every pool of a mode, by id.
+pub async fn all(connection: &mut dyn Connection, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+    let rows = connection.fetch_all(&ALL, values![mode]).await?;
+    rows.iter().map(|row| pool(&**row)).collect()
+}
+
+static ALL: Statement = Statement::new(
+    "pools",
+    "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 ORDER BY id",
+);
 
 pub fn pool(row: &dyn Row) -> Result<Pool, StoreError> {
     Ok(Pool {

@@ -1,9 +1,9 @@
 //! Quotes, and the terms that stand on quotes and trades alike.
 
 use kernel::{Mid, Mode, Rate, StoreError};
-use partner_core::pools::{Network, PoolId};
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
 use pools_core::ports::NewQuote;
+use pools_core::profile::{Network, PoolId};
 use pools_core::quote::{Quote, QuoteOutcome, Side, Terms};
 
 use crate::Row;

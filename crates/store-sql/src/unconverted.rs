@@ -3,27 +3,29 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use gate_core::branding::Branding;
 use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use gate_core::ports::{BrandingTx, CustomerTx, PreviewTx, SignedQuoteTx, TransactionTx};
 use gate_core::preview::{Preview, PreviewId};
+use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction, TransactionState};
 use kernel::{Cas, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::events::{NewEvent, Service};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseTx};
 use partner_core::stored_response::StoredResponse;
-use partner_core::{Access, Tenant};
 
 use crate::StoreTx;
 
 /// The ports that [`StoreTx`] forwards to the engine's transaction.
 pub trait Unconverted:
     ResponseTx
-    + AccessTx
+    + AccessTx<GateProfile>
     + PreviewTx
     + BrandingTx
     + TransactionTx
@@ -36,7 +38,7 @@ pub trait Unconverted:
 
 impl<T> Unconverted for T where
     T: ResponseTx
-        + AccessTx
+        + AccessTx<GateProfile>
         + PreviewTx
         + BrandingTx
         + TransactionTx
@@ -48,7 +50,7 @@ impl<T> Unconverted for T where
 }
 
 macro_rules! forward {
-    ($($port:ident { $(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)* })*) => { $(
+    ($($port:ty { $(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)* })*) => { $(
         #[async_trait]
         impl $port for StoreTx {
             $(async fn $name(&mut self, $($argument: $type),*) -> Result<$output, StoreError> {
@@ -63,8 +65,8 @@ forward! {
         fn answer_lock(scope: &Scope) -> Option<StoredResponse>;
         fn answer_put(scope: &Scope, kept: &StoredResponse, expired: Option<Timestamp>) -> Cas;
     }
-    AccessTx {
-        fn access_get(who: &Tenant, key: KeyId) -> Option<Arc<Access>>;
+    AccessTx<GateProfile> {
+        fn access_get(who: &Tenant, key: KeyId) -> Option<Arc<GateAccess>>;
     }
     PreviewTx {
         fn preview_insert(who: &Tenant, preview: &Preview) -> ();

@@ -2,7 +2,7 @@
 
 use kernel::StoreError;
 use partner_core::Tenant;
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 use sqlx::SqliteConnection;
 
 use crate::errors;

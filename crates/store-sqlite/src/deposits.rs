@@ -2,8 +2,8 @@
 
 use kernel::StoreError;
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use pools_core::ports::Deposit;
+use pools_core::profile::Network;
 use sqlx::SqliteConnection;
 use store_sql::deposits::deposit;
 

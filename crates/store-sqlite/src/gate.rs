@@ -1,13 +1,10 @@
 //! A partner's access to the gate: rows in and out.
 
-use std::collections::BTreeSet;
-
-use kernel::{Mode, StoreError};
+use gate_core::profile::GateProfile;
+use kernel::StoreError;
 use partner_core::Tenant;
-use partner_core::gate::GateProfile;
-use partner_core::origin::Origin;
 use sqlx::SqliteConnection;
-use store_sql::gate::{domains, domains_document, profile};
+use store_sql::gate::{domains_document, profile};
 
 use crate::errors;
 use crate::row::Columns;
@@ -28,28 +25,6 @@ pub(crate) async fn profile_find(
     .map_err(errors::statement)?;
     row.map(|row| profile(&Columns::new("gate_profiles", &row)))
         .transpose()
-}
-
-/// Every origin that an active partner of a mode allows.
-pub(crate) async fn origins_all(
-    conn: &mut SqliteConnection,
-    mode: Mode,
-) -> Result<BTreeSet<Origin>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT g.partner_id, g.allowed_domains
-         FROM gate_profiles AS g
-         JOIN partners AS p ON p.mode = g.mode AND p.partner_id = g.partner_id
-         WHERE g.mode = ?1 AND p.status = 'active'",
-    )
-    .bind(mode.as_str())
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
-    let mut origins = BTreeSet::new();
-    for row in &rows {
-        origins.extend(domains(&Columns::new("gate_profiles", row))?);
-    }
-    Ok(origins)
 }
 
 pub(crate) async fn profile_put(

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use gate_core::branding::Branding;
 use gate_core::customer::{CustomerId, SealedCustomer};
 use gate_core::ports::{
     CustomerFilter, GateReads, GateStore, GateTx, SessionFilter, TransactionFilter,
 };
+use gate_core::profile::GateProfile;
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Mode, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx};
-use partner_core::{Access, Tenant};
 use store_sql::{StoreTx, rails, sessions, tallies};
 
 use crate::tx::SqliteTx;
@@ -149,12 +151,12 @@ impl GateStore for SqliteStore {
 }
 
 #[async_trait]
-impl AccessTx for SqliteTx {
+impl AccessTx<GateProfile> for SqliteTx {
     async fn access_get(
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<Access>>, StoreError> {
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
         let found = self.access_of(who.mode, key).await?;
         Ok(found.filter(|access| access.tenant == *who))
     }

@@ -15,9 +15,9 @@ use partner_core::ports::Readiness;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use store_sql::access::AccessCaches;
 use store_sql::schema::{Applied, Migrated, Standing};
 
-use crate::access::Cache;
 use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
@@ -63,7 +63,7 @@ pub(crate) struct Inner {
     readers: SqlitePool,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
-    pub(crate) access: Mutex<Cache>,
+    pub(crate) access: AccessCaches,
     pub(crate) tally: Mutex<Tally>,
     pub(crate) watchers: Watchers,
     /// What names the installation, once it was read.
@@ -95,7 +95,6 @@ impl SqliteStore {
         let clock = StoreClock::start(clock, &mut conn).await?;
         drop(conn);
         let readers = readers(path).await?;
-        let access = Mutex::default();
         Ok(Self {
             inner: Arc::new(Inner {
                 file: path.to_owned(),
@@ -105,7 +104,7 @@ impl SqliteStore {
                 readers,
                 clock,
                 options,
-                access,
+                access: AccessCaches::default(),
                 tally: Mutex::default(),
                 watchers: Watchers::default(),
                 identity: OnceLock::new(),

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
-use partner_core::pools::PoolId;
 use pools_core::ledger::Account;
 use pools_core::ports::{
     LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactPreflight, TransactSnapshot,
 };
+use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::{Row as _, SqliteConnection};

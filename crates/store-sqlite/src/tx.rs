@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
-use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
@@ -76,7 +77,7 @@ impl SqliteTx {
         &mut self,
         mode: Mode,
         key: KeyId,
-    ) -> Result<Option<Arc<Access>>, StoreError> {
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
         let wanted = BTreeSet::from([key]);
         let found = self.inner.access_of(&mut self.tx.0, mode, &wanted);
         Ok(found.await?.remove(&key))
@@ -129,6 +130,10 @@ impl EngineTx for SqliteTx {
     /// There is one writer, so whoever has it has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
+    }
+
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut self.tx
     }
 
     fn record_lost_race(&mut self) {

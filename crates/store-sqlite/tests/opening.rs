@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Mode, StoreError};
-use partner_core::ports::{Audit as _, Directory as _, Readiness as _};
+use partner_core::ports::{Audit as _, Directory, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
+use pools_core::profile::PoolsProfile;
 use provisioning::ports::ProvisionStore as _;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -119,7 +120,8 @@ async fn an_impossible_row_is_named() {
     let path = folder.path().join("penstock.db");
     let store = open(&path).await.unwrap();
     run(&path, "INSERT INTO pools (mode, id, networks, available) VALUES ('test', 'EUR-USDT', '[\"moon\"]', 1)").await;
-    let Err(StoreError::Inconsistent { table, column, row }) = store.pools_all(Mode::Test).await
+    let store: &dyn Directory<PoolsProfile> = &store;
+    let Err(StoreError::Inconsistent { table, column, row }) = store.listing(Mode::Test).await
     else {
         panic!()
     };

@@ -1,11 +1,11 @@
 //! Authentication: keys, where requests carry them, and which keys a route accepts.
 
+use std::time::Duration;
+
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, RIVAL, RIVAL_PUBLISHABLE,
     RIVAL_SECRET, World,
 };
-use std::time::Duration;
-
 use kernel::{Clock as _, Mode};
 use partner_core::PartnerStatus;
 
@@ -338,7 +338,7 @@ async fn key_is_checked_before_the_body() {
 // rule: access.not-enabled, access.suspended, access.kyc, access.checked-routes, access.unchecked-routes, access.denial-order
 #[tokio::test]
 async fn entitlement_is_checked_on_four_routes_only() {
-    use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
+    use pools_core::profile::{Kyc, PoolsAccess, PoolsProfile};
     type Change = (&'static str, fn(&mut PoolsProfile));
     let changes: [Change; 5] = [
         ("kyc_not_approved", |profile| profile.kyc = Kyc::Pending),

@@ -2,7 +2,7 @@
 
 use acceptance::{ACME, ACME_PUBLISHABLE, ADDRESS, World, keys};
 use kernel::Mode;
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolsAccess};
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolsAccess};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ async fn capabilities_show_the_partners_terms() {
         .operator()
         .change(ACME, |profile| profile.tier = "gold".to_owned())
         .await;
-    let terms = |terms: &mut partner_core::pools::PoolTerms| {
+    let terms = |terms: &mut pools_core::profile::PoolTerms| {
         terms.draw_fee_bps = 5_000;
         terms.spread_cap_bps = 7;
         terms.off_ramp = false;
@@ -188,7 +188,7 @@ async fn capabilities_show_defaults_without_terms() {
 #[tokio::test]
 async fn decimal_fields_keep_every_digit() {
     let world = World::new().await;
-    let terms = |terms: &mut partner_core::pools::PoolTerms| {
+    let terms = |terms: &mut pools_core::profile::PoolTerms| {
         terms.min_order_usdt = Decimal::from_str_exact("0.10").unwrap();
         terms.max_order_usdt = Some(Decimal::from_str_exact("9007199254740993.00000001").unwrap());
     };

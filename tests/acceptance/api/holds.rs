@@ -214,7 +214,7 @@ async fn transaction_refuses_what_was_allowed_before_the_hold_and_releases_it() 
                         there.acme().transact("EUR-USDT", &other, "k").await.ok();
                     }
                     Asked::Hold(..) => {
-                        let change = |profile: &mut partner_core::pools::PoolsProfile| {
+                        let change = |profile: &mut pools_core::profile::PoolsProfile| {
                             profile.velocity_cap = Some(1);
                         };
                         there.operator().change(ACME, change).await;

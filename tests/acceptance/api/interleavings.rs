@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, StoreKind, World, money};
 use kernel::Asset;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
-use partner_core::pools::{PoolId, PoolsAccess};
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::LedgerFilter;
+use pools_core::profile::{PoolId, PoolsAccess};
 use pools_core::quote::QuoteId;
 use pools_core::usecases::credit_account::Credit;
 use pools_core::usecases::reject_quote::RejectError;
@@ -345,7 +345,7 @@ async fn transact_and_revocation() {
                     if revoked {
                         other.operator().revoke(ACME_SECRET_2).await;
                     } else {
-                        let suspend = |profile: &mut partner_core::pools::PoolsProfile| {
+                        let suspend = |profile: &mut pools_core::profile::PoolsProfile| {
                             profile.access = PoolsAccess::Suspended
                         };
                         other.operator().change(ACME, suspend).await;

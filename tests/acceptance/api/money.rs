@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use acceptance::{ACME, Operator, World, money};
-use partner_core::pools::{Network, PoolTerms};
+use pools_core::profile::{Network, PoolTerms};
 use pools_core::usecases::credit_account::{Credit, CreditError};
 use serde_json::json;
 

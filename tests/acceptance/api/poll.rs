@@ -422,7 +422,7 @@ async fn trade_of_a_suspended_partner_reaches_its_end() {
     world
         .operator()
         .change(ACME, |profile| {
-            profile.access = partner_core::pools::PoolsAccess::Suspended
+            profile.access = pools_core::profile::PoolsAccess::Suspended
         })
         .await;
     assert_eq!(world.acme().status(&quote).await, "settled");

@@ -299,9 +299,9 @@ async fn networks() {
             .await
             .ok();
     }
-    let pool = partner_core::pools::Pool {
-        id: partner_core::pools::PoolId::parse("EUR-USDT").unwrap(),
-        networks: vec![partner_core::pools::Network::Bsc],
+    let pool = pools_core::profile::Pool {
+        id: pools_core::profile::PoolId::parse("EUR-USDT").unwrap(),
+        networks: vec![pools_core::profile::Network::Bsc],
         available: true,
         native_addresses: false,
     };
@@ -329,9 +329,9 @@ const SOLANA_ADDRESS: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 async fn native_pool_delivers_to_addresses_of_the_network_only() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
-    let pool = partner_core::pools::Pool {
-        id: partner_core::pools::PoolId::parse("EUR-USDT").unwrap(),
-        networks: partner_core::pools::Network::ALL.to_vec(),
+    let pool = pools_core::profile::Pool {
+        id: pools_core::profile::PoolId::parse("EUR-USDT").unwrap(),
+        networks: pools_core::profile::Network::ALL.to_vec(),
         available: true,
         native_addresses: true,
     };

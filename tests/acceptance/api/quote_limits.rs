@@ -32,7 +32,7 @@ async fn size_refusal(world: &World, buying: bool, pool: &str, amount: &str) -> 
 /// Sets limits, then checks for each order whether it is below, above or within them.
 async fn limits(pool: &str, min: &str, max: Option<&str>, orders: &[(bool, &str, Option<&str>)]) {
     let world = World::new().await;
-    let terms = |terms: &mut partner_core::pools::PoolTerms| {
+    let terms = |terms: &mut pools_core::profile::PoolTerms| {
         terms.min_order_usdt = decimal(min);
         terms.max_order_usdt = max.map(decimal);
     };

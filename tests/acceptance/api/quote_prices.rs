@@ -131,7 +131,7 @@ async fn spread_is_the_smallest_of_three() {
         (10_000, 50, 50),
     ] {
         world.rates().set("EUR-USDT", "1.08", source);
-        let terms = |terms: &mut partner_core::pools::PoolTerms| {
+        let terms = |terms: &mut pools_core::profile::PoolTerms| {
             terms.spread_cap_bps = cap;
             terms.draw_fee_bps = 0;
         };
@@ -267,10 +267,10 @@ async fn other_leg_equals_the_clients_own_computation() {
 #[tokio::test]
 async fn sandbox_prices_four_pairs() {
     let world = World::new().await;
-    let all = |profile: &mut partner_core::pools::PoolsProfile| {
+    let all = |profile: &mut pools_core::profile::PoolsProfile| {
         profile
             .allowed
-            .extend(partner_core::pools::PoolId::parse("USD-USDT"));
+            .extend(pools_core::profile::PoolId::parse("USD-USDT"));
         profile.terms.clear();
     };
     world.operator().change(ACME, all).await;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use acceptance::{ACME, ACME_SECRET_2, Answer, Call, Reply, World};
-use partner_core::pools::{Kyc, PoolsAccess};
 use partner_core::throttle::Tier;
 use pools_core::ports::Hold;
+use pools_core::profile::{Kyc, PoolsAccess};
 use serde_json::json;
 
 const PATH: &str = "/v1/pools/EUR-USDT/transact";
@@ -69,7 +69,7 @@ async fn entitlement_and_throttle_are_checked_before_the_body() {
         .change(ACME, |profile| {
             profile
                 .allowed
-                .extend(partner_core::pools::PoolId::parse("EUR-USDT"))
+                .extend(pools_core::profile::PoolId::parse("EUR-USDT"))
         })
         .await;
     world.after(1_000);
@@ -298,7 +298,7 @@ async fn quote_outcome_is_checked_before_velocity_balance_and_engine() {
 // rule: auth.revocation-beats-money, access.order
 #[tokio::test]
 async fn access_lost_during_the_engine_request_is_checked_before_any_write() {
-    type Change = (&'static str, fn(&mut partner_core::pools::PoolsProfile));
+    type Change = (&'static str, fn(&mut pools_core::profile::PoolsProfile));
     let changes: [Change; 4] = [
         ("pools_not_enabled", |profile| profile.enabled = false),
         ("pool_access_suspended", |profile| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acceptance::{ACME, Client, World};
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 
 const UNIT: i64 = 100_000_000;
 const DAY: u64 = 24 * 60 * 60 * 1000;

@@ -21,7 +21,8 @@ use coordination::{DirectoryCache, MemoryThrottle};
 use http_kit::{Door, DoorConfig, ProductErrorCodes, Secret, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::key::{KeyKind, NewKey, random_base62};
-use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::profile::PoolsProfile;
 use provisioning::ports::ProvisionStore;
 use runtime::Ports;
 use store_sqlite::{Options, SqliteStore};
@@ -114,7 +115,10 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
     provision(&store, ports).await?;
     let door = Door::new(DoorConfig {
         mode: Mode::Test,
-        directory: Arc::new(DirectoryCache::new(Arc::new(store))),
+        directory: Arc::new(DirectoryCache::<PoolsProfile>::new(
+            Arc::new(store),
+            Arc::default(),
+        )),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         proxies: TrustedProxies::default(),
         wording: ProductErrorCodes {
@@ -126,9 +130,9 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         // Otherwise guesses soon get 429, which is the purpose of the limits.
         guesses: None,
         clock,
-        entitled: Access::pools_entitled,
+        entitled: |_| Ok(()),
     });
-    let inside = async |_: Secret| "in";
+    let inside = async |_: Secret<PoolsProfile>| "in";
     Ok(Router::new()
         .route("/", get(inside))
         .route_layer(door.secret(None)))

@@ -1,13 +1,13 @@
 //! One world and the requests to it.
 
 use acceptance::{ACME, Answer, Call, Contract, Gate, Logs, RIVAL, Reply, SHOP, World};
+use gate_core::profile::GateProfile;
 use partner_core::PartnerStatus;
 use partner_core::events::Service;
-use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
-use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
 use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::ports::Hold;
+use pools_core::profile::{Kyc, PoolsAccess, PoolsProfile};
 
 use crate::bend::{KEYS, bend};
 use crate::dice::Dice;

@@ -416,7 +416,7 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
     let catalogue = Arc::new(Catalogue::built_in().expect("a catalogue"));
     let parts = Parts {
         mode: setup.mode,
-        directory: operator.directory.clone(),
+        directory: operator.gate_directory.clone(),
         catalogue: Arc::clone(&catalogue),
         previewing: PreviewQuotes {
             store: store.clone(),

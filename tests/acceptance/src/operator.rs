@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::DirectoryCache;
+use coordination::{ConfigCache, DirectoryCache, directory_cache};
+use gate_core::profile::GateProfile;
 use kernel::{Amount, Asset, Clock, Mode, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyId, KeyKind, KeyTerms, NewKey, PresentedKey};
-use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use partner_core::ports::KeySweep;
 use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::profile::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use provisioning::ports::ProvisionTx;
 use runtime::Store;
@@ -30,7 +30,8 @@ pub struct Operator {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) sealer: Arc<Sealer>,
-    pub(crate) directory: Arc<DirectoryCache>,
+    pub(crate) directory: Arc<DirectoryCache<PoolsProfile>>,
+    pub(crate) gate_directory: Arc<DirectoryCache<GateProfile>>,
 }
 
 /// An amount such as `100.00 EUR`.
@@ -42,8 +43,14 @@ pub fn money(amount: &str, asset: &str) -> Amount {
 impl Operator {
     /// Watches the configuration for changes of other processes, as a service does.
     pub fn watch(&self) -> JoinHandle<()> {
-        let directory = Arc::clone(&self.directory);
-        tokio::spawn(async move { directory.watch(std::future::pending()).await })
+        let (store, caches) = (self.store.clone(), self.caches());
+        tokio::spawn(async move {
+            directory_cache::watch(&*store, &caches, std::future::pending()).await;
+        })
+    }
+
+    fn caches(&self) -> [Arc<dyn ConfigCache>; 2] {
+        [self.directory.clone(), self.gate_directory.clone()]
     }
 
     /// Makes the database unavailable.
@@ -72,7 +79,7 @@ impl Operator {
         tx.config_version_raise().await.expect("a new version");
         tx.commit().await.expect("a commit");
         // Reloads at once: tests do not wait for this process's watcher.
-        self.directory.invalidate();
+        self.caches().iter().for_each(|cache| cache.invalidate());
     }
 
     /// Inserts or replaces a pool.

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use gate_core::profile::GateProfile;
 use gate_http::Tiers;
 use kernel::Mode;
-use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::throttle::Tier;
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
 
 /// Start time of every world: 2026-05-25T12:00:00Z.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
+use gate_core::profile::GateProfile;
 use http_kit::{ServiceInfo, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use partner_core::key::PresentedKey;
 use partner_core::ports::Directory;
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::{Access, PartnerStatus};
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::QuoteId;
 use pools_core::usecases::create_quote::CreateQuote;
 use pools_core::usecases::poll_trade::PollTrade;
@@ -125,7 +127,14 @@ impl World {
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
         let queues = Queues::new(&store, clock.clone(), setup.velocity_window, &entropy);
         let queues = Arc::new(queues);
-        let directory = Arc::new(DirectoryCache::new(store.clone()));
+        let directory = Arc::new(DirectoryCache::<PoolsProfile>::new(
+            store.clone(),
+            Arc::default(),
+        ));
+        let gate_directory = Arc::new(DirectoryCache::<GateProfile>::new(
+            store.clone(),
+            Arc::default(),
+        ));
         let operator = Operator {
             mode: setup.mode,
             store,
@@ -134,6 +143,7 @@ impl World {
             entropy: seeded,
             sealer: Arc::clone(&sealer),
             directory,
+            gate_directory,
         };
         let far_end = (
             Arc::<ScriptedEngine>::default(),
@@ -268,7 +278,7 @@ impl World {
     }
 
     /// The authentication result for a key.
-    pub async fn access(&self, key: &str) -> Arc<Access> {
+    pub async fn access(&self, key: &str) -> Arc<Access<PoolsProfile>> {
         let key = PresentedKey::parse(key).expect("a key");
         let found = self.0.operator.directory.access_find(key.mode, &key.hash);
         found.await.expect("a read").expect("a known key")

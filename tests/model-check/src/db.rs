@@ -13,6 +13,7 @@ use pools_core::ledger::{
     Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
 };
 use pools_core::ports::Deposit;
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use pools_core::velocity::{Velocity, cutoff};
@@ -23,7 +24,7 @@ use crate::world::{IDEMPOTENCY_TTL, Numbered, WINDOW, assets, at, quote};
 /// Everything that is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct Db {
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<Access<PoolsProfile>>,
     pub(crate) quotes: BTreeMap<QuoteId, Quote>,
     pub(crate) trades: BTreeMap<QuoteId, Trade>,
     pub(crate) accounts: BTreeMap<Asset, Account>,
@@ -44,7 +45,7 @@ pub(crate) struct Queued {
 }
 
 impl Db {
-    pub(crate) fn new(access: Access, sides: &[Side]) -> Self {
+    pub(crate) fn new(access: Access<PoolsProfile>, sides: &[Side]) -> Self {
         let quotes = sides.iter().enumerate().map(|(at, side)| quote(at, *side));
         Self {
             access: Arc::new(access),
@@ -281,7 +282,7 @@ impl Db {
     /// Everything that differs from one state to another and from one scene to another.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
-        digest.add(&self.access.pools.velocity_cap);
+        digest.add(&self.access.profile.velocity_cap);
         for quote in self.quotes.values() {
             digest.add(&(quote.terms.side, quote.fate));
         }

@@ -229,7 +229,7 @@ fn velocity(db: &Db) -> bool {
             .sum::<i128>()
     };
     let capped = db.trades.values().all(|trade| {
-        let cap = db.access.pools.velocity_cap.map(i128::from);
+        let cap = db.access.profile.velocity_cap.map(i128::from);
         cap.is_none_or(|cap| sum(cutoff(trade.created_at, WINDOW), trade.created_at) <= cap)
     });
     let newest = db.trades.values().map(|trade| trade.created_at).max();

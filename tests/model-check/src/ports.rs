@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
-use partner_core::pools::PoolId;
 use partner_core::ports::{EventTx, InFlight, Submit, Ticket, UnitOfWork};
 use pools_core::batch::{Decision, Funds, TransactCommand, TransactOutcome, decide_batch};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
@@ -27,6 +26,7 @@ use pools_core::ports::{
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
     TransactPreflight, TransactSnapshot, VelocityRange, VelocityTx,
 };
+use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
 use pools_core::velocity::{Crossed, Velocity};

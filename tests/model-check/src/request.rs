@@ -10,6 +10,7 @@ use partner_core::Access;
 use partner_core::idempotency::Scope;
 use partner_core::sealing::{MasterKey, Sealer};
 use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::{QuoteClosed, QuoteStatus};
 use pools_core::trade::TradeId;
 use pools_core::usecases::catch_up::CatchUpVelocity;
@@ -242,7 +243,7 @@ fn polled(future: impl Future<Output = Answer>) -> Option<Answer> {
 }
 
 /// What authentication knows of the partner; the transaction checks it again.
-static DOOR: LazyLock<Access> = LazyLock::new(|| access(None));
+static DOOR: LazyLock<Access<PoolsProfile>> = LazyLock::new(|| access(None));
 
 static SEALER: LazyLock<Arc<Sealer>> =
     LazyLock::new(|| Arc::new(Sealer::new(&MasterKey::new([7; 32]))));

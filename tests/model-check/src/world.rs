@@ -6,9 +6,9 @@ use std::time::Duration;
 use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Rate, Timestamp};
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
-use partner_core::pools::{Kyc, Network, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::profile::{Kyc, Network, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
 /// One step of the clock. The engine's timeout is zero, so a poll's lease lasts one step.
@@ -117,7 +117,7 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
 }
 
 /// The partner's key with all entitlements.
-pub(crate) fn access(velocity_cap: Option<i64>) -> Access {
+pub(crate) fn access(velocity_cap: Option<i64>) -> Access<PoolsProfile> {
     let terms = PoolTerms {
         draw_fee_bps: 30,
         off_ramp: true,

@@ -146,7 +146,7 @@ pub(super) const TABLE: &[Row] = &[
             "kernel partner-core pools-core provisioning http-kit pools-service gate-service runtime",
         ),
         pure: None,
-        tests: "test-support",
+        tests: "gate-core test-support",
         because: "the command line calls use cases and whole services, not the routes of one",
     },
     Row {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::GateAccess;
 use crate::token::{TokenKey, Unsigned};
 use kernel::rates::Side;
 use kernel::{Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::origin::Origin;
-use partner_core::{Access, Tenant};
 use url::Url;
 
 use super::expiry::GateContext;
@@ -118,7 +119,7 @@ impl BootstrapEmbed {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn bootstrap(
         &self,
-        access: &Access,
+        access: &GateAccess,
         ask: BootstrapRequest<'_>,
     ) -> Result<Embed, BootstrapError> {
         let who = &access.tenant;
@@ -147,17 +148,17 @@ impl BootstrapEmbed {
 
     /// Whether the page may start widgets of this partner.
     #[must_use]
-    pub fn admits_page(&self, access: &Access, stands: PageHeaders<'_>) -> bool {
+    pub fn admits_page(&self, access: &GateAccess, stands: PageHeaders<'_>) -> bool {
         self.check_origin(access, stands).is_ok()
     }
 
     /// Whether the page is the hosted widget itself, which needs no entry in `allowed_domains`.
     fn check_origin(
         &self,
-        access: &Access,
+        access: &GateAccess,
         stands: PageHeaders<'_>,
     ) -> Result<bool, BootstrapError> {
-        let allowed = &access.gate.allowed_domains;
+        let allowed = &access.profile.allowed_domains;
         let origin = stands.origin();
         let origin = origin.ok_or(BootstrapError::OriginNotAllowed)?;
         if origin == self.widget {
@@ -202,8 +203,8 @@ impl BootstrapEmbed {
         served.err().map(Unavailable::NotOffered)
     }
 
-    async fn unavailable(&self, access: &Access) -> Result<Option<Unavailable>, StoreError> {
-        let (who, quota) = (&access.tenant, access.gate.live_session_quota);
+    async fn unavailable(&self, access: &GateAccess) -> Result<Option<Unavailable>, StoreError> {
+        let (who, quota) = (&access.tenant, access.profile.live_session_quota);
         if who.mode == Mode::Test || quota.is_none() {
             return Ok(None);
         }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError, Timestamp};
+use partner_core::Denial;
 use partner_core::idempotency::{OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
-use partner_core::{Access, Denial};
 use secrecy::SecretString;
 
 use super::expiry::GateContext;
+use crate::access::{GateAccess, GateDenial, may_write};
 use crate::draft::{Draft, DraftError, NotEntitled, ValidDraft};
 use crate::error::GateError;
 use crate::events::Resource;
@@ -58,7 +59,7 @@ pub enum CreateError {
     Preview(#[from] PreviewRefusal),
     /// The API key was revoked or has expired.
     #[error(transparent)]
-    Denied(#[from] Denial),
+    Denied(#[from] GateDenial),
     /// The partner is not entitled to a field that it sent.
     #[error(transparent)]
     NotEntitled(#[from] NotEntitled),
@@ -78,7 +79,7 @@ impl CreateSession {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn create(
         &self,
-        access: &Access,
+        access: &GateAccess,
         key: OperationKey,
         draft: &Draft,
         render: &Render<'_, Created>,
@@ -96,7 +97,7 @@ impl CreateSession {
             context: &self.context,
             ttl: self.ttl,
             access,
-            draft: draft.judge(&access.gate, access.tenant.mode)?,
+            draft: draft.judge(&access.profile, access.tenant.mode)?,
         };
         write.run(&new, render).await
     }
@@ -106,14 +107,14 @@ impl CreateSession {
 struct NewSession<'w> {
     context: &'w GateContext,
     ttl: Duration,
-    access: &'w Access,
+    access: &'w GateAccess,
     draft: ValidDraft,
 }
 
 struct Rows {
     tally: Option<Tally>,
     preview: Option<Preview>,
-    access: Option<Arc<Access>>,
+    access: Option<Arc<GateAccess>>,
 }
 
 #[async_trait]
@@ -164,16 +165,17 @@ impl GateWrite for NewSession<'_> {
 impl NewSession<'_> {
     /// The tally with the new session, in live mode; `None` in test mode.
     fn count(&self, rows: &Rows, now: Timestamp) -> Result<Option<Tally>, CreateError> {
-        let access = rows.access.as_ref().ok_or(Denial::KeyRevoked)?;
-        access.may_write_to_gate(now)?;
+        let access = rows.access.as_ref();
+        let access = access.ok_or(GateDenial::Access(Denial::KeyRevoked))?;
+        may_write(access, now)?;
         fits(&self.draft, rows.preview.as_ref(), now)?;
-        self.draft.package_is_trusted(&access.gate)?;
-        let quota = access.gate.live_session_quota;
+        self.draft.package_is_trusted(&access.profile)?;
+        let quota = access.profile.live_session_quota;
         let counted = match self.access.tenant.mode {
             Mode::Live => Some(Tally::count(rows.tally.as_ref(), now, quota)?),
             Mode::Test => None,
         };
-        self.draft.flow_is_enabled(&access.gate)?;
+        self.draft.flow_is_enabled(&access.profile)?;
         Ok(counted)
     }
 

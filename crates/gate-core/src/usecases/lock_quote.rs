@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
+use partner_core::Denial;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::ports::RateSource;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
-use partner_core::{Access, Denial};
 use serde_json::json;
 
 use super::expiry::GateContext;
+use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::catalogue::{Catalogue, Ineligible};
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
@@ -69,7 +70,7 @@ pub enum LockError {
     OutOfRange(#[from] OutOfRange),
     /// The API key was revoked or has expired.
     #[error(transparent)]
-    Denied(#[from] Denial),
+    Denied(#[from] GateDenial),
     /// The use case could not finish.
     #[error(transparent)]
     Failed(#[from] GateError),
@@ -99,7 +100,7 @@ impl LockQuote {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn lock(
         &self,
-        access: &Access,
+        access: &GateAccess,
         key: OperationKey,
         draft: &LockDraft,
         render: &Render<'_, SignedQuote>,
@@ -149,14 +150,14 @@ impl LockQuote {
 struct NewQuote<'w> {
     context: &'w GateContext,
     ttl: Duration,
-    access: &'w Access,
+    access: &'w GateAccess,
     terms: QuoteTerms,
     installation: Installation,
 }
 
 #[async_trait]
 impl GateWrite for NewQuote<'_> {
-    type Rows = Option<Arc<Access>>;
+    type Rows = Option<Arc<GateAccess>>;
     type Done = SignedQuote;
     type Error = LockError;
 
@@ -164,18 +165,18 @@ impl GateWrite for NewQuote<'_> {
         "signed_quote_lock"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Arc<Access>>, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Arc<GateAccess>>, StoreError> {
         tx.access_get(&self.access.tenant, self.access.key.id).await
     }
 
     async fn decide(
         &self,
         tx: &mut dyn GateTx,
-        access: Option<Arc<Access>>,
+        access: Option<Arc<GateAccess>>,
         now: Timestamp,
     ) -> Result<Decision<SignedQuote, LockError>, GateError> {
-        let access = access.ok_or(Denial::KeyRevoked);
-        if let Err(denial) = access.and_then(|access| access.may_use_rails(now)) {
+        let access = access.ok_or(GateDenial::Access(Denial::KeyRevoked));
+        if let Err(denial) = access.and_then(|access| may_use_rails(&access, now)) {
             return Ok(Decision::Refused(denial.into()));
         }
         let GateContext {

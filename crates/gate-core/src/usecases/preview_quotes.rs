@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::GateAccess;
 use kernel::{Entropy, StoreError, Timestamp};
-use partner_core::Access;
 use partner_core::ports::RateSource;
 
 use crate::catalogue::{Catalogue, Ineligible, Method};
@@ -116,7 +116,7 @@ impl PreviewQuotes {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn preview(
         &self,
-        access: &Access,
+        access: &GateAccess,
         draft: &PreviewDraft,
     ) -> Result<Previewed<'_>, PreviewError> {
         let order = draft.order.judge(&self.catalogue)?;
@@ -125,7 +125,7 @@ impl PreviewQuotes {
         if !options.is_empty() && options.iter().all(PreviewOption::is_out_of_range) {
             return Err(OutOfRange.into());
         }
-        let (id, expires_at) = if access.gate.preview_locks {
+        let (id, expires_at) = if access.profile.preview_locks {
             let preview = self.lock(access, &order).await?;
             (Some(preview.id), preview.expires_at)
         } else {
@@ -191,7 +191,7 @@ impl PreviewQuotes {
             .offers(side, currency, order.listing, order.country)
     }
 
-    async fn lock(&self, access: &Access, order: &Order<'_>) -> Result<Preview, StoreError> {
+    async fn lock(&self, access: &GateAccess, order: &Order<'_>) -> Result<Preview, StoreError> {
         let who = &access.tenant;
         let mut tx = self.store.gate_begin("quote_preview").await?;
         let now = tx.now().await?;

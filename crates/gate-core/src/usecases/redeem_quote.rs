@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
-use partner_core::{Access, Denial, Tenant};
+use partner_core::{Denial, Tenant};
 use serde_json::json;
 
 use super::expiry::GateContext;
+use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::error::GateError;
 use crate::events::{QUOTE_CONSUMED, Resource};
 use crate::idempotent::{Decision, GateWrite, Idempotent};
@@ -67,7 +68,7 @@ pub enum RedeemError {
     RailSilent,
     /// The API key was revoked or has expired.
     #[error(transparent)]
-    Denied(#[from] Denial),
+    Denied(#[from] GateDenial),
     /// The partner has no such session or quote.
     #[error("no such session or quote")]
     NotFound,
@@ -125,7 +126,7 @@ impl RedeemQuote {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn redeem(
         &self,
-        access: &Access,
+        access: &GateAccess,
         key: OperationKey,
         asked: &Redemption,
         render: &Render<'_, RailRecord>,
@@ -180,7 +181,7 @@ impl RedeemQuote {
 /// The write of a redemption.
 struct RedemptionWrite<'w> {
     context: &'w GateContext,
-    access: &'w Access,
+    access: &'w GateAccess,
     asked: &'w Redemption,
     prepared: Prepared,
 }
@@ -188,7 +189,7 @@ struct RedemptionWrite<'w> {
 struct Rows {
     session: Option<Session>,
     quote: Option<SignedQuote>,
-    access: Option<Arc<Access>>,
+    access: Option<Arc<GateAccess>>,
 }
 
 #[async_trait]
@@ -224,8 +225,8 @@ impl GateWrite for RedemptionWrite<'_> {
         now: Timestamp,
     ) -> Result<Decision<RailRecord, RedeemError>, GateError> {
         let who = &self.access.tenant;
-        let access = rows.access.ok_or(Denial::KeyRevoked);
-        if let Err(denial) = access.and_then(|access| access.may_use_rails(now)) {
+        let access = rows.access.ok_or(GateDenial::Access(Denial::KeyRevoked));
+        if let Err(denial) = access.and_then(|access| may_use_rails(&access, now)) {
             return Ok(Decision::Refused(denial.into()));
         }
         let Some(session) = rows.session else {

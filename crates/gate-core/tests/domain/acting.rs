@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use gate_core::access::GateAccess;
 use gate_core::session::{NotOpen, SessionId, SessionRefusal, SessionState, SessionStatus};
 use gate_core::transaction::TransactionStatus;
 use gate_core::usecases::act_on_session::{ActError, ActionRequest};
 use kernel::Mode;
-use partner_core::Access;
 use partner_core::stored_response::IdempotentResponse;
 
 use crate::fixtures::{DAY, Gate, access, acme, action_key, done, ready, tenant};
@@ -20,7 +20,7 @@ fn fail() -> ActionRequest {
 
 fn act(
     gate: &Gate,
-    access: &Access,
+    access: &GateAccess,
     id: SessionId,
     name: Option<&str>,
     request: &ActionRequest,

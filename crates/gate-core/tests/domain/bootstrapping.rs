@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gate_core::access::GateAccess;
 use gate_core::embed::{Claims, Scope, Scopes};
 use gate_core::session::{NotOpen, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
@@ -9,13 +10,12 @@ use gate_core::usecases::bootstrap_embed::{
     BootstrapError, BootstrapRequest, Embed, PageHeaders, Unavailable,
 };
 use kernel::Mode;
-use partner_core::Access;
 
 use crate::fixtures::{DAY, Gate, HOUR, SHOP, WIDGET, access, acme, done, noon, ready};
 
 fn bootstrap(
     gate: &Gate,
-    access: &Access,
+    access: &GateAccess,
     origin: Option<&str>,
     secret: Option<&str>,
 ) -> Result<Embed, BootstrapError> {
@@ -112,7 +112,7 @@ fn referer_counts_without_origin() {
 #[test]
 fn hosted_widget_page_requires_secret() {
     let mut nowhere = acme();
-    nowhere.gate.allowed_domains.clear();
+    nowhere.profile.allowed_domains.clear();
     let gate = Gate::new(&[acme()]);
     let (_, secret) = gate.open(&acme(), "a");
     assert!(bootstrap(&gate, &nowhere, Some(WIDGET), Some(&secret)).is_ok());
@@ -177,7 +177,7 @@ fn secret_of_ended_session_is_refused() {
 #[test]
 fn exhausted_quota_is_reported_without_session() {
     let mut live = access("acme", Mode::Live);
-    live.gate.live_session_quota = Some(1);
+    live.profile.live_session_quota = Some(1);
     let gate = Gate::new(std::slice::from_ref(&live));
     let reason = |secret| {
         bootstrap(&gate, &live, Some(SHOP), secret)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use gate_core::access::{GateAccess, GateDenial};
 use gate_core::draft::{Draft, DraftError, NotEntitled};
 use gate_core::error::GateError;
 use gate_core::ports::kyc_place;
@@ -13,13 +14,13 @@ use gate_core::usecases::create_session::CreateError;
 use kernel::{Mode, StoreError};
 use partner_core::idempotency::Scope;
 use partner_core::stored_response::{IdempotentResponse, RenderedResponse};
-use partner_core::{Access, Denial, PartnerStatus};
+use partner_core::{Denial, PartnerStatus};
 
 use crate::fixtures::{CREATE, DAY, Gate, access, acme, created, draft, key, noon, ready};
 
 fn create(
     gate: &Gate,
-    access: &Access,
+    access: &GateAccess,
     name: &str,
     draft: &Draft,
 ) -> Result<IdempotentResponse, CreateError> {
@@ -229,9 +230,9 @@ fn trusted_kyc_package_is_sealed_and_emits_event() {
     assert_eq!(package.unwrap(), b"{\"name\":\"Ada\"}");
 }
 
-fn live(quota: Option<u64>) -> Access {
+fn live(quota: Option<u64>) -> GateAccess {
     let mut access = access("acme", Mode::Live);
-    access.gate.live_session_quota = quota;
+    access.profile.live_session_quota = quota;
     access
 }
 
@@ -267,7 +268,7 @@ fn live_quota_holds_under_concurrent_creates() {
 #[test]
 fn test_mode_ignores_quota() {
     let mut test = acme();
-    test.gate.live_session_quota = Some(0);
+    test.profile.live_session_quota = Some(0);
     let unlimited = live(None);
     let gate = Gate::new(&[test.clone(), unlimited.clone()]);
     for name in ["a", "b", "c"] {
@@ -282,15 +283,15 @@ fn test_mode_ignores_quota() {
 #[test]
 fn refusals_come_in_document_order() {
     let mut access = live(Some(0));
-    access.gate.kyc_trusted = false;
-    access.gate.flow_sessions = false;
+    access.profile.kyc_trusted = false;
+    access.profile.flow_sessions = false;
     let mut sent = Draft {
         amount: "0".to_owned(),
         flow: Some(Flow::OnRamp),
         kyc_package: Some("{\"level\":1}".to_owned()),
         ..draft()
     };
-    let refused = |access: &Access, sent: &Draft| {
+    let refused = |access: &GateAccess, sent: &Draft| {
         let gate = Gate::new(std::slice::from_ref(access));
         let error = create(&gate, access, "a", sent).unwrap_err();
         assert!(gate.memory.rows().tallies.is_empty());
@@ -308,24 +309,27 @@ fn refusals_come_in_document_order() {
         refused(&access, &sent),
         CreateError::Exhausted(Exhausted)
     ));
-    access.gate.live_session_quota = Some(1);
+    access.profile.live_session_quota = Some(1);
     let flow = CreateError::NotEntitled(NotEntitled::Flow);
     assert_eq!(refused(&access, &sent).to_string(), flow.to_string());
 }
 
 /// Withdraws a right of a partner.
-type Withdraw = fn(&mut Access);
+type Withdraw = fn(&mut GateAccess);
 
 // rule: gate.session.access-again
 #[test]
 fn access_is_checked_again_in_transaction() {
-    let withdraw: [(Withdraw, Denial); 3] = [
-        (|it| it.key.revoked_at = Some(noon()), Denial::KeyRevoked),
+    let withdraw: [(Withdraw, GateDenial); 3] = [
+        (
+            |it| it.key.revoked_at = Some(noon()),
+            GateDenial::Access(Denial::KeyRevoked),
+        ),
         (
             |it| it.partner.status = PartnerStatus::Suspended,
-            Denial::OrganizationSuspended,
+            GateDenial::Access(Denial::OrganizationSuspended),
         ),
-        (|it| it.gate.enabled = false, Denial::GateNotEnabled),
+        (|it| it.profile.enabled = false, GateDenial::NotEnabled),
     ];
     for (withdraw, denial) in withdraw {
         let gate = Gate::new(&[acme()]);

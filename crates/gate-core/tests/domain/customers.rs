@@ -1,5 +1,6 @@
 //! Customers: created once, updated, deleted once, each change with its event.
 
+use gate_core::access::GateAccess;
 use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerFormError, CustomerId, CustomerUpdate, Deleted, Unique,
@@ -220,7 +221,7 @@ fn customer_is_found_only_by_its_partner() {
     let gate = Gate::new(&[acme(), rival.clone()]);
     let id = made(&gate, "Ann@a.example");
     made(&gate, "bob@a.example");
-    let list = |who: &partner_core::Access, wanted: CustomerSearch| {
+    let list = |who: &GateAccess, wanted: CustomerSearch| {
         let page = ready(gate.customers.list(&who.tenant, &wanted, 10)).unwrap();
         page.items.into_iter().map(|it| it.id).collect::<Vec<_>>()
     };

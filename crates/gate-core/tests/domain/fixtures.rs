@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use gate_core::access::GateAccess;
 use gate_core::amount::SessionAmount;
 use gate_core::catalogue::Catalogue;
 use gate_core::draft::Draft;
 use gate_core::idempotent::Idempotent;
 use gate_core::object::JsonObject;
+use gate_core::profile::GateProfile;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
 use gate_core::token::TokenKey;
@@ -25,11 +27,9 @@ use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::send_test_event::SendTestEvent;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::{Asset, Entropy, Mode, Timestamp};
-use partner_core::gate::GateProfile;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::origin::Origin;
-use partner_core::pools::PoolsProfile;
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::stored_response::{RenderError, RenderedResponse, ResponseStore};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
@@ -82,7 +82,7 @@ pub(crate) fn key_id(mode: Mode, number: u64) -> KeyId {
 }
 
 /// A partner with all entitlements and one allowed page.
-pub(crate) fn access(partner: &str, mode: Mode) -> Access {
+pub(crate) fn access(partner: &str, mode: Mode) -> GateAccess {
     let record = KeyRecord {
         id: key_id(mode, partner.len() as u64),
         kind: KeyKind::Secret,
@@ -95,7 +95,6 @@ pub(crate) fn access(partner: &str, mode: Mode) -> Access {
         expires_at: None,
     };
     let id = PartnerId::parse(partner).unwrap();
-    let pools = PoolsProfile::absent(&id);
     let partner = Partner {
         id,
         name: partner.to_owned(),
@@ -108,10 +107,10 @@ pub(crate) fn access(partner: &str, mode: Mode) -> Access {
         kyc_trusted: true,
         ..GateProfile::default()
     };
-    Access::new(mode, record, partner, pools).with_gate(gate)
+    Access::new(mode, record, partner, gate)
 }
 
-pub(crate) fn acme() -> Access {
+pub(crate) fn acme() -> GateAccess {
     access("acme", Mode::Test)
 }
 
@@ -188,7 +187,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(all: &[Access]) -> Self {
+    pub(crate) fn new(all: &[GateAccess]) -> Self {
         let memory = Memory::new(noon(), all);
         let store = Arc::new(memory.clone());
         let master = MasterKey::new([1; 32]);
@@ -253,7 +252,7 @@ impl Gate {
     }
 
     /// Creates a session and returns its id and its client secret.
-    pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
+    pub(crate) fn open(&self, access: &GateAccess, name: &str) -> (SessionId, String) {
         let given = ready(
             self.creating
                 .create(access, key(CREATE, name), &draft(), &created),
@@ -281,6 +280,6 @@ pub(crate) fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError>
     Ok(RenderedResponse(text.into_bytes()))
 }
 
-pub(crate) fn tenant(access: &Access) -> &Tenant {
+pub(crate) fn tenant(access: &GateAccess) -> &Tenant {
     &access.tenant
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use gate_core::branding::Branding;
 use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use gate_core::ports::{
@@ -17,12 +18,14 @@ use gate_core::ports::{
     TallyTx, TransactionFilter,
 };
 use gate_core::preview::{Preview, PreviewId};
+use gate_core::profile::GateProfile;
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId, SessionState, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::events::{DeliveryId, NewEvent, Service};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
@@ -33,13 +36,12 @@ use partner_core::ports::{
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 use partner_core::webhooks::delivery::{DeliveryState, Progress};
-use partner_core::{Access, Tenant};
 
 /// All rows of the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub(crate) now: Option<Timestamp>,
-    pub(crate) access: BTreeMap<KeyId, Access>,
+    pub(crate) access: BTreeMap<KeyId, GateAccess>,
     pub(crate) endpoints: BTreeSet<Tenant>,
     pub(crate) responses: BTreeMap<Scope, StoredResponse>,
     pub(crate) sessions: BTreeMap<(Tenant, SessionId), Session>,
@@ -67,7 +69,7 @@ struct Inner {
 }
 
 impl Memory {
-    pub(crate) fn new(now: Timestamp, all: &[Access]) -> Self {
+    pub(crate) fn new(now: Timestamp, all: &[GateAccess]) -> Self {
         let memory = Self::default();
         let mut rows = memory.rows();
         rows.now = Some(now);
@@ -374,12 +376,12 @@ impl ResponseTx for MemoryTx {
 }
 
 #[async_trait]
-impl AccessTx for MemoryTx {
+impl AccessTx<GateProfile> for MemoryTx {
     async fn access_get(
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<Access>>, StoreError> {
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
         let found = self.rows.access.get(&key).filter(|it| it.tenant == *who);
         Ok(found.map(|access| Arc::new(access.clone())))
     }

@@ -8,7 +8,7 @@ use gate_core::usecases::redeem_quote::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_fault, out_of_range};
-use super::{gate_error, in_progress, session_refusal};
+use super::{denied, gate_error, in_progress, session_refusal};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
@@ -21,7 +21,7 @@ pub(crate) fn lock_error(error: LockError) -> ApiError {
             "There is no rate at present. Nothing was locked.",
         ),
         LockError::OutOfRange(fault) => out_of_range(fault),
-        LockError::Denied(denial) => denial.into(),
+        LockError::Denied(denial) => denied(denial),
         LockError::Failed(error) => gate_error(error),
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
             "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
             1,
         ),
-        RedeemError::Denied(denial) => denial.into(),
+        RedeemError::Denied(denial) => denied(denial),
         RedeemError::NotFound => ApiError::not_found("signed quote or session"),
         RedeemError::Session(refusal) => session_refusal(refusal),
         RedeemError::UserNotApproved => {
@@ -83,10 +83,10 @@ fn no_rail() -> ApiError {
 /// The error response to every refusal of rails.
 #[cfg(test)]
 pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
+    use gate_core::access::GateDenial;
     use gate_core::pricing::OutOfRange;
     use gate_core::session::{NotOpen, SessionRefusal, SessionStatus};
     use gate_core::usecases::redeem_quote::NoRail;
-    use partner_core::Denial;
 
     let locks = [
         LockError::InProgress,
@@ -96,13 +96,13 @@ pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
         LockError::NotOffered(Ineligible::CorridorNotAvailable),
         LockError::RateUnavailable,
         LockError::OutOfRange(OutOfRange),
-        LockError::Denied(Denial::RailsNotEnabled),
+        LockError::Denied(GateDenial::RailsNotEnabled),
     ];
     let redemptions = [
         RedeemError::InProgress,
         RedeemError::NoRail(NoRail),
         RedeemError::RailSilent,
-        RedeemError::Denied(Denial::RailsNotEnabled),
+        RedeemError::Denied(GateDenial::RailsNotEnabled),
         RedeemError::NotFound,
         RedeemError::Session(NotOpen(SessionStatus::Expired).into()),
         RedeemError::Session(SessionRefusal::PaymentInProgress),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use gate_core::profile::GateProfile;
 use kernel::{Clock, Entropy, Mode, Timestamp};
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::origin::Origin;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};

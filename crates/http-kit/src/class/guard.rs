@@ -8,11 +8,11 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use kernel::{Mode, Timestamp};
-use partner_core::Access;
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision};
+use partner_core::{Access, Profile};
 
-use super::{Caller, Class, DoorConfig, OwnPage, ProductErrorCodes};
+use super::{BrowserCaller, Caller, Class, DoorConfig, OwnPage, OwnTier, ProductErrorCodes};
 use crate::client_ip::Peer;
 use crate::credential;
 use crate::error::ApiError;
@@ -27,7 +27,7 @@ pub(super) struct Arriving<'r> {
 }
 
 impl<'r> Arriving<'r> {
-    pub(super) fn of(request: &'r Request, guard: &Guard) -> Self {
+    pub(super) fn of<P>(request: &'r Request, guard: &Guard<P>) -> Self {
         let peer = request.extensions().get::<Peer>();
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
         let (query, headers) = (request.uri().query(), request.headers());
@@ -42,33 +42,43 @@ impl<'r> Arriving<'r> {
 /// The limit that was consulted last, with its decision.
 pub(super) type Standing = Option<(Limit, ThrottleDecision)>;
 
-/// The refusal of a caller, with its key's partner if known.
-pub(super) struct Refusal {
+/// Why a caller is refused, and whose key it was if that is known.
+pub(super) struct Refusal<P> {
     pub(super) error: ApiError,
-    pub(super) key: Option<Arc<Access>>,
+    pub(super) key: Option<Arc<Access<P>>>,
 }
 
 #[derive(Clone)]
-pub(super) struct Guard {
-    pub(super) config: Arc<DoorConfig>,
+pub(super) struct Guard<P> {
+    pub(super) config: Arc<DoorConfig<P>>,
     pub(super) class: Class,
     pub(super) limit: Option<Limit>,
-    pub(super) own_page: Option<OwnPage>,
+    pub(super) own_page: Option<OwnPage<P>>,
+    pub(super) own_tier: Option<OwnTier<P>>,
 }
 
-impl Guard {
-    /// Attaches the caller to the response, for the log and the CORS headers.
-    pub(super) fn name(&self, access: Arc<Access>, response: &mut Response) {
-        if self.class == Class::Publishable || answers_are_logged() {
-            response.extensions_mut().insert(Caller(access));
+impl<P: Profile> Guard<P> {
+    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
+    pub(super) fn name(&self, access: Arc<Access<P>>, response: &mut Response) {
+        if answers_are_logged() {
+            response.extensions_mut().insert(Caller::of(&access));
         }
+        if self.class == Class::Publishable {
+            response.extensions_mut().insert(BrowserCaller(access));
+        }
+    }
+
+    /// The limit with the partner's own tier, if the partner has one.
+    fn limit_of(&self, limit: &Limit, access: &Access<P>) -> Limit {
+        let own = self.own_tier.and_then(|own| own(&access.profile));
+        own.map_or_else(|| limit.clone(), |tier| limit.with_tier(tier))
     }
 
     /// Checks in this order: a limit by address, the key, a limit by credential.
     pub(super) async fn judge(
         &self,
         caller: &Arriving<'_>,
-    ) -> (Standing, Result<Arc<Access>, Refusal>) {
+    ) -> (Standing, Result<Arc<Access<P>>, Refusal<P>>) {
         let limit = self.limit.as_ref();
         if let Some(limit) = limit.filter(|limit| limit.whose() == LimitBy::Client) {
             let bucket = bucket(limit, Counted::Network(caller.network));
@@ -88,7 +98,7 @@ impl Guard {
                 let Some(limit) = limit else {
                     return (None, Ok(access));
                 };
-                let limit = &limit.of(&access);
+                let limit = &self.limit_of(limit, &access);
                 let counted = counted(limit, Some(&access), caller.network);
                 let verdict = if self.is_foreign(&access, caller.headers) {
                     self.take_foreign(limit, counted, &access).await
@@ -113,15 +123,16 @@ impl Guard {
                     return (None, Err(refusal));
                 };
                 let key = refusal.key.as_deref();
-                let limit = &key.map_or_else(|| limit.clone(), |access| limit.of(access));
+                let limit =
+                    &key.map_or_else(|| limit.clone(), |access| self.limit_of(limit, access));
                 let verdict = self.peek(limit, key, caller.network).await;
                 (Some((limit.clone(), verdict)), Err(refusal))
             }
         }
     }
 
-    /// Whether a browser's request comes from a page that does not belong to the partner.
-    fn is_foreign(&self, access: &Access, headers: &HeaderMap) -> bool {
+    /// Whether a request for browsers comes from a page that is not the partner's own.
+    fn is_foreign(&self, access: &Access<P>, headers: &HeaderMap) -> bool {
         let own_page = self.own_page.as_ref();
         own_page.is_some_and(|own_page| !own_page(access, headers))
     }
@@ -131,7 +142,7 @@ impl Guard {
         &self,
         network: ClientNetwork,
         error: ApiError,
-    ) -> (Standing, Result<Arc<Access>, Refusal>) {
+    ) -> (Standing, Result<Arc<Access<P>>, Refusal<P>>) {
         let stranger = |error| Err(Refusal { error, key: None });
         let Some(limit) = &self.config.guesses else {
             return (None, stranger(error));
@@ -151,7 +162,7 @@ impl Guard {
     async fn recognise(
         &self,
         key: &Result<PresentedKey, ApiError>,
-    ) -> Result<Arc<Access>, Refusal> {
+    ) -> Result<Arc<Access<P>>, Refusal<P>> {
         let stranger = |error| Refusal { error, key: None };
         let key = key.as_ref().map_err(|error| stranger(error.clone()))?;
         let DoorConfig { mode, wording, .. } = &*self.config;
@@ -175,12 +186,12 @@ impl Guard {
         }
     }
 
-    fn permit(&self, access: &Access, now: Timestamp) -> Result<(), ApiError> {
+    fn permit(&self, access: &Access<P>, now: Timestamp) -> Result<(), ApiError> {
         access.key_good(now)?;
         self.permit_key(access.key.kind)?;
         access.organization_active()?;
         if self.class.asks_entitlement() {
-            (self.config.entitled)(access)?;
+            (self.config.entitled)(&access.profile)?;
         }
         Ok(())
     }
@@ -204,9 +215,9 @@ impl Guard {
         }
     }
 
-    /// Counts a request in the limit's own bucket and in its ceiling. Counts it in neither if one
-    /// of them is full.
-    async fn take(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
+    /// Counts a request in the limit's own bucket and under its ceiling, or in neither if one of
+    /// them is full.
+    async fn take(&self, limit: &Limit, who: Counted, access: &Access<P>) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let own = bucket(limit, who);
         if limit.ceiling().is_empty() {
@@ -225,8 +236,13 @@ impl Guard {
         together(below, throttle.take(&shared, limit.ceiling()).await)
     }
 
-    /// Counts a foreign page's request in its own bucket, and shows the status of the ceiling.
-    async fn take_foreign(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
+    /// Counts a request of a foreign page apart, and shows where the ceiling stands.
+    async fn take_foreign(
+        &self,
+        limit: &Limit,
+        who: Counted,
+        access: &Access<P>,
+    ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let apart = Bucket {
             group: FOREIGN_PAGES,
@@ -246,7 +262,7 @@ impl Guard {
     async fn peek(
         &self,
         limit: &Limit,
-        key: Option<&Access>,
+        key: Option<&Access<P>>,
         network: ClientNetwork,
     ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
@@ -263,7 +279,7 @@ impl Guard {
 /// The bucket group that counts requests of foreign pages.
 const FOREIGN_PAGES: &str = "foreign_pages";
 
-impl fmt::Debug for Guard {
+impl<P> fmt::Debug for Guard<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("class", &self.class)
@@ -279,12 +295,12 @@ fn bucket(limit: &Limit, who: Counted) -> Bucket {
     }
 }
 
-fn by_key(access: &Access) -> Counted {
+fn by_key<P>(access: &Access<P>) -> Counted {
     Counted::Credential(access.key.id.to_string())
 }
 
-/// The counter for a caller. A caller without a known key is counted by network.
-fn counted(limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Counted {
+/// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
+fn counted<P>(limit: &Limit, key: Option<&Access<P>>, network: ClientNetwork) -> Counted {
     match (limit.whose(), key) {
         (LimitBy::Client, _) | (_, None) => Counted::Network(network),
         (LimitBy::Credential, Some(access)) => by_key(access),

@@ -1,6 +1,6 @@
 //! Tests of a door, called as a router calls it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,8 +12,7 @@ use http_body_util::BodyExt;
 use kernel::{Id, StoreError, Timestamp};
 use parking_lot::Mutex;
 use partner_core::key::{KeyHash, KeyRecord, PresentedKey};
-use partner_core::origin::Origin;
-use partner_core::pools::{Kyc, Pool, PoolsAccess, PoolsProfile};
+use partner_core::ports::ConfigVersions;
 use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus as TierStanding};
 use partner_core::{Partner, PartnerId, PartnerStatus};
 use serde_json::Value;
@@ -27,12 +26,40 @@ use crate::throttle::LimitBy;
 
 const LIMIT: u32 = 3;
 
+/// What a partner may do with a product of the tests.
+#[derive(Debug, Clone, Default)]
+struct Product {
+    /// The code of the refusal; `None`: the partner is entitled.
+    refused: Option<&'static str>,
+}
+
+impl Profile for Product {
+    type Listing = [u8];
+    const LISTING: &'static str = "pools";
+}
+
+type Access = partner_core::Access<Product>;
+
+fn entitled(product: &Product) -> Result<(), ApiError> {
+    match product.refused {
+        Some(code) => Err(ApiError::forbidden(code, "This partner is not entitled.")),
+        None => Ok(()),
+    }
+}
+
 /// A directory that finds keys by their hash.
 #[derive(Default)]
 struct Keys(HashMap<[u8; 32], Arc<Access>>, bool);
 
 #[async_trait]
-impl Directory for Keys {
+impl ConfigVersions for Keys {
+    async fn config_version(&self) -> Result<i64, StoreError> {
+        Ok(1)
+    }
+}
+
+#[async_trait]
+impl Directory<Product> for Keys {
     async fn access_find(
         &self,
         _: Mode,
@@ -44,16 +71,8 @@ impl Directory for Keys {
         Ok(self.0.get(&hash.0).cloned())
     }
 
-    async fn pools_all(&self, _: Mode) -> Result<Arc<[Pool]>, StoreError> {
+    async fn listing(&self, _: Mode) -> Result<Arc<[u8]>, StoreError> {
         Ok(Arc::new([]))
-    }
-
-    async fn origins_all(&self, _: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
-        Ok(Arc::default())
-    }
-
-    async fn config_version(&self) -> Result<i64, StoreError> {
-        Ok(1)
     }
 }
 
@@ -119,15 +138,12 @@ fn access(text: &str, change: impl FnOnce(&mut Access)) -> ([u8; 32], Arc<Access
         label: None,
         expires_at: None,
     };
-    let mut pools = PoolsProfile::absent(&partner);
-    pools.enabled = true;
-    pools.kyc = Kyc::Approved;
     let partner = Partner {
         id: partner,
         name: "Acme".to_owned(),
         status: PartnerStatus::Active,
     };
-    let mut access = Access::new(Mode::Test, key, partner, pools);
+    let mut access = Access::new(Mode::Test, key, partner, Product::default());
     change(&mut access);
     (presented.hash.0, Arc::new(access))
 }
@@ -157,15 +173,17 @@ fn keys() -> Keys {
             }),
             access(&text_of("sk", 's'), |access| {
                 suspend(access);
-                access.pools.enabled = false;
+                access.profile.refused = Some("pools_not_enabled");
             }),
             access(&text_of("pk", 's'), suspend),
-            access(&text_of("sk", 'd'), |access| access.pools.enabled = false),
+            access(&text_of("sk", 'd'), |access| {
+                access.profile.refused = Some("pools_not_enabled")
+            }),
             access(&text_of("sk", 'k'), |access| {
-                access.pools.kyc = Kyc::Pending
+                access.profile.refused = Some("kyc_not_approved")
             }),
             access(&text_of("sk", 'p'), |access| {
-                access.pools.access = PoolsAccess::Suspended;
+                access.profile.refused = Some("pool_access_suspended");
             }),
         ]),
         false,
@@ -196,32 +214,32 @@ fn app_in(mode: Mode, directory: Keys, whose: LimitBy) -> Router {
         },
         guesses: Some(limit.counting(LimitBy::Client)),
         clock: Arc::new(Midnight),
-        entitled: Access::pools_entitled,
+        entitled,
     });
     let any = Router::new().route(
         "/v1/any",
-        get(async |who: AnyKey| who.tenant().partner.to_string()),
+        get(async |who: AnyKey<Product>| who.tenant().partner.to_string()),
     );
     let secret = Router::new()
-        .route("/v1/secret", get(async |_: Secret| "secret"))
+        .route("/v1/secret", get(async |_: Secret<Product>| "secret"))
         .route(
             "/v1/panic",
-            get(async |_: Secret| -> &'static str { panic!("deliberate") }),
+            get(async |_: Secret<Product>| -> &'static str { panic!("deliberate") }),
         )
         .route(
             "/v1/missing",
-            get(async |_: Secret| ApiError::not_found("thing")),
+            get(async |_: Secret<Product>| ApiError::not_found("thing")),
         )
-        .route("/v1/astray", get(async |_: Entitled| "never"));
+        .route("/v1/astray", get(async |_: Entitled<Product>| "never"));
     let entitled = Router::new().route(
         "/v1/entitled",
-        post(async |_: Entitled, _: Json<Value>| "entitled"),
+        post(async |_: Entitled<Product>, _: Json<Value>| "entitled"),
     );
     let publishable = Router::new().route(
         "/v1/publishable",
-        get(async |who: Publishable| who.tenant().partner.to_string()),
+        get(async |who: Publishable<Product>| who.tenant().partner.to_string()),
     );
-    let sandbox = Router::new().route("/v1/sandbox", get(async |_: Sandbox| "sandbox"));
+    let sandbox = Router::new().route("/v1/sandbox", get(async |_: Sandbox<Product>| "sandbox"));
     let routes = Router::new()
         .merge(
             publishable.route_layer(door.publishable(Some(limit.clone()), Arc::new(|_, _| true))),

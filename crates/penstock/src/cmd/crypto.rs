@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use kernel::{Asset, AssetKind};
-use partner_core::pools::Network;
+use pools_core::profile::Network;
 use pools_core::usecases::credit_account::Credit;
 
 use super::credit;

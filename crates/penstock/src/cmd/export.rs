@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use kernel::{Bound, Timestamp, TimestampError, UNITS_SCALE};
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::AccountKind;
 use pools_core::ports::Pages;
+use pools_core::profile::Network;
 use pools_core::trade::{Trade, TradeState};
 use rust_decimal::Decimal;
 

@@ -1,15 +1,15 @@
 //! `apply`: what a file does to a database.
 
-use partner_core::events::{Service, secret_place};
-use partner_core::gate::GateProfile;
-use partner_core::key::{KeyId, KeyKind};
-use partner_core::origin::Origin;
-use partner_core::pools::{PoolId, PoolTerms, PoolsProfile};
-use partner_core::usecases::keys::Keys;
-use runtime::OpenedBase;
 use std::sync::Arc;
 
 use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, acme, apply};
+use gate_core::profile::GateProfile;
+use partner_core::events::{Service, secret_place};
+use partner_core::key::{KeyId, KeyKind};
+use partner_core::origin::Origin;
+use partner_core::usecases::keys::Keys;
+use pools_core::profile::{PoolId, PoolTerms, PoolsProfile};
+use runtime::OpenedBase;
 
 /// A transaction that is dropped rolls back in the background, which needs a second thread where the test
 /// runs a command next: the command would wait for the lock.

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::profile::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError};
 use partner_core::Access;
-use partner_core::pools::{Network, Pool, PoolId, PoolTerms};
 use partner_core::ports::RateSource;
 
 use crate::destination::{AddressError, DestNetwork, Destination, EvmNetwork};
@@ -199,7 +199,7 @@ impl CreateQuote {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn quote(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         pool: &Pool,
         ask: &QuoteInput,
     ) -> Result<QuoteResult, QuoteError> {
@@ -211,7 +211,7 @@ impl CreateQuote {
         if let Some(reason) = self.lack(pool, &order).await {
             return Ok(QuoteResult::Unavailable(reason));
         }
-        let terms = access.pools.terms_in(&pool.id);
+        let terms = access.profile.terms_in(&pool.id);
         let priced = pricing::price(&pool.id, order.side, order.amount, &mids, &terms)?;
         match kind {
             QuoteKind::Indicative => Ok(QuoteResult::Indicative(priced, terms)),
@@ -245,7 +245,7 @@ impl CreateQuote {
 
     async fn store(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         order: &Order,
         priced: Priced,
     ) -> Result<Quote, StoreError> {

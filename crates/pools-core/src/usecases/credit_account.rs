@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::profile::Network;
 use kernel::{Amount, Asset, AssetKind, Entropy, StoreError};
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::tables::is_label;
 

@@ -12,10 +12,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::profile::{PoolId, PoolsProfile};
 use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
-use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
 
 use crate::batch::{self, Decision, Refusal, TransactCommand, TransactOutcome};
@@ -100,7 +100,7 @@ impl TransactQuote {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %request.quote))]
     pub async fn transact(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         request: Transact,
     ) -> Result<TransactOutcome, TransactError> {
         let command = self.command(access, &request);
@@ -128,8 +128,8 @@ impl TransactQuote {
         }
     }
 
-    /// The command of a request, before the engine is asked.
-    fn command(&self, access: &Access, request: &Transact) -> TransactCommand {
+    /// The command of a request, for which no engine has been asked.
+    fn command(&self, access: &Access<PoolsProfile>, request: &Transact) -> TransactCommand {
         let (mode, entropy) = (access.tenant.mode, self.entropy.as_ref());
         TransactCommand {
             key: access.key.id,
@@ -153,7 +153,7 @@ impl TransactQuote {
     /// The outcome of a transact that stopped waiting: the quote's trade, if it has one now.
     async fn overtaken(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         command: &TransactCommand,
     ) -> Result<TransactOutcome, TransactError> {
         let (scope, pool) = (&command.scope, &command.pool);
@@ -166,8 +166,8 @@ impl TransactQuote {
         }
     }
 
-    /// Waits until no other transact works on the quote; `None` after the timeout.
-    async fn turn(&self, access: &Access, request: &Transact) -> Option<Ticket> {
+    /// Waits until no other transact works on the quote; `None` if that took too long.
+    async fn turn(&self, access: &Access<PoolsProfile>, request: &Transact) -> Option<Ticket> {
         let scope = Scope::of_object(access.tenant.clone(), "transact of a quote", request.quote);
         let timeout = self.engine.timeout().saturating_add(TURN_MARGIN);
         self.in_flight.enter_within(&scope, timeout).await
@@ -175,7 +175,7 @@ impl TransactQuote {
 
     async fn preflight(
         &self,
-        access: &Access,
+        access: &Access<PoolsProfile>,
         command: &TransactCommand,
     ) -> Result<Assessment, TransactError> {
         if let Some(quote) = self.recall(access, command) {
@@ -188,7 +188,7 @@ impl TransactQuote {
 
     /// A quote that was just created, if the remembered figures allow the trade. If they do not, the stored state is read,
     /// because a refusal from memory could name another reason than the first one.
-    fn recall(&self, access: &Access, command: &TransactCommand) -> Option<Quote> {
+    fn recall(&self, access: &Access<PoolsProfile>, command: &TransactCommand) -> Option<Quote> {
         let tenant = &access.tenant;
         let Recalled { quote, funds, at } = self.preflight.quote_recall(tenant, command.quote)?;
         let fits = quote.terms.pool == command.pool;
@@ -242,7 +242,7 @@ impl TransactQuote {
 /// Assesses a command by the stored state, without the engine. A refusal here is final; everything else is checked again in
 /// the batch.
 fn assess(
-    access: &Access,
+    access: &Access<PoolsProfile>,
     command: &TransactCommand,
     Seen { value: stored, at }: Seen<TransactSnapshot>,
 ) -> Result<Assessment, Refusal> {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use kernel::{Amount, Mode, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey};
-use partner_core::pools::{Kyc, PoolId, PoolsAccess};
 use partner_core::{Access, Denial, PartnerStatus};
+use pools_core::access::PoolsDenial;
 use pools_core::batch::{
     BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
 };
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, BALANCE_LIMIT, EntryId};
 use pools_core::ports::Hold;
+use pools_core::profile::{Kyc, PoolId, PoolsAccess, PoolsProfile};
 use pools_core::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{Trade, TradeId};
 use pools_core::usecases::transact_quote::Transact;
@@ -27,7 +28,7 @@ type Decided = Result<TransactOutcome, Refusal>;
 
 /// A partner with a valid order. Tests change it.
 struct Scene {
-    access: Access,
+    access: Access<PoolsProfile>,
     state: BatchState,
     command: TransactCommand,
     now: Timestamp,
@@ -35,7 +36,7 @@ struct Scene {
 
 fn scene(side: Side) -> Scene {
     let mut access = access("acme", key_id(1), &[pool()]);
-    access.pools.velocity_cap = Some(200 * 100_000_000);
+    access.profile.velocity_cap = Some(200 * 100_000_000);
     let who = tenant("acme");
     let quote = quote(side);
     let command = TransactCommand {
@@ -155,32 +156,34 @@ fn faults() -> Vec<Fault> {
         (
             "revoked",
             |s| s.access.key.revoked_at = Some(s.now),
-            Err(R::Denied(Denial::KeyRevoked)),
+            Err(R::Denied(PoolsDenial::Access(Denial::KeyRevoked))),
         ),
         (
             "organization",
             |s| s.access.partner.status = PartnerStatus::Suspended,
-            Err(R::Denied(Denial::OrganizationSuspended)),
+            Err(R::Denied(PoolsDenial::Access(
+                Denial::OrganizationSuspended,
+            ))),
         ),
         (
             "product",
-            |s| s.access.pools.enabled = false,
-            Err(R::Denied(Denial::PoolsNotEnabled)),
+            |s| s.access.profile.enabled = false,
+            Err(R::Denied(PoolsDenial::NotEnabled)),
         ),
         (
             "access",
-            |s| s.access.pools.access = PoolsAccess::Suspended,
-            Err(R::Denied(Denial::PoolAccessSuspended)),
+            |s| s.access.profile.access = PoolsAccess::Suspended,
+            Err(R::Denied(PoolsDenial::AccessSuspended)),
         ),
         (
             "kyc",
-            |s| s.access.pools.kyc = Kyc::Revoked,
-            Err(R::Denied(Denial::KycNotApproved)),
+            |s| s.access.profile.kyc = Kyc::Revoked,
+            Err(R::Denied(PoolsDenial::KycNotApproved)),
         ),
         (
             "pool",
-            |s| s.access.pools.allowed.clear(),
-            Err(R::Denied(Denial::PoolNotAllowed)),
+            |s| s.access.profile.allowed.clear(),
+            Err(R::Denied(PoolsDenial::PoolNotAllowed)),
         ),
         (
             "key",
@@ -211,7 +214,7 @@ fn faults() -> Vec<Fault> {
             "side",
             |s| {
                 s.access
-                    .pools
+                    .profile
                     .terms
                     .values_mut()
                     .for_each(|terms| terms.off_ramp = false)
@@ -337,7 +340,7 @@ fn sale_may_use_whole_capacity_of_return_account() {
 fn quote_of_other_pool_or_partner_is_unknown() {
     let other = PoolId::parse("EUR-USDC").unwrap();
     let mut wrong_pool = scene(Side::OnRamp);
-    wrong_pool.access.pools.allowed.insert(other);
+    wrong_pool.access.profile.allowed.insert(other);
     wrong_pool.command.pool = other;
     assert_eq!(plain(wrong_pool.decide()), Err(Refusal::QuoteUnknown));
 
@@ -463,7 +466,7 @@ fn cap_may_be_reached_but_not_exceeded() {
 #[test]
 fn velocity_is_counted_but_not_limited_without_cap() {
     let mut scene = scene(Side::OnRamp);
-    scene.access.pools.velocity_cap = None;
+    scene.access.profile.velocity_cap = None;
     scene.traded(i128::from(i64::MAX));
     opened(&scene.decide());
     let total = scene.state.velocity[&scene.access.partner.id].total;
@@ -474,7 +477,7 @@ fn velocity_is_counted_but_not_limited_without_cap() {
 #[test]
 fn balance_may_reach_zero_but_not_below() {
     let mut scene = scene(Side::OnRamp);
-    scene.access.pools.velocity_cap = None;
+    scene.access.profile.velocity_cap = None;
     let batch = [scene.command.clone(), scene.another(60)];
     let outcomes = scene.decide_all(&batch);
     opened(&outcomes[0]);
@@ -500,7 +503,7 @@ fn reserve_depends_on_side_and_balance_gate() {
         (Side::OffRamp, false, Some(usdt("100"))),
     ] {
         let mut scene = scene(side);
-        scene.access.pools.balance_gate = gate;
+        scene.access.profile.balance_gate = gate;
         let outcome = scene.decide();
         assert_eq!(opened(&outcome).reserved, reserved);
         let written = &scene.state.opened[0];

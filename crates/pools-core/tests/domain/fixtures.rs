@@ -13,12 +13,12 @@ use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Clock, Entropy, Mid, Mode, Rate, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::ports::RateSource;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
 use proptest::test_runner::Config;
@@ -124,8 +124,8 @@ pub(crate) fn key_id(number: u64) -> KeyId {
     KeyId::new(Mode::Test, noon(), &Counter::from(number))
 }
 
-/// A partner with all entitlements in the given pools, with the balance gate and without a cap.
-pub(crate) fn access(partner: &str, key: KeyId, pools: &[PoolId]) -> Access {
+/// A partner that may do everything in every pool given, under the balance gate and without a cap.
+pub(crate) fn access(partner: &str, key: KeyId, pools: &[PoolId]) -> Access<PoolsProfile> {
     let terms = PoolTerms {
         draw_fee_bps: 30,
         off_ramp: true,

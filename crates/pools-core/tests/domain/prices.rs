@@ -2,8 +2,8 @@
 
 use kernel::rates::SourceRate;
 use kernel::{Amount, AssetKind, Mid};
-use partner_core::pools::{PoolId, PoolTerms};
 use pools_core::pricing::{Mids, PriceError, Priced, price};
+use pools_core::profile::{PoolId, PoolTerms};
 use pools_core::quote::Side;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

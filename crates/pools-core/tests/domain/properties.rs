@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kernel::{Amount, Asset};
+use partner_core::Access;
 use partner_core::PartnerId;
-use partner_core::pools::PoolsAccess;
+use pools_core::access::may_transact_in;
 use pools_core::batch::{BatchState, TransactCommand, TransactOutcome, decide_batch};
 use pools_core::ledger::{AccountKind, Entry, TransferRole};
 use pools_core::ports::Hold;
+use pools_core::profile::{PoolsAccess, PoolsProfile};
 use pools_core::quote::{QuoteOutcome, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
 use pools_core::velocity::cutoff;
@@ -127,14 +129,14 @@ fn perform(world: &mut World, act: Act) -> Result<(), TestCaseError> {
         }
         Act::Credit(key, asset, much) => world.credit(key, Asset::parse(asset).unwrap(), much),
         Act::Reject(at) => world.reject(at),
-        Act::Gate(key) => change(world, key, |access| access.pools.balance_gate ^= true),
+        Act::Gate(key) => change(world, key, |access| access.profile.balance_gate ^= true),
         Act::OffRamp(key) => change(world, key, |access| {
-            for terms in access.pools.terms.values_mut() {
+            for terms in access.profile.terms.values_mut() {
                 terms.off_ramp ^= true;
             }
         }),
         Act::Suspend(key, on) => change(world, key, |access| {
-            access.pools.access = if on {
+            access.profile.access = if on {
                 PoolsAccess::Suspended
             } else {
                 PoolsAccess::Active
@@ -149,8 +151,8 @@ fn perform(world: &mut World, act: Act) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Changes the terms of a key's partner, for all of its keys.
-fn change(world: &mut World, key: usize, change: impl Fn(&mut partner_core::Access)) {
+/// Changes the terms of a key's partner, behind all of its keys.
+fn change(world: &mut World, key: usize, change: impl Fn(&mut Access<PoolsProfile>)) {
     let partner = world.partner(key);
     let keys = world.access.values_mut();
     keys.filter(|access| access.partner.id == partner)
@@ -178,7 +180,7 @@ fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, T
     match &outcome {
         Ok(TransactOutcome::Opened(trade)) => {
             let access = &world.access[&command.key];
-            prop_assert_eq!(access.may_transact_in(&command.pool, world.now), Ok(()));
+            prop_assert_eq!(may_transact_in(access, &command.pool, world.now), Ok(()));
             prop_assert_eq!(command.hold, Some(Hold::Held));
             let quote = &before.quotes[&(access.partner.id.clone(), command.quote)];
             prop_assert!(quote.fate == QuoteOutcome::Open && world.now < quote.expires_at);
@@ -346,7 +348,7 @@ fn velocity_is_the_plain_sum(world: &World) -> Result<(), TestCaseError> {
         prop_assert_eq!(total, plain);
         prop_assert!(
             access
-                .pools
+                .profile
                 .velocity_cap
                 .is_none_or(|cap| plain <= i128::from(cap))
         );
@@ -421,7 +423,7 @@ fn generated_histories_reach_every_outcome_and_state() {
             perform(&mut world, act).unwrap();
         }
     }
-    let outcomes = "Denied(KeyRevoked), Denied(PoolAccessSuspended), EngineUnavailable, InsufficientBalance, \
+    let outcomes = "Denied(Access(KeyRevoked)), Denied(AccessSuspended), EngineUnavailable, InsufficientBalance, \
         KeyReused, OffRamp Failed, OffRamp Released, OffRamp Reserved, OffRamp Returned, OffRamp Settled, \
         OnRamp Failed, OnRamp Released, OnRamp Reserved, OnRamp Returned, OnRamp Settled, \
         QuoteClosed(Expired), QuoteClosed(Rejected), QuoteUnknown, ReservationFailed, SideNotEnabled, \

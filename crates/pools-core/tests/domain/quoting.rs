@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use kernel::rates::SourceRate;
 use kernel::{AmountError, Asset, StoreError};
 use partner_core::Access;
-use partner_core::pools::{Network, Pool, PoolId};
 use partner_core::ports::Submit;
 use pools_core::destination::{AddressError, DestNetwork, EvmNetwork};
 use pools_core::ports::{Depth, NewQuote, QuoteQueue};
 use pools_core::pricing::PriceError;
+use pools_core::profile::{Network, Pool, PoolId, PoolsProfile};
 use pools_core::quote::{Quote, QuoteOutcome, Side};
 use pools_core::usecases::create_quote::{
     CreateQuote, Leg, QuoteError, QuoteInput, QuoteInputError, QuoteResult, Unavailable,
@@ -48,7 +48,7 @@ impl Submit<NewQuote, Quote> for Queue {
 
 /// A use case with its test doubles.
 struct Scene {
-    access: Access,
+    access: Access<PoolsProfile>,
     pool: Pool,
     rates: MockRates,
     engine: MockFarEngine,
@@ -60,7 +60,7 @@ type Outcome = Result<QuoteResult, QuoteError>;
 /// Upstreams that must not be called: a test double panics at an unexpected call.
 fn scene(id: PoolId) -> Scene {
     let mut access = access("acme", key_id(1), &[id]);
-    for terms in access.pools.terms.values_mut() {
+    for terms in access.profile.terms.values_mut() {
         terms.min_order_usdt = Decimal::ONE;
         terms.max_order_usdt = Some(Decimal::from(1_000));
     }
@@ -501,7 +501,7 @@ fn sale_requires_neither_destination_nor_sell_entitlement() {
     let mut scene = plenty();
     scene
         .access
-        .pools
+        .profile
         .terms
         .values_mut()
         .for_each(|terms| terms.off_ramp = false);

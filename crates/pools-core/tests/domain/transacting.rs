@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::ports::{InFlight, Submit, Ticket};
-use partner_core::{Access, Tenant, pools::PoolId};
+use partner_core::{Access, Tenant};
 use pools_core::batch::{
     Decision, Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome,
 };
-use pools_core::engine::EngineName;
 use pools_core::ledger::Account;
 use pools_core::ports::{
     Confirmation, Depth, Engine, Hold, Order, Recalled, TradeReportRequest, TransactPreflight,
     TransactQueue, TransactSnapshot,
 };
+use pools_core::profile::{PoolId, PoolsProfile};
 use pools_core::quote::{QuoteClosed, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId};
 use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuote, order_of};
@@ -45,7 +45,7 @@ type QueueResult = fn(&TransactCommand) -> Result<Decision, StoreError>;
 /// The upstreams and the batch queue, with their prepared responses.
 struct Scene {
     journal: Journal,
-    access: Access,
+    access: Access<PoolsProfile>,
     recalled: Option<Recalled>,
     seen: TransactSnapshot,
     at: Timestamp,
@@ -194,8 +194,8 @@ impl Engine for Scene {
         panic!("a transact must not ask for reports")
     }
 
-    fn name(&self) -> EngineName {
-        EngineName::built_in("engine")
+    fn name(&self) -> pools_core::engine::EngineName {
+        pools_core::engine::EngineName::built_in("engine")
     }
 
     fn timeout(&self) -> Duration {
@@ -376,7 +376,7 @@ fn preflight_refusal_asks_no_engine() {
     };
     let side: Change = |s| {
         s.access
-            .pools
+            .profile
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
@@ -440,7 +440,7 @@ fn remembered_figures_refuse_nothing() {
     let poor: Change = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
     let side: Change = |s| {
         s.access
-            .pools
+            .profile
             .terms
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
@@ -506,10 +506,10 @@ fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
 #[test]
 fn engine_is_not_asked_when_access_cap_or_balance_refuse() {
     type Change = fn(&mut Scene);
-    let denied: Change = |s| s.access.pools.allowed.clear();
-    let cap: Change = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
+    let denied: Change = |s| s.access.profile.allowed.clear();
+    let cap: Change = |s| s.access.profile.velocity_cap = Some(10_850_000_000 - 1);
     let used: Change = |s| {
-        s.access.pools.velocity_cap = Some(10_850_000_000);
+        s.access.profile.velocity_cap = Some(10_850_000_000);
         s.seen.funds.velocity = Some(Velocity {
             total: 1,
             floor: noon(),
@@ -529,11 +529,11 @@ fn engine_is_not_asked_when_access_cap_or_balance_refuse() {
         };
     }
     let mut exact = scene(Side::OnRamp);
-    exact.access.pools.velocity_cap = Some(10_850_000_000);
+    exact.access.profile.velocity_cap = Some(10_850_000_000);
     exact.seen.funds = funds("100", "0");
     assert_eq!(exact.run().1, opened(Some("confirm")));
     let mut ungated = scene(Side::OnRamp);
-    ungated.access.pools.balance_gate = false;
+    ungated.access.profile.balance_gate = false;
     ungated.seen.funds = funds("0", "0");
     assert_eq!(ungated.run().1, opened(Some("confirm")));
 }

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use kernel::{Asset, Mode, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
-use partner_core::pools::PoolId;
 use pools_core::ports::{
     LedgerFilter, LedgerPage, PoolsReads, PoolsStore, PoolsTx, TradeFilter, TransactPreflight,
     TransactSnapshot,
 };
+use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use pools_core::usecases::catch_up::CatchUpVelocity;

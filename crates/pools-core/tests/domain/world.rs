@@ -7,7 +7,6 @@ use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Timestamp};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
-use partner_core::pools::PoolId;
 use partner_core::{Access, PartnerId};
 use pools_core::batch::{
     BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
@@ -18,6 +17,7 @@ use pools_core::ledger::{
 };
 use pools_core::ports::Hold;
 use pools_core::pricing::{Mids, price};
+use pools_core::profile::{PoolId, PoolsProfile};
 use pools_core::quote::{Quote, QuoteOutcome, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeState};
 use pools_core::velocity::{Velocity, cutoff};
@@ -47,7 +47,7 @@ pub(crate) struct Rows {
 pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) keys: Vec<KeyId>,
-    pub(crate) access: BTreeMap<KeyId, Access>,
+    pub(crate) access: BTreeMap<KeyId, Access<PoolsProfile>>,
     pub(crate) rows: Rows,
     pub(crate) given: Vec<(PartnerId, pools_core::quote::QuoteId)>,
     ids: u64,
@@ -80,8 +80,8 @@ impl World {
         let mut all = BTreeMap::new();
         for (key, partner) in keys.iter().zip(KEYS) {
             let mut one = access(partner, *key, &pools);
-            one.pools.velocity_cap = (partner != "bolt").then_some(400 * 100_000_000);
-            one.pools.balance_gate = partner != "cove";
+            one.profile.velocity_cap = (partner != "bolt").then_some(400 * 100_000_000);
+            one.profile.balance_gate = partner != "cove";
             all.insert(*key, one);
         }
         let mut world = Self {
@@ -261,7 +261,7 @@ impl World {
             },
             usdt: mid("1.0850"),
         };
-        let terms = self.access[&key].pools.terms_in(&pool);
+        let terms = self.access[&key].profile.terms_in(&pool);
         let amount = Amount::from_units(ask.hundredths * 1_000_000, input).unwrap();
         let Ok(priced) = price(&pool, ask.side, amount, &mids, &terms) else {
             return;
@@ -271,7 +271,7 @@ impl World {
             terms: Terms {
                 pool,
                 side: ask.side,
-                network: partner_core::pools::Network::Ethereum,
+                network: pools_core::profile::Network::Ethereum,
                 fiat: priced.fiat,
                 crypto: priced.crypto,
                 rate: priced.rate,

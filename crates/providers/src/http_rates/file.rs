@@ -32,8 +32,8 @@ use std::time::Duration;
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use kernel::rates::WHOLE_BPS;
-use partner_core::pools::PoolId;
 use partner_core::tables::{self, Field, Section, Shape, Sink, TableError};
+use pools_core::profile::PoolId;
 use url::Url;
 
 use super::json::{Pointer, TimeForm};

@@ -9,7 +9,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use instruments::upstream::{self, SourceAnswer};
 use kernel::{Clock, Timestamp};
-use partner_core::pools::PoolId;
+use pools_core::profile::PoolId;
 use rust_decimal::Decimal;
 use serde_json::value::RawValue;
 use tokio::sync::watch;

@@ -27,7 +27,7 @@ async fn runtime_opens_twice_and_closes_in_order() {
         let config = config(folder.path(), &[]);
         let runtime = Runtime::open(config, Ports::of_machine()).await.unwrap();
         runtime.base.store.ready().await.unwrap();
-        let pools = runtime.directory.pools_all(Mode::Test).await.unwrap();
+        let pools = runtime.pools_directory.listing(Mode::Test).await.unwrap();
         assert!(pools.is_empty());
         runtime.close().await;
         assert!(runtime.base.store.ready().await.is_err());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kernel::{Amount, Asset, Mode};
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyKind, NewKey};
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus};
 use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolsAccess, PoolsProfile};
 use pools_core::usecases::create_quote::{CreateQuote, QuoteInput, QuoteResult};
 use pools_core::usecases::credit_account::{Credit, CreditAccount};
 use pools_core::usecases::poll_trade::PollTrade;
@@ -45,7 +45,7 @@ async fn open(database: &str) -> Runtime {
 }
 
 /// Provisions a partner whose balance covers some of its orders.
-async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
+async fn partner(runtime: &Runtime, name: &str) -> Arc<Access<PoolsProfile>> {
     let base = &runtime.base;
     let id = PartnerId::parse(name).unwrap();
     let partner = Partner {
@@ -95,13 +95,16 @@ async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
             .unwrap()
             .applied
     );
-    let found = runtime.directory.access_find(Mode::Test, &key.hash).await;
+    let found = runtime
+        .pools_directory
+        .access_find(Mode::Test, &key.hash)
+        .await;
     found.unwrap().unwrap()
 }
 
 /// Creates a quote of 10 EUR and executes it three times concurrently: twice under one idempotency key, once under another.
 /// Returns whether the balance covered it. If so, polls until the trade is settled.
-async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool {
+async fn buy(runtime: Arc<Runtime>, access: Arc<Access<PoolsProfile>>, number: usize) -> bool {
     let base = &runtime.base;
     let quoting = CreateQuote {
         rates: runtime.rates.clone(),

@@ -2,8 +2,8 @@
 
 use kernel::{AssetKind, StoreError};
 use partner_core::audit::Breaches;
-use partner_core::pools::Network;
 use pools_core::audit::follows_the_rate;
+use pools_core::profile::Network;
 
 use super::{Walked, Work, named};
 use crate::{

@@ -164,7 +164,7 @@ async fn removed_domain_is_refused() {
     let gate = Gate::new().await;
     ask(&gate, call()).await.ok();
     let operator = gate.world().operator();
-    let none = |profile: &mut partner_core::gate::GateProfile| profile.allowed_domains.clear();
+    let none = |profile: &mut gate_core::profile::GateProfile| profile.allowed_domains.clear();
     operator.change_gate(ACME, none).await;
     ask(&gate, call()).await.refused(403, "origin_not_allowed");
     gate.finish().await;

@@ -257,7 +257,7 @@ async fn quota_counts_live_sessions_of_the_month() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     for gate in [&gate, &live] {
-        let quota = |profile: &mut partner_core::gate::GateProfile| {
+        let quota = |profile: &mut gate_core::profile::GateProfile| {
             profile.live_session_quota = Some(2);
         };
         gate.world().operator().change_gate(ACME, quota).await;
@@ -303,7 +303,7 @@ async fn loopback_page_is_allowed_in_the_sandbox_only() {
     let local = partner_core::origin::Origin::stored("http://localhost:3000").unwrap();
     for gate in [&gate, &live] {
         let page = local.clone();
-        let allow = |profile: &mut partner_core::gate::GateProfile| {
+        let allow = |profile: &mut gate_core::profile::GateProfile| {
             profile.allowed_domains.insert(page);
         };
         gate.world().operator().change_gate(ACME, allow).await;

@@ -331,14 +331,14 @@ async fn refusal_leaves_the_key_free() {
     let id = acme.open_id("made").await;
     let foreign = gate.rival().cancel(&id).await;
     foreign.refused(404, "resource_not_found");
-    let disabled = |profile: &mut partner_core::gate::GateProfile| profile.flow_sessions = false;
+    let disabled = |profile: &mut gate_core::profile::GateProfile| profile.flow_sessions = false;
     gate.world().operator().change_gate(ACME, disabled).await;
     let mut body = session(SHOP);
     body["flow"] = json!("swap");
     acme.create(&body, "k")
         .await
         .refused(403, "kit_blocks_not_enabled");
-    let enabled = |profile: &mut partner_core::gate::GateProfile| profile.flow_sessions = true;
+    let enabled = |profile: &mut gate_core::profile::GateProfile| profile.flow_sessions = true;
     gate.world().operator().change_gate(ACME, enabled).await;
     let second = acme.create(&body, "k").await.created();
     assert_eq!(second["flow"], "swap");

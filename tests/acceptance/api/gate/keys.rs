@@ -41,7 +41,7 @@ async fn every_route_checks_the_key_in_one_order() {
         operator.put_partner(ACME, status).await;
     };
     let enable = async |enabled: bool| {
-        let change = |profile: &mut partner_core::gate::GateProfile| profile.enabled = enabled;
+        let change = |profile: &mut gate_core::profile::GateProfile| profile.enabled = enabled;
         gate.world().operator().change_gate(ACME, change).await;
     };
     suspend(PartnerStatus::Suspended).await;

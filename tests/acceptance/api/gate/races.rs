@@ -160,7 +160,7 @@ async fn key_has_one_effect_while_it_expires_and_is_swept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_processes_stay_within_the_quota() {
     let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
-    let quota = |profile: &mut partner_core::gate::GateProfile| {
+    let quota = |profile: &mut gate_core::profile::GateProfile| {
         profile.live_session_quota = Some(7);
     };
     gate.world().operator().change_gate(ACME, quota).await;

@@ -92,7 +92,7 @@ async fn route_limit_counts_each_key() {
 #[tokio::test]
 async fn partner_has_its_own_limit_of_creates() {
     let gate = Gate::with(documented).await;
-    let own = partner_core::gate::create_session_limit("12/90s");
+    let own = gate_core::profile::create_session_limit("12/90s");
     let operator = gate.world().operator();
     operator
         .change_gate(ACME, |gate| gate.create_session_limit = own)

@@ -8,7 +8,6 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
-use partner_core::pools::PoolId;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 use pools_core::batch::{Decision, TransactCommand};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
@@ -19,6 +18,7 @@ use pools_core::ports::{
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
     TransactPreflight, TransactSnapshot, VelocityRange, VelocityTx,
 };
+use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
 use pools_core::velocity::{Crossed, Velocity};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::Mode;
 use partner_core::events::Service;
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport;
 

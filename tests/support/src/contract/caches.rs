@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use partner_core::pools::PoolsProfile;
 use partner_core::ports::LONGEST_CACHED;
 use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{ONE, World, profile};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use kernel::{Mode, Timestamp};
-use partner_core::pools::Network;
 use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Reason;
 use pools_core::ports::{Deposit, Pages};
+use pools_core::profile::Network;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::ports::GateStore;
+use gate_core::profile::GateProfile;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
@@ -15,6 +16,7 @@ use partner_core::ports::{
 use pools_core::ports::{
     Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
 };
+use pools_core::profile::PoolsProfile;
 use provisioning::ports::ProvisionStore;
 
 /// The velocity window of every fixture.
@@ -95,8 +97,10 @@ pub struct Ports {
     pub quotes: Arc<dyn QuoteStore>,
     /// Deletion of old quotes.
     pub retention: Arc<dyn QuoteRetention>,
-    /// Keys with their partners.
-    pub directory: Arc<dyn Directory>,
+    /// Keys with their partners and these partners' access to pools.
+    pub directory: Arc<dyn Directory<PoolsProfile>>,
+    /// Keys with their partners and these partners' access to the gate.
+    pub gate_directory: Arc<dyn Directory<GateProfile>>,
     /// Provisioning by the operator.
     pub provision: Arc<dyn ProvisionStore>,
     /// Master keys and sealed values.
@@ -133,7 +137,8 @@ impl Ports {
             + TransactStore
             + QuoteStore
             + QuoteRetention
-            + Directory
+            + Directory<PoolsProfile>
+            + Directory<GateProfile>
             + ProvisionStore
             + MasterKeyStore
             + EventReads
@@ -153,6 +158,7 @@ impl Ports {
             quotes: store.clone(),
             retention: store.clone(),
             directory: store.clone(),
+            gate_directory: store.clone(),
             provision: store.clone(),
             master_keys: store.clone(),
             events: store.clone(),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use gate_core::branding::Branding;
+use gate_core::profile::{GateProfile, create_session_limit};
 use gate_core::quota::{Month, Tally};
 use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
-use partner_core::gate::{GateProfile, create_session_limit};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{ClaimRequest, ConcludedDelivery, DeliveryFilter, KeySweep};
@@ -169,9 +169,9 @@ pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
     let find = async || {
         let found = world
             .ports()
-            .directory
+            .gate_directory
             .access_find(Mode::Test, &member.hash);
-        found.await.unwrap().unwrap().gate.clone()
+        found.await.unwrap().unwrap().profile.clone()
     };
     assert_eq!(find().await, GateProfile::default());
     let full = GateProfile {
@@ -207,7 +207,7 @@ pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((&within.gate, &within.tenant), (&full, &member.who));
+    assert_eq!((&within.profile, &within.tenant), (&full, &member.who));
     assert!(
         tx.access_get(&member.who, other.key)
             .await

@@ -1,6 +1,6 @@
 //! Cached entitlements of the gate are never older than five seconds.
 
-use partner_core::gate::GateProfile;
+use gate_core::profile::GateProfile;
 use partner_core::ports::LONGEST_CACHED;
 
 use crate::contract::caches::SEEN;
@@ -36,7 +36,7 @@ pub async fn gate_uses_new_entitlements_after_five_seconds_under_repeated_versio
         world.clock().advance(LONGEST_CACHED);
         let mut tx = world.gate_begin().await;
         let access = tx.access_get(&member.who, member.key).await.unwrap();
-        let gate = access.unwrap().gate.clone();
+        let gate = access.unwrap().profile.clone();
         assert_eq!(gate.live_session_quota, Some(quota));
         assert_eq!((gate.rails, gate.kyc_trusted), (quota == 1, quota == 1));
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
 use gate_core::draft::Draft;
 use gate_core::idempotent::Idempotent;
 use gate_core::ports::SessionFilter;
+use gate_core::profile::GateProfile;
 use gate_core::session::{Session, SessionId};
 use gate_core::usecases::act_on_session::{ActError, ActOnSession, ActionRequest, ActionResult};
 use gate_core::usecases::create_session::{CreateError, CreateSession, Created};
@@ -15,14 +17,13 @@ use gate_core::usecases::customers::{CustomerError, Customers};
 use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::Mode;
-use partner_core::gate::GateProfile;
+use partner_core::Tenant;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::stored_response::{
     IdempotentResponse, RenderError, RenderedResponse, ResponseStore,
 };
-use partner_core::{Access, Tenant};
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::world::{Member, Seeded, World, profile, sealer};
@@ -47,7 +48,7 @@ pub(crate) struct Gate {
     pub(crate) acting: ActOnSession,
     pub(crate) rebranding: UpdateBranding,
     pub(crate) customers: Customers,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<GateAccess>,
 }
 
 impl<F: GateFixture> World<F> {
@@ -71,12 +72,12 @@ impl<F: GateFixture> World<F> {
             .unwrap();
         tx.gate_profile_put(&member.who, &gate).await.unwrap();
         tx.commit().await.unwrap();
-        let access = self.ports().directory.access_find(mode, &member.hash);
+        let access = self.ports().gate_directory.access_find(mode, &member.hash);
         let access = access.await.unwrap().unwrap();
         self.use_cases(member, access)
     }
 
-    fn use_cases(&self, member: Member, access: Arc<Access>) -> Gate {
+    fn use_cases(&self, member: Member, access: Arc<GateAccess>) -> Gate {
         let store = self.fixture.gate().store.clone();
         let entropy = Arc::new(Seeded::new(self.entropy.next()));
         let sealer = Arc::new(sealer());

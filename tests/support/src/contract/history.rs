@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Amount, Timestamp};
-use partner_core::pools::PoolsProfile;
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::contingent_credit::SLICE;
 use pools_core::ledger::BALANCE_LIMIT;
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;

@@ -2,10 +2,11 @@
 
 use kernel::{Mode, StoreError};
 use partner_core::key::KeyId;
-use partner_core::pools::{Kyc, PoolId, PoolsAccess, PoolsProfile};
 use partner_core::{Denial, PartnerStatus};
+use pools_core::access::PoolsDenial;
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Hold, LedgerFilter};
+use pools_core::profile::{Kyc, PoolId, PoolsAccess, PoolsProfile};
 use pools_core::quote::{QuoteClosed, QuoteOutcome, Side};
 use pools_core::trade::TradeState;
 
@@ -218,7 +219,10 @@ pub async fn revoked_key_is_refused_in_batch(store: impl Fixture) {
     let quote = world.buy(&member, 1).await;
     world.revoke(member.key).await.won().unwrap();
     let refused = world.transact_one(world.command(&member, quote.id)).await;
-    assert_eq!(refused, Err(Refusal::Denied(Denial::KeyRevoked)));
+    assert_eq!(
+        refused,
+        Err(Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked)))
+    );
     let unknown = KeyId::new(Mode::Test, world.now(), &world.entropy);
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
     for key in [unknown, twin] {
@@ -228,7 +232,7 @@ pub async fn revoked_key_is_refused_in_batch(store: impl Fixture) {
         };
         assert_eq!(
             world.transact_one(command).await,
-            Err(Refusal::Denied(Denial::KeyRevoked))
+            Err(Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked)))
         );
     }
 }
@@ -247,28 +251,28 @@ pub async fn withdrawn_entitlement_is_refused_in_batch(store: impl Fixture) {
                 enabled: false,
                 ..profile()
             },
-            Denial::PoolsNotEnabled,
+            PoolsDenial::NotEnabled,
         ),
         (
             PoolsProfile {
                 access: PoolsAccess::Suspended,
                 ..profile()
             },
-            Denial::PoolAccessSuspended,
+            PoolsDenial::AccessSuspended,
         ),
         (
             PoolsProfile {
                 kyc: Kyc::Revoked,
                 ..profile()
             },
-            Denial::KycNotApproved,
+            PoolsDenial::KycNotApproved,
         ),
         (
             PoolsProfile {
                 allowed: [].into(),
                 ..profile()
             },
-            Denial::PoolNotAllowed,
+            PoolsDenial::PoolNotAllowed,
         ),
     ];
     for (changed, denial) in changes {
@@ -293,7 +297,10 @@ pub async fn withdrawn_entitlement_is_refused_in_batch(store: impl Fixture) {
         tx.commit().await.unwrap();
         let decided = world.transact_one(world.command(&member, quote.id)).await;
         assert_eq!(
-            decided == Err(Refusal::Denied(Denial::OrganizationSuspended)),
+            decided
+                == Err(Refusal::Denied(PoolsDenial::Access(
+                    Denial::OrganizationSuspended
+                ))),
             denied,
             "{decided:?}"
         );

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use kernel::{Amount, Mode, StoreError, Timestamp};
-use partner_core::pools::Network;
 use pools_core::ledger::{
     Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
 };
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage};
+use pools_core::profile::Network;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Lease};
 use pools_core::velocity::Velocity;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{Mode, StoreError};
 use partner_core::PartnerStatus;
 use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
-use partner_core::pools::PoolsProfile;
+use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::provisioning::full_profile;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use gate_core::profile::GateProfile;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::PartnerStatus;
 use partner_core::events::{EndpointSecret, Service};
-use partner_core::gate::GateProfile;
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
 use partner_core::origin::Origin;
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::sealing::Sealed;
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
 
 use crate::contract::fixture::Fixture;
@@ -72,7 +72,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
         world
             .ports()
             .directory
-            .pools_all(Mode::Test)
+            .listing(Mode::Test)
             .await
             .unwrap()
             .as_ref(),
@@ -82,7 +82,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
         world
             .ports()
             .directory
-            .pools_all(Mode::Live)
+            .listing(Mode::Live)
             .await
             .unwrap()
             .is_empty()
@@ -98,7 +98,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
     tx.pool_put(Mode::Test, &changed).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
-        world.ports().directory.pools_all(Mode::Test).await.unwrap()[1],
+        world.ports().directory.listing(Mode::Test).await.unwrap()[1],
         changed
     );
 }
@@ -184,7 +184,7 @@ pub async fn origins_list_active_partners_only(store: impl Fixture) {
     }
     tx.commit().await.unwrap();
     let origins = async |mode| {
-        let origins = world.ports().directory.origins_all(mode).await.unwrap();
+        let origins = world.ports().gate_directory.listing(mode).await.unwrap();
         origins.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -414,7 +414,7 @@ pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
         .unwrap();
     assert_eq!((access.key.id, &access.tenant), (member.key, &member.who));
     assert_eq!(
-        (&access.partner, &access.pools),
+        (&access.partner, &access.profile),
         (&partner("acme", PartnerStatus::Active), &profile())
     );
     assert!(
@@ -437,7 +437,7 @@ pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(access.pools, full_profile());
+    assert_eq!(access.profile, full_profile());
 }
 
 pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
@@ -462,7 +462,7 @@ pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(access.pools, PoolsProfile::absent(&who.partner));
+    assert_eq!(access.profile, PoolsProfile::absent(&who.partner));
 }
 
 /// A change raises the version even if the caller does not; a transaction without a change does not raise it.
@@ -556,7 +556,7 @@ pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((access.key.revoked_at, &access.pools), (None, &profile()));
+    assert_eq!((access.key.revoked_at, &access.profile), (None, &profile()));
     assert_eq!(world.version().await, before);
 }
 

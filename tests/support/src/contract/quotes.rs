@@ -297,8 +297,8 @@ pub async fn quote_batch_is_atomic(store: impl Fixture) {
 
 // rule: pools.quote-record.locked, pools.quote-record.pure
 pub async fn every_quote_field_reads_back(store: impl Fixture) {
-    use partner_core::pools::{Network, PoolId};
     use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
+    use pools_core::profile::{Network, PoolId};
     let world = World::new(store);
     let member = world.member("acme").await;
     let quoted = Network::ALL.map(DestNetwork::Quoted);

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use kernel::Mode;
 use partner_core::key::KeyId;
-use partner_core::pools::{Kyc, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Denial, Partner, PartnerStatus};
+use pools_core::access::PoolsDenial;
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::Hold;
+use pools_core::profile::{Kyc, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use pools_core::quote::{QuoteClosed, QuoteId, Side};
 
 use crate::contract::fixture::Fixture;
@@ -122,7 +123,7 @@ pub async fn refusal_of_revoked_key_changes_nothing(store: impl Fixture) {
     let quote = world.buy(&member, 1).await;
     let command = world.command(&member, quote.id);
     world.revoke(member.key).await.won().unwrap();
-    let refusal = Refusal::Denied(Denial::KeyRevoked);
+    let refusal = Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked));
     world.assert_refused(&member, &command, refusal).await;
     assert!(opened(
         &world.transact_one(world.command(&other, quote.id)).await
@@ -141,7 +142,7 @@ pub async fn refusal_of_unknown_key_changes_nothing(store: impl Fixture) {
             key,
             ..world.command(&member, quote.id)
         };
-        let refusal = Refusal::Denied(Denial::KeyRevoked);
+        let refusal = Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked));
         world.assert_refused(&member, &command, refusal).await;
     }
 }
@@ -156,7 +157,7 @@ pub async fn refusal_of_suspended_organization_changes_nothing(store: impl Fixtu
     world
         .repartner(&partner("acme", PartnerStatus::Suspended))
         .await;
-    let refusal = Refusal::Denied(Denial::OrganizationSuspended);
+    let refusal = Refusal::Denied(PoolsDenial::Access(Denial::OrganizationSuspended));
     world.assert_refused(&member, &command, refusal).await;
     world
         .repartner(&partner("acme", PartnerStatus::Active))
@@ -178,35 +179,35 @@ pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
                 enabled: false,
                 ..whole.clone()
             },
-            Denial::PoolsNotEnabled,
+            PoolsDenial::NotEnabled,
         ),
         (
             PoolsProfile {
                 access: PoolsAccess::Suspended,
                 ..whole.clone()
             },
-            Denial::PoolAccessSuspended,
+            PoolsDenial::AccessSuspended,
         ),
         (
             PoolsProfile {
                 kyc: Kyc::Pending,
                 ..whole.clone()
             },
-            Denial::KycNotApproved,
+            PoolsDenial::KycNotApproved,
         ),
         (
             PoolsProfile {
                 kyc: Kyc::Revoked,
                 ..whole.clone()
             },
-            Denial::KycNotApproved,
+            PoolsDenial::KycNotApproved,
         ),
         (
             PoolsProfile {
                 allowed: BTreeSet::new(),
                 ..whole.clone()
             },
-            Denial::PoolNotAllowed,
+            PoolsDenial::PoolNotAllowed,
         ),
     ];
     for (lost, denial) in losses {

@@ -355,7 +355,7 @@ pub async fn purchase_without_balance_gate_reserves_nothing(store: impl Fixture)
     world
         .reprofile(
             &member,
-            &partner_core::pools::PoolsProfile {
+            &pools_core::profile::PoolsProfile {
                 balance_gate: false,
                 ..profile()
             },

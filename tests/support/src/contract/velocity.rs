@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use partner_core::Tenant;
-use partner_core::pools::PoolsProfile;
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::VelocityRange;
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
 use pools_core::velocity::{Crossed, Velocity};

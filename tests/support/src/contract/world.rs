@@ -10,7 +10,6 @@ use partner_core::events::{
 };
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
@@ -20,6 +19,7 @@ use pools_core::engine::EngineName;
 use pools_core::events::event_id;
 use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Reason, Transfer};
 use pools_core::ports::{Deposit, Hold, NewQuote, PoolsTx};
+use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use pools_core::quote::{Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
 use pools_core::usecases::catch_up::CatchUpVelocity;

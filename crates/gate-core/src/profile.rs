@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::origin::Origin;
-use crate::throttle::Tier;
+use partner_core::Profile;
+use partner_core::origin::Origin;
+use partner_core::throttle::Tier;
 
 /// The name of a limit of one tier in the headers.
 const TIER: &str = "short";
@@ -33,4 +34,10 @@ pub struct GateProfile {
     pub live_session_quota: Option<u64>,
     /// How often each of its keys may create sessions; `None`: the service's limit.
     pub create_session_limit: Option<Tier>,
+}
+
+impl Profile for GateProfile {
+    /// Every origin that an active partner allows.
+    type Listing = BTreeSet<Origin>;
+    const LISTING: &'static str = "origins";
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::pools::PoolsProfile;
+use crate::profile::PoolsProfile;
 
 /// What a deposit is recognized by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kernel::Asset;
+use kernel::rates::SPREAD_CEILING_BPS;
 use rust_decimal::Decimal;
 
 /// A pool's id, `<FIAT>-<CRYPTO>`, such as `EUR-USDT`.
@@ -155,10 +156,16 @@ pub struct PoolsProfile {
     pub terms: BTreeMap<PoolId, PoolTerms>,
 }
 
+impl partner_core::Profile for PoolsProfile {
+    /// Every pool, ordered by id.
+    type Listing = [Pool];
+    const LISTING: &'static str = "pools";
+}
+
 impl PoolsProfile {
     /// The profile of a partner without provisioned pools.
     #[must_use]
-    pub fn absent(partner: &crate::PartnerId) -> Self {
+    pub fn absent(partner: &partner_core::PartnerId) -> Self {
         Self {
             enabled: false,
             access: PoolsAccess::Active,
@@ -243,9 +250,6 @@ impl Kyc {
         }
     }
 }
-
-/// The largest spread any quote can carry, in basis points.
-pub const SPREAD_CEILING_BPS: u16 = 50;
 
 /// A partner's terms in one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
