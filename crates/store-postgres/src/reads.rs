@@ -28,8 +28,8 @@ impl PoolsReads for PostgresStore {
         found.map(|(quote, at)| self.seen(quote, at)).transpose()
     }
 
-    /// Whoever writes the partner's money is waited for, and nobody begins before the clock was
-    /// read: a quote that is still open at that instant was not consumed before it.
+    /// Waits for the transactions that write the partner's money, and lets none begin before the clock was read. So a quote that is
+    /// open at that instant was not consumed before it.
     async fn quote_get_behind_writes(
         &self,
         who: &Tenant,
@@ -96,13 +96,13 @@ impl TransactPreflight for PostgresStore {
 }
 
 impl PostgresStore {
-    /// What was seen when the server's clock said `server`.
+    /// Adds the instant of a read at which the server's clock said `server`.
     pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
         let at = self.inner.clock.seen(server, 0)?;
         Ok(Seen { value, at })
     }
 
-    /// What has just been seen on a connection, whose server is asked for its clock.
+    /// Adds the instant of a read that has just ended on a connection.
     pub(crate) async fn seen_now<T>(
         &self,
         conn: &mut Conn,

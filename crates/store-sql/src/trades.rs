@@ -125,7 +125,15 @@ async fn apply(
     last: &Step,
     token: u64,
 ) -> Result<Cas, StoreError> {
-    let facts = Facts::of(&last.state);
+    let settlement = last.state.settlement();
+    let rate = settlement.and_then(|settlement| settlement.rate);
+    let rate = rate.map(|rate| rate.to_string());
+    let (released, failed, returned) = match &last.state {
+        TradeState::Reserved | TradeState::Settled(_) => (None, None, None),
+        TradeState::Released { at } => (Some(*at), None, None),
+        TradeState::Failed { at } => (None, Some(*at), None),
+        TradeState::Returned { at, .. } => (None, None, Some(*at)),
+    };
     let values = values![
         who.mode,
         &who.partner,
@@ -133,12 +141,12 @@ async fn apply(
         before.state.status().as_str(),
         token.cast_signed(),
         last.state.status().as_str(),
-        facts.settled_at,
-        facts.fill,
-        facts.released_at,
-        facts.failed_at,
-        facts.returned_at,
-        &facts.fill_rate,
+        settlement.map(|settlement| settlement.at),
+        settlement.map(|settlement| settlement.fill.as_str()),
+        released,
+        failed,
+        returned,
+        &rate,
     ];
     Cas::from_rows(connection.execute(&APPLY, values).await?)
 }
@@ -377,57 +385,5 @@ fn lease(row: &dyn Row) -> Result<Option<Lease>, StoreError> {
             until,
         })),
         (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
-    }
-}
-
-/// The columns of a state.
-#[derive(Debug, Default)]
-pub struct Facts<'s> {
-    pub settled_at: Option<Timestamp>,
-    pub fill: Option<&'s str>,
-    pub fill_rate: Option<String>,
-    pub released_at: Option<Timestamp>,
-    pub failed_at: Option<Timestamp>,
-    pub returned_at: Option<Timestamp>,
-    /// When the state was reached.
-    pub reached_at: Option<Timestamp>,
-}
-
-impl<'s> Facts<'s> {
-    #[must_use]
-    pub fn of(state: &'s TradeState) -> Self {
-        let settled_at = state.settlement().map(|settlement| settlement.at);
-        let fill = state
-            .settlement()
-            .map(|settlement| settlement.fill.as_str());
-        let rate = state.settlement().and_then(|settlement| settlement.rate);
-        let facts = Self {
-            settled_at,
-            fill,
-            fill_rate: rate.map(|rate| rate.to_string()),
-            ..Self::default()
-        };
-        match state {
-            TradeState::Reserved => facts,
-            TradeState::Settled(settlement) => Self {
-                reached_at: Some(settlement.at),
-                ..facts
-            },
-            TradeState::Released { at } => Self {
-                released_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Failed { at } => Self {
-                failed_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Returned { at, .. } => Self {
-                returned_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-        }
     }
 }

@@ -90,7 +90,7 @@ impl TransactPreflight for SqliteStore {
 }
 
 impl SqliteStore {
-    /// The clock is asked after the read, so that what was seen had happened by then.
+    /// Reads the clock after the row, so that everything that was read had happened by then.
     pub(crate) fn seen<T>(&self, value: T) -> Seen<T> {
         Seen {
             value,
