@@ -14,11 +14,12 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 
 use store_sql::deposits::network;
+use store_sql::{ledger, trades};
 
 use crate::conn::Conn;
 use crate::pool::Tx;
 use crate::row::{Columns, key};
-use crate::{PostgresStore, errors, ledger, trades};
+use crate::{PostgresStore, errors};
 
 /// Entries of one run that are read at once.
 const AHEAD: i64 = 256;
@@ -81,7 +82,7 @@ impl Pages<Trade> for Trades {
             .map_err(errors::statement)?;
         let page: Vec<Trade> = rows
             .iter()
-            .map(|row| trades::trade(row, self.who.mode))
+            .map(|row| trades::trade(&Columns::new("trades", row), self.who.mode))
             .collect::<Result<_, _>>()?;
         if let Some(last) = page.last() {
             self.after = (last.created_at.millis(), key(last.id));

@@ -1,12 +1,16 @@
-//! What keeps tables bounded, and rows found by their keys.
+//! Maintenance: bounds the tables, records when keys were used, and gathers statistics.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::{Mode, StoreError};
+use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
+use pools_core::ports::{Forgotten, QuoteRetention};
+use store_sql::{idempotency, quote_retention};
 
-use crate::idempotency::Sweep;
 use crate::tx::PgTx;
 use crate::{PostgresStore, errors, keys, previews};
 
@@ -19,8 +23,7 @@ impl Maintenance for PostgresStore {
     ) -> Result<KeysSwept, StoreError> {
         let mut tx = PgTx::begin(self, "idempotency_sweep").await?;
         let now = tx.instant().await?;
-        let step = Sweep::of(sweep.service);
-        let mut swept = step.step(tx.conn(), sweep, limit, now).await?;
+        let mut swept = idempotency::sweep(tx.conn(), sweep, limit, now).await?;
         if sweep.service == Service::Gate {
             let previews = previews::sweep(tx.conn(), now.minus(sweep.age), limit).await?;
             swept.deleted = swept.deleted.saturating_add(previews);
@@ -44,5 +47,28 @@ impl Maintenance for PostgresStore {
             .await
             .map_err(errors::statement)?;
         Ok(gathered.unsigned_abs())
+    }
+}
+
+#[async_trait]
+impl QuoteRetention for PostgresStore {
+    async fn quotes_overdue(
+        &self,
+        mode: Mode,
+        expired_for: Duration,
+        limit: u32,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        let mut reader = self.inner.read().await?;
+        quote_retention::overdue(&mut reader, mode, expired_for, limit).await
+    }
+
+    async fn quotes_forget(
+        &self,
+        who: &Tenant,
+        expired_for: Duration,
+        limit: u32,
+    ) -> Result<Forgotten, StoreError> {
+        let tx = self.begin_tx("quotes_forget").await?;
+        quote_retention::forget(tx, who, expired_for, limit).await
     }
 }

@@ -219,33 +219,37 @@ const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 /// A list or a look-up, the index it goes by, and parameters to run it with.
 async fn lists(conn: &mut PgConnection) {
     use crate::deliveries::desk;
-    use crate::{customers, exports, ledger, trades, transactions};
-    use store_sql::sessions;
+    use crate::{customers, exports, transactions};
+    use store_sql::{ledger, sessions, trades};
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
-        (trades::PAGE, "trades_list", format!("{BELOW}, {all}")),
         (
-            trades::PAGE_OF_SIDE,
+            trades::PAGE.sql.postgres,
+            "trades_list",
+            format!("{BELOW}, {all}"),
+        ),
+        (
+            trades::PAGE_OF_SIDE.sql.postgres,
             "trades_list_side",
             format!("{BELOW}, {all}, 'on_ramp'"),
         ),
         (
-            trades::PAGE_OF_STATUS,
+            trades::PAGE_OF_STATUS.sql.postgres,
             "trades_list_status",
             format!("{BELOW}, {all}, 'reserved'"),
         ),
         (
-            trades::PAGE_OF_SIDE_AND_STATUS,
+            trades::PAGE_OF_SIDE_AND_STATUS.sql.postgres,
             "trades_list_side_status",
             format!("{BELOW}, {all}, 'on_ramp', 'reserved'"),
         ),
         (
-            ledger::PAGE,
+            ledger::PAGE.sql.postgres,
             "ledger_entries_sequence",
             "'test', 'p050', 'EUR', 2500, 0, 100".to_owned(),
         ),
         (
-            ledger::LAST_UP_TO,
+            ledger::LAST_UP_TO.sql.postgres,
             "ledger_entries_sequence",
             "'test', 'p050', 'EUR', 5000, 5005000".to_owned(),
         ),
@@ -337,13 +341,10 @@ async fn reads(conn: &mut PgConnection) {
 
 async fn writes(conn: &mut PgConnection) {
     use crate::batch::{load, write};
-    use crate::idempotency::Sweep;
-    use crate::{
-        contingent_credits, customers, partner_lock, quote_retention, quotes, stored_responses,
-        transactions, velocity,
-    };
+    use crate::{customers, partner_lock, quotes, stored_responses, transactions};
     use partner_core::events::Service;
-    use store_sql::sessions;
+    use store_sql::idempotency::Sweep;
+    use store_sql::{contingent_credits, quote_retention, sessions, velocity};
     let loaded = [
         "quotes_key",
         "idempotency_keys_key",
@@ -360,13 +361,22 @@ async fn writes(conn: &mut PgConnection) {
         (load::READ, &loaded),
         (load::TRADES, &["trades_one_per_quote"]),
         (write::WRITE, &["quotes_key", "accounts_key", "books_key"]),
-        (contingent_credits::SETTLED_FIAT, &["trades_settled"]),
-        (contingent_credits::RESERVED_FIAT, &["trades_list_status"]),
-        (contingent_credits::RESERVED_CRYPTO, &["trades_list_status"]),
-        (velocity::OLDEST, &["trades_list"]),
-        (velocity::NEWEST, &["trades_list"]),
-        (quote_retention::NEXT, &["quotes_key"]),
-        (quote_retention::DELETE, &["quotes_key"]),
+        (
+            contingent_credits::SETTLED_FIAT.sql.postgres,
+            &["trades_settled"],
+        ),
+        (
+            contingent_credits::RESERVED_FIAT.sql.postgres,
+            &["trades_list_status"],
+        ),
+        (
+            contingent_credits::RESERVED_CRYPTO.sql.postgres,
+            &["trades_list_status"],
+        ),
+        (velocity::OLDEST.sql.postgres, &["trades_list"]),
+        (velocity::NEWEST.sql.postgres, &["trades_list"]),
+        (quote_retention::NEXT.sql.postgres, &["quotes_key"]),
+        (quote_retention::DELETE.sql.postgres, &["quotes_key"]),
         (sessions::FIND.sql.postgres, &["sessions_key"]),
         (sessions::APPLY.sql.postgres, &["sessions_key"]),
         (transactions::FIND, &["transactions_key"]),
@@ -386,9 +396,9 @@ async fn writes(conn: &mut PgConnection) {
         let sweep = Sweep::of(service);
         let created = format!("{table}_created_at");
         for (statement, parameters) in [
-            (sweep.reached, "0, 9000000, 99"),
-            (sweep.delete, "'test', 0, 100100, 9000000"),
-            (sweep.left, "'test', 0, 100100"),
+            (sweep.reached.sql.postgres, "0, 9000000, 99"),
+            (sweep.delete.sql.postgres, "'test', 0, 100100, 9000000"),
+            (sweep.left.sql.postgres, "'test', 0, 100100"),
         ] {
             let opening = crate::open::WRITING;
             run(conn, opening).await;
@@ -403,16 +413,22 @@ async fn writes(conn: &mut PgConnection) {
 /// Of ten thousand trades of a partner that a step could read, it touches those that it is allowed.
 async fn steps(conn: &mut PgConnection) {
     use crate::batch::load;
-    use crate::{contingent_credits, velocity};
+    use store_sql::{contingent_credits, velocity};
     const PAGES_OF_A_HUNDRED: u64 = 150;
     let trades = "'test', 'p050'";
     let read = "'test', ARRAY['p050'], ARRAY[NULL::uuid], ARRAY['r'], ARRAY['k'], ARRAY['EUR'], ARRAY['USDT'], ARRAY[true], \
          9000000, 0, 0, ARRAY[true]";
     for (statement, parameters) in [
-        (velocity::OLDEST, format!("{trades}, 0, 9000000")),
-        (velocity::NEWEST, format!("{trades}, 0, 9000000")),
         (
-            contingent_credits::SETTLED_FIAT,
+            velocity::OLDEST.sql.postgres,
+            format!("{trades}, 0, 9000000"),
+        ),
+        (
+            velocity::NEWEST.sql.postgres,
+            format!("{trades}, 0, 9000000"),
+        ),
+        (
+            contingent_credits::SETTLED_FIAT.sql.postgres,
             format!("{trades}, 'EUR-', 0, 9000000, 0"),
         ),
         (load::READ, read.to_owned()),

@@ -14,14 +14,15 @@ use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
+use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, StoreTx, contingent_credits};
 
 use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, config, contingent_credits, errors};
+use crate::{PostgresStore, clock, config, errors};
 
 /// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
 const TRIES_FOR_ANOTHER: u32 = 10;
@@ -269,12 +270,33 @@ impl EngineTx for PgTx {
     fn record_lost_race(&mut self) {
         self.measured.lost();
     }
+
+    async fn count_trade_steps(
+        &mut self,
+        who: &Tenant,
+        statuses: &[TradeStatus],
+    ) -> Result<(), StoreError> {
+        for (from, to) in statuses.iter().zip(statuses.iter().skip(1)) {
+            self.measured.step(from.as_str(), to.as_str(), 1);
+        }
+        let (Some(first), Some(last)) = (statuses.first(), statuses.last()) else {
+            return Ok(());
+        };
+        partner_lock::count_trade(&mut self.tx, who, *first, *last).await
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = PgTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
+    }
 }
 
 #[async_trait]
 impl PoolsStore for PostgresStore {
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
-        Ok(Box::new(PgTx::begin(self, name).await?))
+        Ok(self.begin_tx(name).await?)
     }
 
     async fn commitments_above(
@@ -282,8 +304,7 @@ impl PoolsStore for PostgresStore {
         mode: Mode,
         total: i64,
     ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        contingent_credits::above(&mut conn, mode, total).await
+        contingent_credits::above(&mut self.inner.read().await?, mode, total).await
     }
 }
 

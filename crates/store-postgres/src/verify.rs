@@ -16,13 +16,14 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::SqlSafeStr;
+use store_sql::velocity;
 use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
 use crate::conn::Conn;
 use crate::open::AUDIT;
 use crate::row::Columns;
 use crate::tx::PgTx;
-use crate::{PostgresStore, clock, errors, velocity};
+use crate::{PostgresStore, clock, errors};
 
 const STATEMENTS: Statements = Statements {
     figures: queries::FIGURES,
@@ -50,7 +51,7 @@ impl Audit for PostgresStore {
 
     async fn velocity_window_keep(&self) -> Result<(), StoreError> {
         let mut tx = PgTx::begin(self, "velocity_window_keep").await?;
-        velocity::keep_window(tx.conn(), self.inner.options.velocity_window).await?;
+        velocity::put_window(tx.conn(), self.inner.options.velocity_window).await?;
         tx.finish().await
     }
 }

@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::ports::UnitOfWork;
+use pools_core::ports::QuoteTx;
+use pools_core::trade::TradeStatus;
 
 use crate::unconverted::Unconverted;
 use crate::{Row, Statement, Value};
@@ -33,6 +35,19 @@ pub trait Connection: Send {
     ) -> Result<Vec<Box<dyn Row>>, StoreError>;
 }
 
+impl dyn Connection + '_ {
+    /// Returns the row of a statement that always returns one.
+    pub async fn fetch_one(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Box<dyn Row>, StoreError> {
+        let row = self.fetch_optional(statement, values).await?;
+        let (table, text) = (statement.table, statement.sql.postgres);
+        row.ok_or_else(|| StoreError::unexpected(format!("{table}: no row of: {text}")))
+    }
+}
+
 /// A connection for reads outside a transaction, with the store's clock.
 #[async_trait]
 pub trait Reader: Send {
@@ -55,14 +70,22 @@ impl dyn Reader + '_ {
 
 /// An open write transaction of an engine. Dropped without a commit, it rolls back.
 #[async_trait]
-pub trait EngineTx: Unconverted + UnitOfWork {
+pub trait EngineTx: Unconverted + QuoteTx + UnitOfWork {
+    /// The connection, without a lock on a partner.
+    fn connection(&mut self) -> &mut dyn Connection;
+
     /// The connection, from here on as the only transaction that writes the partner's rows. SQLite has one writer; Postgres takes the
     /// partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
 
-    /// The connection without a lock, for rows that belong to no partner.
-    fn connection(&mut self) -> &mut dyn Connection;
-
     /// Counts that a guarded write lost a race.
     fn record_lost_race(&mut self);
+
+    /// Counts the steps of a trade of a locked partner, from each status to the next, if the transaction commits. Postgres stores such
+    /// counts in its row of the partner.
+    async fn count_trade_steps(
+        &mut self,
+        who: &Tenant,
+        statuses: &[TradeStatus],
+    ) -> Result<(), StoreError>;
 }

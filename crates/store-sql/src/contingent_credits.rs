@@ -1,15 +1,124 @@
-//! Contingent credits.
+//! Contingent credits (table `commitments`): stored as a total, and recounted from the trades in slices.
 
-use kernel::StoreError;
-use pools_core::contingent_credit::{Amounts, Recount};
+use kernel::{Asset, AssetKind, Mode, StoreError};
+use partner_core::Tenant;
+use pools_core::contingent_credit::{Amounts, Range, Recount};
 
-use crate::Row;
+use crate::{Connection, Reader, Row, Statement, values};
 
 /// Units of 10^-8 in a whole one.
 const WHOLE: i128 = 100_000_000;
 
-/// A sum of amounts whose wholes and rests were summed apart: together they might not fit.
-pub fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
+/// What trades of a range may still credit to an account.
+pub(crate) async fn refundable(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    asset: Asset,
+    range: Range,
+    limit: u32,
+) -> Result<Amounts, StoreError> {
+    let leg = match asset.kind() {
+        AssetKind::Fiat => format!("{}-", asset.code()),
+        AssetKind::Crypto => format!("-{}", asset.code()),
+    };
+    let offset = limit.saturating_sub(1);
+    let row = match (range, asset.kind()) {
+        // A settled trade gives no crypto back.
+        (Range::Settled { .. }, AssetKind::Crypto) => return Ok(Amounts::default()),
+        (
+            Range::Settled {
+                after,
+                up_to,
+                made_after,
+            },
+            AssetKind::Fiat,
+        ) => {
+            let values = values![
+                who.mode,
+                &who.partner,
+                &leg,
+                after,
+                up_to,
+                made_after,
+                offset
+            ];
+            connection.fetch_one(&SETTLED_FIAT, values).await?
+        }
+        (Range::Reserved { after }, kind) => {
+            let statement = match kind {
+                AssetKind::Fiat => &RESERVED_FIAT,
+                AssetKind::Crypto => &RESERVED_CRYPTO,
+            };
+            let values = values![who.mode, &who.partner, &leg, after, offset];
+            connection.fetch_one(statement, values).await?
+        }
+    };
+    amounts(&*row)
+}
+
+/// Wholes and rests are summed apart, because their common sum can exceed a `bigint`.
+macro_rules! refundable {
+    ($bound:literal, $amounts:literal) => {
+        concat!(
+            "WITH bound AS MATERIALIZED (SELECT (",
+            $bound,
+            ") AS reached), x AS (",
+            $amounts,
+            ")
+             SELECT (SELECT reached FROM bound) AS reached, CAST(coalesce(sum(x.amount / 100000000), 0) AS bigint) AS whole,
+                    CAST(coalesce(sum(x.amount % 100000000), 0) AS bigint) AS rest
+             FROM x"
+        )
+    };
+}
+
+/// What a return of a settled trade would credit: of a purchase what it reserved, of a sale its fiat. Reads up to the instant of
+/// one trade, the one after the first $7, so that the next slice begins after it.
+pub static SETTLED_FIAT: Statement = Statement::new(
+    "trades",
+    refundable!(
+        "SELECT t.settled_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'settled' AND t.settled_at > $4 AND t.settled_at <= $5
+         ORDER BY t.settled_at LIMIT 1 OFFSET CAST($7 AS bigint)",
+        "SELECT CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END AS amount
+         FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'settled' AND t.settled_at > $4
+           AND t.settled_at <= coalesce((SELECT reached FROM bound), $5) AND t.created_at > $6
+           AND substr(t.pool, 1, length($3)) = $3"
+    ),
+);
+
+/// A reserved purchase gives back what it reserved, and a sale its fiat after it has settled and is returned.
+pub static RESERVED_FIAT: Statement = Statement::new(
+    "trades",
+    refundable!(
+        "SELECT t.created_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)",
+        "SELECT CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END AS amount
+         FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+           AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
+           AND substr(t.pool, 1, length($3)) = $3"
+    ),
+);
+
+/// A reserved sale gives its crypto back.
+pub static RESERVED_CRYPTO: Statement = Statement::new(
+    "trades",
+    refundable!(
+        "SELECT t.created_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)",
+        "SELECT t.reserved AS amount
+         FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+           AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
+           AND t.side = 'off_ramp' AND substr(t.pool, length(t.pool) - length($3) + 1) = $3"
+    ),
+);
+
+fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
     let (whole, rest) = (row.integer("whole")?, row.integer("rest")?);
     let units = i128::from(whole).saturating_mul(WHOLE);
     Ok(Amounts {
@@ -18,8 +127,76 @@ pub fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
     })
 }
 
-/// How far a recount has come.
-pub fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
+pub(crate) async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    asset: Asset,
+) -> Result<Option<i64>, StoreError> {
+    let values = values![who.mode, &who.partner, asset.code()];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| row.integer("total")).transpose()
+}
+
+static FIND: Statement = Statement::new(
+    "commitments",
+    "SELECT total FROM commitments WHERE mode = $1 AND partner_id = $2 AND asset = $3",
+);
+
+pub(crate) async fn put(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    asset: Asset,
+    total: i64,
+) -> Result<(), StoreError> {
+    let values = values![who.mode, &who.partner, asset.code(), total];
+    connection.execute(&PUT, values).await.map(drop)
+}
+
+static PUT: Statement = Statement::new(
+    "commitments",
+    "INSERT INTO commitments (mode, partner_id, asset, total) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (mode, partner_id, asset) DO UPDATE SET total = excluded.total",
+);
+
+/// The accounts of a mode whose contingent credits exceed a total.
+pub async fn above(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    total: i64,
+) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    let values = values![mode, total];
+    let rows = reader.connection().fetch_all(&ABOVE, values).await?;
+    rows.iter()
+        .map(|row| {
+            let partner = row.partner()?;
+            Ok((Tenant { partner, mode }, row.asset("asset")?))
+        })
+        .collect()
+}
+
+pub static ABOVE: Statement = Statement::new(
+    "commitments",
+    "SELECT partner_id, asset FROM commitments WHERE mode = $1 AND total > $2",
+);
+
+/// How far the recount of an account has come.
+pub(crate) async fn find_recount(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    asset: Asset,
+) -> Result<Option<Recount>, StoreError> {
+    let values = values![who.mode, &who.partner, asset.code()];
+    let row = connection.fetch_optional(&FIND_RECOUNT, values).await?;
+    row.map(|row| recount(&*row)).transpose()
+}
+
+static FIND_RECOUNT: Statement = Statement::new(
+    "recounts",
+    "SELECT begun_at, ended_at, settled, reserved, total FROM recounts
+     WHERE mode = $1 AND partner_id = $2 AND asset = $3",
+);
+
+fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
     Ok(Recount {
         begun_at: row.instant("begun_at")?,
         ended_at: row.opt_instant("ended_at")?,
@@ -28,3 +205,31 @@ pub fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
         total: row.integer("total")?,
     })
 }
+
+pub(crate) async fn put_recount(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    asset: Asset,
+    recount: &Recount,
+) -> Result<(), StoreError> {
+    let values = values![
+        who.mode,
+        &who.partner,
+        asset.code(),
+        recount.begun_at,
+        recount.ended_at,
+        recount.settled,
+        recount.reserved,
+        recount.total,
+    ];
+    connection.execute(&PUT_RECOUNT, values).await.map(drop)
+}
+
+static PUT_RECOUNT: Statement = Statement::new(
+    "recounts",
+    "INSERT INTO recounts (mode, partner_id, asset, begun_at, ended_at, settled, reserved, total)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+     ON CONFLICT (mode, partner_id, asset) DO UPDATE SET
+         begun_at = excluded.begun_at, ended_at = excluded.ended_at, settled = excluded.settled,
+         reserved = excluded.reserved, total = excluded.total",
+);

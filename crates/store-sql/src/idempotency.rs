@@ -1,13 +1,17 @@
-//! Idempotency records: what a key was used for.
+//! Idempotency records: what a key was used for, and the sweep over them and over stored responses (table `answers`). The batch queue
+//! writes the records.
 //!
-//! A record without an expiry of its own, or with one that is not after it was made, is one of a program that does not know the
-//! column. It expires 24 hours after it was made: statements read `answered_until` so.
+//! A program that does not know the column of the expiry writes records whose expiry is missing or not after they were made. Such a
+//! record expires 24 hours after it was made: statements read `answered_until` so.
 
-use kernel::StoreError;
+use instruments::failpoint::{Step, around};
+use kernel::{StoreError, Timestamp};
+use partner_core::events::Service;
 use partner_core::idempotency::Fingerprint;
+use partner_core::ports::{KeySweep, KeysSwept};
 use pools_core::batch::IdempotencyRecord;
 
-use crate::Row;
+use crate::{Connection, Row, Sql, Statement, values};
 
 pub fn answered(row: &dyn Row) -> Result<IdempotencyRecord, StoreError> {
     Ok(IdempotencyRecord {
@@ -16,10 +20,116 @@ pub fn answered(row: &dyn Row) -> Result<IdempotencyRecord, StoreError> {
     })
 }
 
-/// A record, where the statement's outer join has found one.
+/// A record, or `None` if the statement's outer join found none.
 pub fn opt_answered(row: &dyn Row) -> Result<Option<IdempotencyRecord>, StoreError> {
     match row.opt_integer("answered_until")? {
         Some(_) => answered(row).map(Some),
         None => Ok(None),
     }
+}
+
+/// The statements of a sweep over one table. A sweep follows the instants at which records were made, a bounded number of records at
+/// a time, because no index has the order in which they expire: settings change.
+#[derive(Debug)]
+pub struct Sweep {
+    /// The instant of one of the records: the one after the first $3.
+    pub reached: Statement,
+    pub delete: Statement,
+    pub left: Statement,
+}
+
+macro_rules! expired {
+    () => {
+        "CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END <= $4"
+    };
+}
+
+/// On SQLite, a plus keeps the planner from looking up the mode alone.
+macro_rules! sweep_of {
+    ($table:literal) => {
+        Sweep {
+            reached: Statement::new(
+                $table,
+                concat!(
+                    "SELECT created_at FROM ", $table, "
+                     WHERE created_at > $1 AND created_at <= $2 ORDER BY created_at LIMIT 1 OFFSET CAST($3 AS bigint)"
+                ),
+            ),
+            delete: Statement::per_engine(
+                $table,
+                Sql {
+                    sqlite: concat!(
+                        "DELETE FROM ", $table, " WHERE rowid IN (
+                             SELECT rowid FROM ", $table, "
+                             WHERE created_at > $2 AND created_at <= $3 AND +mode = $1 AND ", expired!(), "
+                         )"
+                    ),
+                    postgres: concat!(
+                        "DELETE FROM ", $table, " WHERE (mode, partner_id, route, key) IN (
+                             SELECT mode, partner_id, route, key FROM ", $table, "
+                             WHERE created_at > $2 AND created_at <= $3 AND mode = $1 AND ", expired!(), "
+                             FOR UPDATE SKIP LOCKED
+                         )"
+                    ),
+                },
+            ),
+            left: Statement::per_engine(
+                $table,
+                Sql {
+                    sqlite: concat!(
+                        "SELECT EXISTS (SELECT 1 FROM ", $table, "
+                         WHERE created_at > $2 AND created_at <= $3 AND +mode = $1) AS is_left"
+                    ),
+                    postgres: concat!(
+                        "SELECT EXISTS (SELECT 1 FROM ", $table, "
+                         WHERE created_at > $2 AND created_at <= $3 AND mode = $1) AS is_left"
+                    ),
+                },
+            ),
+        }
+    };
+}
+
+static KEYS: Sweep = sweep_of!("idempotency_keys");
+static RESPONSES: Sweep = sweep_of!("answers");
+
+impl Sweep {
+    #[must_use]
+    pub const fn of(service: Service) -> &'static Self {
+        match service {
+            Service::Pools => &KEYS,
+            Service::Gate => &RESPONSES,
+        }
+    }
+}
+
+/// Deletes the expired records among the next `limit` ones.
+pub async fn sweep(
+    connection: &mut dyn Connection,
+    sweep: &KeySweep,
+    limit: u32,
+    now: Timestamp,
+) -> Result<KeysSwept, StoreError> {
+    let statements = Sweep::of(sweep.service);
+    let after = sweep.after.map_or(i64::MIN, Timestamp::millis);
+    let up_to = now
+        .minus(sweep.age)
+        .max(sweep.after.unwrap_or(now.minus(sweep.age)));
+    let values = values![after, up_to, limit.saturating_sub(1)];
+    let row = connection
+        .fetch_optional(&statements.reached, values)
+        .await?;
+    let last = row.map(|row| row.instant("created_at")).transpose()?;
+    let reached = last.unwrap_or(up_to);
+    let values = values![sweep.mode, after, reached, now.minus(sweep.grace)];
+    let deleting = connection.execute(&statements.delete, values);
+    let deleted = around(Step::SweepDelete, deleting).await?;
+    let values = values![sweep.mode, after, reached];
+    let left = connection.fetch_one(&statements.left, values).await?;
+    Ok(KeysSwept {
+        deleted,
+        reached,
+        more: last.is_some(),
+        left: left.flag("is_left")?,
+    })
 }

@@ -1,12 +1,30 @@
-//! Quotes, and the terms that stand on quotes and trades alike.
+//! Quotes, and the terms that quotes and trades have in common. Each engine has its own statements for quotes.
 
-use kernel::{Mid, Mode, Rate, StoreError};
+use async_trait::async_trait;
+use kernel::{Cas, Mid, Mode, Rate, StoreError, Timestamp};
+use partner_core::Tenant;
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
-use pools_core::ports::NewQuote;
+use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::profile::{Network, PoolId};
-use pools_core::quote::{Quote, QuoteOutcome, Side, Terms};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
-use crate::Row;
+use crate::{Row, StoreTx};
+
+#[async_trait]
+impl QuoteTx for StoreTx {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+        self.engine.quote_lock(who, id).await
+    }
+
+    async fn quote_reject(
+        &mut self,
+        who: &Tenant,
+        id: QuoteId,
+        at: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        self.engine.quote_reject(who, id, at).await
+    }
+}
 
 pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
     let fate = match (
@@ -27,7 +45,7 @@ pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
     })
 }
 
-/// A quote, where the statement's outer join has found one.
+/// A quote, or `None` if the statement's outer join found none.
 pub fn opt_quote(row: &dyn Row, mode: Mode) -> Result<Option<Quote>, StoreError> {
     if row.opt_text("pool")?.is_none() {
         return Ok(None);
@@ -35,7 +53,7 @@ pub fn opt_quote(row: &dyn Row, mode: Mode) -> Result<Option<Quote>, StoreError>
     quote(row, mode).map(Some)
 }
 
-/// The terms stand in the same columns on quotes and trades. Their currencies are the pool's.
+/// The terms, which have the same columns on quotes and trades. Their currencies are the pool's.
 pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
     let pool = row.parsed("pool", PoolId::parse)?;
     Ok(Terms {

@@ -210,6 +210,19 @@ impl dyn Row + '_ {
     }
 }
 
+/// Names another table in the error of a read, because a statement can join several.
+pub(crate) fn of_table<T>(
+    table: &'static str,
+    read: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    read.map_err(|error| match error {
+        StoreError::Inconsistent { column, row, .. } => {
+            StoreError::Inconsistent { table, column, row }
+        }
+        other => other,
+    })
+}
+
 /// Encodes a document, or the rows of a set-based statement.
 ///
 /// # Errors

@@ -1,11 +1,320 @@
-//! Trades: what their rows say, and the columns that a state stands in.
+//! Trades: their rows, and the steps of one trade.
 
-use kernel::{Mid, Mode, StoreError, Timestamp};
+use async_trait::async_trait;
+use instruments::failpoint::{Step as Failpoint, around};
+use kernel::{Cas, Mid, Mode, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
 use pools_core::engine::EngineName;
-use pools_core::quote::Side;
-use pools_core::trade::{Lease, Settlement, Trade, TradeState, TradeStatus};
+use pools_core::ports::{TradeFilter, TradeTx};
+use pools_core::quote::{QuoteId, Side};
+use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
+use ulid::Ulid;
 
-use crate::{Row, quotes};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, quotes, values};
+
+#[async_trait]
+impl TradeTx for StoreTx {
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        find(self.locked(who).await?, who, id).await
+    }
+
+    async fn trade_claim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        attempt: u32,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(Cas::Lost);
+        };
+        let token = lease.token.cast_signed();
+        let values = values![who.mode, &who.partner, id, attempt, token, lease.until];
+        let written = self.locked(who).await?.execute(&CLAIM, values).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
+    }
+
+    async fn trade_unclaim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(Cas::Lost);
+        };
+        let values = values![who.mode, &who.partner, id, token.cast_signed()];
+        let written = self.locked(who).await?.execute(&UNCLAIM, values).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
+    }
+
+    async fn trade_rest(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(Cas::Lost);
+        };
+        let token = lease.token.cast_signed();
+        let values = values![who.mode, &who.partner, id, token, lease.until];
+        let written = self.locked(who).await?.execute(&REST, values).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
+    }
+
+    async fn trade_apply(
+        &mut self,
+        who: &Tenant,
+        before: &Trade,
+        steps: &[Step],
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        let (Some(id), Some(last)) = (before.id.in_mode(who.mode), steps.last()) else {
+            return Ok(Cas::Lost);
+        };
+        let applying = apply(self.locked(who).await?, who, before, last, token);
+        let applied = around(Failpoint::TradeApply, applying).await?;
+        if self.record_race(applied) == Cas::Lost {
+            return Ok(Cas::Lost);
+        }
+        let mut from = before.state.status();
+        let mut statuses = vec![from];
+        for step in steps {
+            let to = step.state.status();
+            let at = step.reached_at(before);
+            let values = values![who.mode, &who.partner, id, from.as_str(), to.as_str(), at];
+            let connection = self.locked(who).await?;
+            connection.execute(&INSERT_TRANSITION, values).await?;
+            statuses.push(to);
+            from = to;
+        }
+        self.engine.count_trade_steps(who, &statuses).await?;
+        Ok(Cas::Won)
+    }
+}
+
+static CLAIM: Statement = Statement::new(
+    "trades",
+    "UPDATE trades SET attempts = $4, lease_token = $5, lease_until = $6
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND attempts = $4 - 1",
+);
+
+static UNCLAIM: Statement = Statement::new(
+    "trades",
+    "UPDATE trades SET lease_token = NULL, lease_until = NULL
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND lease_token = $4",
+);
+
+static REST: Statement = Statement::new(
+    "trades",
+    "UPDATE trades SET lease_until = $5 WHERE mode = $1 AND partner_id = $2 AND id = $3 AND lease_token = $4",
+);
+
+static INSERT_TRANSITION: Statement = Statement::new(
+    "trade_transitions",
+    "INSERT INTO trade_transitions (mode, partner_id, trade_id, from_status, to_status, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6)",
+);
+
+/// Writes the state after the last step. The statement repeats what the rules decided on; it never changes a settlement.
+async fn apply(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    before: &Trade,
+    last: &Step,
+    token: u64,
+) -> Result<Cas, StoreError> {
+    let settlement = last.state.settlement();
+    let rate = settlement.and_then(|settlement| settlement.rate);
+    let rate = rate.map(|rate| rate.to_string());
+    let (released, failed, returned) = match &last.state {
+        TradeState::Reserved | TradeState::Settled(_) => (None, None, None),
+        TradeState::Released { at } => (Some(*at), None, None),
+        TradeState::Failed { at } => (None, Some(*at), None),
+        TradeState::Returned { at, .. } => (None, None, Some(*at)),
+    };
+    let values = values![
+        who.mode,
+        &who.partner,
+        before.id,
+        before.state.status().as_str(),
+        token.cast_signed(),
+        last.state.status().as_str(),
+        settlement.map(|settlement| settlement.at),
+        settlement.map(|settlement| settlement.fill.as_str()),
+        released,
+        failed,
+        returned,
+        &rate,
+    ];
+    Cas::from_rows(connection.execute(&APPLY, values).await?)
+}
+
+static APPLY: Statement = Statement::new(
+    "trades",
+    "UPDATE trades
+     SET status = $6, settled_at = $7, fill = $8, released_at = $9, failed_at = $10, returned_at = $11,
+         fill_rate = $12, lease_token = NULL, lease_until = NULL
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token = $5
+       AND (settled_at IS NULL OR settled_at = $7)",
+);
+
+pub async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: TradeId,
+) -> Result<Option<Trade>, StoreError> {
+    let Some(id) = id.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, id];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| trade(&*row, who.mode)).transpose()
+}
+
+/// Every column that [`trade`] reads.
+macro_rules! columns {
+    () => {
+        "partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+         dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+         returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate"
+    };
+}
+
+static FIND: Statement = Statement::new(
+    "trades",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM trades WHERE mode = $1 AND partner_id = $2 AND id = $3"
+    ),
+);
+
+/// The trade of a quote.
+pub async fn get_by_quote(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    quote: QuoteId,
+) -> Result<Option<Seen<Trade>>, StoreError> {
+    let Some(quote) = quote.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, quote];
+    let connection = reader.connection();
+    let Some(row) = connection.fetch_optional(&FIND_BY_QUOTE, values).await? else {
+        return Ok(None);
+    };
+    let (value, at) = (trade(&*row, who.mode)?, reader.instant_of(&*row)?);
+    Ok(Some(Seen { value, at }))
+}
+
+/// Postgres reads its clock as the row is returned, after the statement's snapshot was taken.
+static FIND_BY_QUOTE: Statement = Statement::per_engine(
+    "trades",
+    Sql {
+        sqlite: concat!(
+            "SELECT ",
+            columns!(),
+            " FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
+        ),
+        postgres: concat!(
+            "SELECT ",
+            columns!(),
+            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+             FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
+        ),
+    },
+);
+
+/// A page by (`created_at`, id) descending. Each combination of filters has a statement and an index.
+pub async fn page(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    filter: &TradeFilter,
+    limit: u32,
+) -> Result<Vec<Trade>, StoreError> {
+    let Some((before, id)) = upper_bound(connection, who, filter).await? else {
+        return Ok(Vec::new());
+    };
+    let from = filter.created_after.map_or(i64::MIN, Timestamp::millis);
+    let side = filter.side.map_or("", Side::as_str);
+    let status = filter.status.map_or("", TradeStatus::as_str);
+    let (mode, partner) = (who.mode, &who.partner);
+    let rows = match (filter.side, filter.status) {
+        (None, None) => {
+            let values = values![mode, partner, before, id, from, limit];
+            connection.fetch_all(&PAGE, values).await?
+        }
+        (Some(_), None) => {
+            let values = values![mode, partner, before, id, from, limit, side];
+            connection.fetch_all(&PAGE_OF_SIDE, values).await?
+        }
+        (None, Some(_)) => {
+            let values = values![mode, partner, before, id, from, limit, status];
+            connection.fetch_all(&PAGE_OF_STATUS, values).await?
+        }
+        (Some(_), Some(_)) => {
+            let values = values![mode, partner, before, id, from, limit, side, status];
+            connection
+                .fetch_all(&PAGE_OF_SIDE_AND_STATUS, values)
+                .await?
+        }
+    };
+    rows.iter().map(|row| trade(&**row, mode)).collect()
+}
+
+/// The pair of instant and id below which a page begins: of the cursor and of the latest instant, whichever is smaller. `None` if the
+/// tenant has no trade with the cursor's id.
+async fn upper_bound(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    filter: &TradeFilter,
+) -> Result<Option<(i64, Ulid)>, StoreError> {
+    let latest = filter
+        .created_before
+        .map_or(i64::MAX, |before| before.millis().saturating_add(1));
+    let latest = (latest, Ulid::nil());
+    let Some(cursor) = filter.cursor else {
+        return Ok(Some(latest));
+    };
+    let found = find(connection, who, cursor).await?;
+    Ok(found.map(|trade| latest.min((trade.created_at.millis(), trade.id.ulid()))))
+}
+
+macro_rules! page {
+    ($trades:literal, $filter:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM ",
+            $trades,
+            " WHERE mode = $1 AND partner_id = $2",
+            $filter,
+            " AND (created_at, id) < ($3, $4) AND created_at >= $5
+             ORDER BY created_at DESC, id DESC LIMIT CAST($6 AS bigint)"
+        )
+    };
+}
+
+pub static PAGE: Statement = Statement::new("trades", page!("trades", ""));
+
+pub static PAGE_OF_SIDE: Statement = Statement::new("trades", page!("trades", " AND side = $7"));
+
+pub static PAGE_OF_STATUS: Statement =
+    Statement::new("trades", page!("trades", " AND status = $7"));
+
+/// SQLite's planner would choose an index of one of the two.
+pub static PAGE_OF_SIDE_AND_STATUS: Statement = Statement::per_engine(
+    "trades",
+    Sql {
+        sqlite: page!(
+            "trades INDEXED BY trades_list_side_status",
+            " AND side = $7 AND status = $8"
+        ),
+        postgres: page!("trades", " AND side = $7 AND status = $8"),
+    },
+);
 
 pub fn trade(row: &dyn Row, mode: Mode) -> Result<Trade, StoreError> {
     let terms = quotes::terms(row)?;
@@ -76,57 +385,5 @@ fn lease(row: &dyn Row) -> Result<Option<Lease>, StoreError> {
             until,
         })),
         (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
-    }
-}
-
-/// The columns of a state.
-#[derive(Debug, Default)]
-pub struct Facts<'s> {
-    pub settled_at: Option<Timestamp>,
-    pub fill: Option<&'s str>,
-    pub fill_rate: Option<String>,
-    pub released_at: Option<Timestamp>,
-    pub failed_at: Option<Timestamp>,
-    pub returned_at: Option<Timestamp>,
-    /// When the state was reached.
-    pub reached_at: Option<Timestamp>,
-}
-
-impl<'s> Facts<'s> {
-    #[must_use]
-    pub fn of(state: &'s TradeState) -> Self {
-        let settled_at = state.settlement().map(|settlement| settlement.at);
-        let fill = state
-            .settlement()
-            .map(|settlement| settlement.fill.as_str());
-        let rate = state.settlement().and_then(|settlement| settlement.rate);
-        let facts = Self {
-            settled_at,
-            fill,
-            fill_rate: rate.map(|rate| rate.to_string()),
-            ..Self::default()
-        };
-        match state {
-            TradeState::Reserved => facts,
-            TradeState::Settled(settlement) => Self {
-                reached_at: Some(settlement.at),
-                ..facts
-            },
-            TradeState::Released { at } => Self {
-                released_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Failed { at } => Self {
-                failed_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Returned { at, .. } => Self {
-                returned_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-        }
     }
 }

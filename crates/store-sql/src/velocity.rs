@@ -1,11 +1,92 @@
-//! The running velocity totals.
+//! The velocity totals: their rows, and the trades that a total loses or gains.
 
+use std::time::Duration;
+
+use async_trait::async_trait;
 use kernel::StoreError;
-use pools_core::velocity::Velocity;
+use partner_core::Tenant;
+use pools_core::ports::{VelocityRange, VelocityTx};
+use pools_core::velocity::{Crossed, Velocity};
 
-use crate::Row;
+use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
-/// A total, if the statement's outer join has found one.
+#[async_trait]
+impl VelocityTx for StoreTx {
+    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
+        let values = values![who.mode, &who.partner];
+        let row = self
+            .locked(who)
+            .await?
+            .fetch_optional(&FIND, values)
+            .await?;
+        row.map(|row| velocity_of(&*row)).transpose()
+    }
+
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
+        let total = velocity.total.to_string();
+        let values = values![who.mode, &who.partner, &total, velocity.floor];
+        let connection = self.locked(who).await?;
+        connection.execute(&PUT, values).await.map(drop)
+    }
+
+    async fn velocity_read(
+        &mut self,
+        who: &Tenant,
+        range: VelocityRange,
+        limit: u32,
+    ) -> Result<Crossed, StoreError> {
+        let statement = if range.newest_first { &NEWEST } else { &OLDEST };
+        let offset = limit.saturating_sub(1);
+        let values = values![who.mode, &who.partner, range.after, range.up_to, offset];
+        let rows = self.locked(who).await?.fetch_all(statement, values).await?;
+        let mut crossed = Crossed::default();
+        for row in &rows {
+            crossed.reached = row.opt_instant("reached")?;
+            crossed.notionals.extend(row.opt_integer("notional")?);
+        }
+        Ok(crossed)
+    }
+}
+
+static FIND: Statement = Statement::new(
+    "velocity",
+    "SELECT partner_id, total, floor FROM velocity WHERE mode = $1 AND partner_id = $2",
+);
+
+static PUT: Statement = Statement::new(
+    "velocity",
+    "INSERT INTO velocity (mode, partner_id, total, floor) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor",
+);
+
+/// The counting trades after $3 and up to $4, the oldest first, up to the instant of one of them: the one after the first $5.
+/// It returns at least one row, which says how far it has read.
+pub static OLDEST: Statement = Statement::new(
+    "trades",
+    "WITH bound AS MATERIALIZED (
+         SELECT (SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = $1 AND t.partner_id = $2 AND t.created_at > $3 AND t.created_at <= $4
+                 ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)) AS reached
+     )
+     SELECT b.reached, t.notional FROM bound AS b
+     LEFT JOIN trades AS t ON t.mode = $1 AND t.partner_id = $2 AND t.created_at > $3
+          AND t.created_at <= coalesce(b.reached, $4) AND t.status NOT IN ('released', 'failed')",
+);
+
+/// As [`OLDEST`], the newest first.
+pub static NEWEST: Statement = Statement::new(
+    "trades",
+    "WITH bound AS MATERIALIZED (
+         SELECT (SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = $1 AND t.partner_id = $2 AND t.created_at > $3 AND t.created_at <= $4
+                 ORDER BY t.created_at DESC LIMIT 1 OFFSET CAST($5 AS bigint)) AS reached
+     )
+     SELECT b.reached, t.notional FROM bound AS b
+     LEFT JOIN trades AS t ON t.mode = $1 AND t.partner_id = $2 AND t.created_at <= $4
+          AND t.created_at >= coalesce(b.reached, $3 + 1) AND t.status NOT IN ('released', 'failed')",
+);
+
+/// A total, or `None` if the statement's outer join found none.
 pub fn opt_velocity(row: &dyn Row) -> Result<Option<Velocity>, StoreError> {
     if row.opt_text("total")?.is_none() {
         return Ok(None);
@@ -19,3 +100,41 @@ pub fn velocity_of(row: &dyn Row) -> Result<Velocity, StoreError> {
         floor: row.instant("floor")?,
     })
 }
+
+/// Stores the window of the process that serves, with the instant of the newest trade, unless it is stored already.
+pub async fn put_window(
+    connection: &mut dyn Connection,
+    window: Duration,
+) -> Result<(), StoreError> {
+    let millis = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
+    let values = values![millis];
+    connection.execute(&PUT_WINDOW, values).await.map(drop)
+}
+
+macro_rules! put_window {
+    ($newest:literal) => {
+        concat!(
+            "INSERT INTO velocity_window (id, millis, since) VALUES (1, $1, coalesce((",
+            $newest,
+            "), 0))
+             ON CONFLICT (id) DO UPDATE SET millis = excluded.millis, since = excluded.since
+             WHERE velocity_window.millis <> excluded.millis"
+        )
+    };
+}
+
+/// Postgres finds the newest trade by each partner's index, SQLite by the row number.
+static PUT_WINDOW: Statement = Statement::per_engine(
+    "velocity_window",
+    Sql {
+        sqlite: put_window!("SELECT created_at FROM trades ORDER BY rowid DESC LIMIT 1"),
+        postgres: put_window!(
+            "SELECT max(newest.created_at)
+             FROM partners AS p
+             CROSS JOIN LATERAL (
+                 SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = p.mode AND t.partner_id = p.partner_id ORDER BY t.created_at DESC LIMIT 1
+             ) AS newest"
+        ),
+    },
+);

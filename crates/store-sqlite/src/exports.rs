@@ -13,9 +13,11 @@ use pools_core::trade::Trade;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use store_sql::deposits::network;
+use store_sql::{ledger, trades};
 
+use crate::connection::Link;
 use crate::row::{Columns, key};
-use crate::{SqliteStore, errors, ledger, trades};
+use crate::{SqliteStore, errors};
 
 /// Entries of one run that are read at once.
 const AHEAD: u32 = 256;
@@ -78,7 +80,7 @@ impl Pages<Trade> for Trades {
             .map_err(errors::statement)?;
         let page: Vec<Trade> = rows
             .iter()
-            .map(|row| trades::trade(row, self.who.mode))
+            .map(|row| trades::trade(&Columns::new("trades", row), self.who.mode))
             .collect::<Result<_, _>>()?;
         if let Some(last) = page.last() {
             self.after = (last.created_at.millis(), key(last.id));
@@ -149,9 +151,10 @@ impl Run {
     ) -> Result<Self, StoreError> {
         let before = |at: Timestamp| at.minus(Duration::from_millis(1));
         let (from, to) = (before(window.from()), before(window.to()));
+        let mut conn = Link(conn);
         Ok(Self {
-            after: ledger::last_up_to(conn, who, account, from).await?,
-            last: ledger::last_up_to(conn, who, account, to).await?,
+            after: ledger::last_up_to(&mut conn, who, account, from).await?,
+            last: ledger::last_up_to(&mut conn, who, account, to).await?,
             ..Self::of(account, NUMBERED)
         })
     }

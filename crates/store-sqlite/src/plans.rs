@@ -6,12 +6,9 @@ use std::sync::Arc;
 use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
-use store_sql::{rails, sessions};
+use store_sql::{contingent_credits, ledger, quote_retention, rails, sessions, trades, velocity};
 
-use crate::{
-    Options, SqliteStore, batch, contingent_credits, customers, ledger, quote_retention, trades,
-    transactions, velocity, verify,
-};
+use crate::{Options, SqliteStore, batch, customers, transactions, verify};
 
 struct Still;
 
@@ -80,10 +77,13 @@ async fn assert_cheap(statement: &str) -> Vec<String> {
 #[tokio::test]
 async fn pages_of_trades_follow_the_index_of_their_filter() {
     for (statement, index) in [
-        (trades::PAGE, "trades_list ("),
-        (trades::PAGE_OF_SIDE, "trades_list_side ("),
-        (trades::PAGE_OF_STATUS, "trades_list_status ("),
-        (trades::PAGE_OF_SIDE_AND_STATUS, "trades_list_side_status ("),
+        (trades::PAGE.sql.sqlite, "trades_list ("),
+        (trades::PAGE_OF_SIDE.sql.sqlite, "trades_list_side ("),
+        (trades::PAGE_OF_STATUS.sql.sqlite, "trades_list_status ("),
+        (
+            trades::PAGE_OF_SIDE_AND_STATUS.sql.sqlite,
+            "trades_list_side_status (",
+        ),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(
@@ -135,19 +135,23 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
 
 #[tokio::test]
 async fn pages_of_the_ledger_follow_its_numbers() {
-    let plan = assert_cheap(ledger::PAGE).await.concat();
+    let plan = assert_cheap(ledger::PAGE.sql.sqlite).await.concat();
     assert!(
         plan.contains("account_sequence>? AND account_sequence<?"),
         "{plan}"
     );
-    let plan = assert_cheap(ledger::LAST_UP_TO).await.concat();
+    let plan = assert_cheap(ledger::LAST_UP_TO.sql.sqlite).await.concat();
     assert!(plan.contains("asset=? AND account_sequence=?"), "{plan}");
 }
 
 // rule: pools.velocity.cost
 #[tokio::test]
 async fn the_velocity_window_is_read_from_the_index_alone() {
-    for statement in [batch::load::CROSSED, velocity::OLDEST, velocity::NEWEST] {
+    for statement in [
+        batch::load::CROSSED,
+        velocity::OLDEST.sql.sqlite,
+        velocity::NEWEST.sql.sqlite,
+    ] {
         let plan = assert_cheap(statement).await.concat();
         let range = "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)";
         // Once for the instant that the step ends at, and once for the trades up to it.
@@ -157,19 +161,26 @@ async fn the_velocity_window_is_read_from_the_index_alone() {
 
 #[tokio::test]
 async fn sweeps_go_along_an_index() {
-    use crate::idempotency::Sweep;
+    use store_sql::idempotency::Sweep;
     for (service, table) in [
         (Service::Pools, "idempotency_keys"),
         (Service::Gate, "answers"),
     ] {
         let sweep = Sweep::of(service);
-        for statement in [sweep.reached, sweep.delete, sweep.left] {
+        for statement in [
+            sweep.reached.sql.sqlite,
+            sweep.delete.sql.sqlite,
+            sweep.left.sql.sqlite,
+        ] {
             let plan = assert_cheap(statement).await.concat();
             let range = format!("{table}_created_at (created_at>? AND created_at<?)");
             assert!(plan.contains(&range), "{plan}");
         }
     }
-    for statement in [quote_retention::NEXT, quote_retention::DELETE] {
+    for statement in [
+        quote_retention::NEXT.sql.sqlite,
+        quote_retention::DELETE.sql.sqlite,
+    ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains("(mode=? AND partner_id=? AND id>?"), "{plan}");
     }
@@ -198,15 +209,27 @@ async fn a_count_of_what_may_come_back_reads_the_open_and_the_lately_settled() {
         "trades_list_side_status (mode=? AND partner_id=? AND side=? AND status=? AND created_at>?";
     // Once for the instant that the slice ends at, and once for the trades up to it.
     for (statement, bound, range) in [
-        (contingent_credits::SETTLED_FIAT, settled, settled),
-        (contingent_credits::RESERVED_FIAT, reserved, reserved),
-        (contingent_credits::RESERVED_CRYPTO, reserved, sales),
+        (
+            contingent_credits::SETTLED_FIAT.sql.sqlite,
+            settled,
+            settled,
+        ),
+        (
+            contingent_credits::RESERVED_FIAT.sql.sqlite,
+            reserved,
+            reserved,
+        ),
+        (
+            contingent_credits::RESERVED_CRYPTO.sql.sqlite,
+            reserved,
+            sales,
+        ),
     ] {
         let plan = assert_cheap(statement).await.concat();
         let found = plan.matches(bound).count() + plan.matches(range).count();
         assert_eq!(found, if bound == range { 4 } else { 2 }, "{plan}");
     }
-    assert_cheap(contingent_credits::ABOVE).await;
+    assert_cheap(contingent_credits::ABOVE.sql.sqlite).await;
 }
 
 #[tokio::test]

@@ -13,13 +13,14 @@ use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
+use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, StoreTx, contingent_credits};
 
 use crate::connection::Link;
 use crate::open::Inner;
-use crate::{SqliteStore, clock, config, contingent_credits, errors};
+use crate::{SqliteStore, clock, config, errors};
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct SqliteTx {
@@ -127,7 +128,7 @@ impl UnitOfWork for SqliteTx {
 
 #[async_trait]
 impl EngineTx for SqliteTx {
-    /// There is one writer, so whoever has it has locked everything.
+    /// The one writer has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
     }
@@ -139,12 +140,30 @@ impl EngineTx for SqliteTx {
     fn record_lost_race(&mut self) {
         self.measured.lost();
     }
+
+    async fn count_trade_steps(
+        &mut self,
+        _: &Tenant,
+        statuses: &[TradeStatus],
+    ) -> Result<(), StoreError> {
+        for (from, to) in statuses.iter().zip(statuses.iter().skip(1)) {
+            self.measured.step(from.as_str(), to.as_str(), 1);
+        }
+        Ok(())
+    }
+}
+
+impl SqliteStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
+    }
 }
 
 #[async_trait]
 impl PoolsStore for SqliteStore {
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        Ok(self.begin_tx(name).await?)
     }
 
     async fn commitments_above(
@@ -152,8 +171,7 @@ impl PoolsStore for SqliteStore {
         mode: Mode,
         total: i64,
     ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        contingent_credits::above(&mut conn, mode, total).await
+        contingent_credits::above(&mut self.inner.read().await?, mode, total).await
     }
 }
 

@@ -15,11 +15,13 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::{Connection as _, SqliteConnection};
+use store_sql::EngineTx as _;
+use store_sql::velocity;
 use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, errors, velocity};
+use crate::{SqliteStore, errors};
 
 const STATEMENTS: Statements = Statements {
     figures: queries::FIGURES,
@@ -57,7 +59,7 @@ impl Audit for SqliteStore {
 
     async fn velocity_window_keep(&self) -> Result<(), StoreError> {
         let mut tx = SqliteTx::begin(self, "velocity_window_keep").await?;
-        velocity::keep_window(tx.conn(), self.inner.options.velocity_window).await?;
+        velocity::put_window(tx.connection(), self.inner.options.velocity_window).await?;
         tx.finish().await
     }
 }

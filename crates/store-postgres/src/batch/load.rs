@@ -13,11 +13,12 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_sql::ledger::{CRYPTO, FIAT, opt_account};
 use store_sql::velocity::opt_velocity;
+use store_sql::{idempotency, trades};
 
 use crate::open::Inner;
 use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
-use crate::{errors, idempotency, quotes, trades};
+use crate::{errors, quotes};
 
 /// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
@@ -250,8 +251,9 @@ async fn existing(
         .map_err(errors::statement)?;
     rows.iter()
         .map(|row| {
-            let trade = trades::trade(row, mode)?;
-            Ok(((Columns::new("trades", row).partner()?, trade.quote), trade))
+            let row = Columns::new("trades", row);
+            let trade = trades::trade(&row, mode)?;
+            Ok(((row.partner()?, trade.quote), trade))
         })
         .collect()
 }

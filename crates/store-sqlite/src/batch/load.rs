@@ -11,13 +11,14 @@ use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::Trade;
 use pools_core::velocity::{self, Crossed, Velocity};
 use sqlx::SqliteConnection;
+use store_sql::velocity::velocity_of;
+use store_sql::{idempotency, ledger, trades};
 
 use super::BatchContext;
 use crate::access::names;
 use crate::open::Inner;
 use crate::row::{Columns, json, key};
-use crate::velocity::velocity_of;
-use crate::{errors, idempotency, ledger, quotes, trades};
+use crate::{errors, quotes};
 
 /// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
@@ -144,8 +145,9 @@ impl BatchContext {
             .map_err(errors::statement)?;
         rows.iter()
             .map(|row| {
-                let trade = trades::trade(row, self.mode)?;
-                Ok(((Columns::new("trades", row).partner()?, trade.quote), trade))
+                let row = Columns::new("trades", row);
+                let trade = trades::trade(&row, self.mode)?;
+                Ok(((row.partner()?, trade.quote), trade))
             })
             .collect()
     }
