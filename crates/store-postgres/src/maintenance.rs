@@ -5,10 +5,11 @@ use kernel::StoreError;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
+use store_sql::previews;
 
 use crate::idempotency::Sweep;
 use crate::tx::PgTx;
-use crate::{PostgresStore, errors, keys, previews};
+use crate::{PostgresStore, errors, keys};
 
 #[async_trait]
 impl Maintenance for PostgresStore {

@@ -12,9 +12,10 @@ use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
 use provisioning::ports::ProvisionTx;
+use store_sql::endpoints;
 
 use crate::tx::PgTx;
-use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
+use crate::{config, deposit_claims, gate, keys, partners, pools};
 
 #[async_trait]
 impl PartnerTx for PgTx {

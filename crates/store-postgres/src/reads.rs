@@ -117,16 +117,6 @@ impl PostgresStore {
         Ok(Seen { value, at })
     }
 
-    /// What has just been seen on a connection, whose server is asked for its clock.
-    pub(crate) async fn seen_now<T>(
-        &self,
-        conn: &mut Conn,
-        value: T,
-    ) -> Result<Seen<T>, StoreError> {
-        let at = self.instant(conn).await?;
-        Ok(Seen { value, at })
-    }
-
     /// The instant outside any transaction.
     pub(crate) async fn instant(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
         let server = clock::server(conn).await?;

@@ -7,9 +7,11 @@ use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use sqlx::SqliteConnection;
+use store_sql::previews;
 
+use crate::connection::Link;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, errors, keys, previews};
+use crate::{SqliteStore, errors, keys};
 
 pub(crate) use store_sql::idempotency::answered;
 
@@ -25,7 +27,8 @@ impl Maintenance for SqliteStore {
         let step = Sweep::of(sweep.service);
         let mut swept = step.step(tx.conn(), sweep, limit, now).await?;
         if sweep.service == Service::Gate {
-            let previews = previews::sweep(tx.conn(), now.minus(sweep.age), limit).await?;
+            let previews =
+                previews::sweep(&mut Link(tx.conn()), now.minus(sweep.age), limit).await?;
             swept.deleted = swept.deleted.saturating_add(previews);
             swept.more |= previews >= u64::from(limit);
         }
