@@ -74,11 +74,3 @@ pub(crate) async fn fingerprint_kept(conn: &mut Conn) -> Result<Option<String>, 
         .await
         .map_err(errors::statement)
 }
-
-/// What names this installation.
-pub(crate) async fn identity(conn: &mut Conn) -> Result<String, StoreError> {
-    sqlx::query_scalar("SELECT identity FROM installation_identity WHERE id = 1")
-        .fetch_one(conn)
-        .await
-        .map_err(errors::statement)
-}

@@ -1,20 +1,21 @@
 //! Postgres' side of the statements that both engines share.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
-use store_sql::{Connection, Reader, Row, Statement, Value};
+use store_sql::{Connection, ReadStore, Reader, Row, Statement, Value};
 
 use crate::clock::{self, StoreClock};
 use crate::conn::Conn;
-use crate::errors;
 use crate::open::Inner;
 use crate::pool::Pooled;
 use crate::row::Columns;
+use crate::{PostgresStore, errors};
 
 #[async_trait]
 impl Connection for Conn {
@@ -88,6 +89,22 @@ impl Inner {
         Ok(PgReader { connection, clock })
     }
 }
+
+impl ReadStore for PostgresStore {
+    async fn reader(&self) -> Result<impl Reader, StoreError> {
+        self.inner.read().await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.reader().await?.now().await
+    }
+
+    fn identity(&self) -> &OnceLock<String> {
+        &self.inner.identity
+    }
+}
+
+store_sql::implement_reads!(PostgresStore);
 
 #[async_trait]
 impl Reader for PgReader<'_> {

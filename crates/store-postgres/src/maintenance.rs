@@ -9,10 +9,10 @@ use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use pools_core::ports::{Forgotten, QuoteRetention};
-use store_sql::{idempotency, quote_retention};
+use store_sql::{idempotency, previews, quote_retention};
 
 use crate::tx::PgTx;
-use crate::{PostgresStore, errors, keys, previews};
+use crate::{PostgresStore, errors, keys};
 
 #[async_trait]
 impl Maintenance for PostgresStore {

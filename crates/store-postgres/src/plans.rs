@@ -219,8 +219,8 @@ const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 /// A list or a look-up, the index it goes by, and parameters to run it with.
 async fn lists(conn: &mut PgConnection) {
     use crate::deliveries::desk;
-    use crate::{customers, exports, transactions};
-    use store_sql::{ledger, sessions, trades};
+    use crate::exports;
+    use store_sql::{customers, ledger, sessions, trades, transactions};
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
         (
@@ -292,31 +292,39 @@ async fn lists(conn: &mut PgConnection) {
             "sessions_swept",
             format!("'test', {never}, 100"),
         ),
-        (transactions::FIND, "transactions_key", ID.to_owned()),
         (
-            transactions::PAGE,
+            transactions::FIND.sql.postgres,
+            "transactions_key",
+            ID.to_owned(),
+        ),
+        (
+            transactions::PAGE.sql.postgres,
             "transactions_listed",
             format!("{BELOW}, 100"),
         ),
         (
-            transactions::PAGE_OF_STATUS,
+            transactions::PAGE_OF_STATUS.sql.postgres,
             "transactions_listed_by_status",
             format!("{BELOW}, 100, 'failed'"),
         ),
         (
-            transactions::PAGE_OF_SESSION,
+            transactions::PAGE_OF_SESSION.sql.postgres,
             "transactions_of_session",
             format!("{BELOW}, 100, NULL, '00000000-0000-0000-0000-000005004000'"),
         ),
-        (customers::FIND, "customers_key", ID.to_owned()),
-        (customers::PAGE, "customers_listed", format!("{BELOW}, 100")),
+        (customers::FIND.sql.postgres, "customers_key", ID.to_owned()),
         (
-            customers::PAGE_OF_EMAIL,
+            customers::PAGE.sql.postgres,
+            "customers_listed",
+            format!("{BELOW}, 100"),
+        ),
+        (
+            customers::PAGE_OF_EMAIL.sql.postgres,
             "customers_email",
             format!("{BELOW}, 100, NULL, sha256('50000001')"),
         ),
         (
-            customers::PAGE_OF_EXTERNAL_ID,
+            customers::PAGE_OF_EXTERNAL_ID.sql.postgres,
             "customers_external_id",
             format!("{BELOW}, 100, sha256('50000001')"),
         ),
@@ -341,10 +349,13 @@ async fn reads(conn: &mut PgConnection) {
 
 async fn writes(conn: &mut PgConnection) {
     use crate::batch::{load, write};
-    use crate::{customers, partner_lock, quotes, stored_responses, transactions};
+    use crate::{partner_lock, quotes};
     use partner_core::events::Service;
     use store_sql::idempotency::Sweep;
-    use store_sql::{contingent_credits, quote_retention, sessions, velocity};
+    use store_sql::{
+        contingent_credits, customers, quote_retention, sessions, stored_responses, transactions,
+        velocity,
+    };
     let loaded = [
         "quotes_key",
         "idempotency_keys_key",
@@ -379,10 +390,10 @@ async fn writes(conn: &mut PgConnection) {
         (quote_retention::DELETE.sql.postgres, &["quotes_key"]),
         (sessions::FIND.sql.postgres, &["sessions_key"]),
         (sessions::APPLY.sql.postgres, &["sessions_key"]),
-        (transactions::FIND, &["transactions_key"]),
-        (stored_responses::FIND, &["answers_key"]),
+        (transactions::FIND.sql.postgres, &["transactions_key"]),
+        (stored_responses::FIND.sql.postgres, &["answers_key"]),
         (
-            customers::TAKEN,
+            customers::TAKEN.sql.postgres,
             &["customers_email", "customers_external_id"],
         ),
     ] {

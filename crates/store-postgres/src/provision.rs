@@ -12,10 +12,10 @@ use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
 use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use provisioning::ports::ProvisionTx;
-use store_sql::EngineTx as _;
+use store_sql::{EngineTx as _, endpoints};
 
 use crate::tx::PgTx;
-use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
+use crate::{config, deposit_claims, gate, keys, partners, pools};
 
 #[async_trait]
 impl PartnerTx for PgTx {

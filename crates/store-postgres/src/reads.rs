@@ -1,8 +1,7 @@
 //! Reads that can never write.
 
-use crate::conn::Conn;
 use async_trait::async_trait;
-use kernel::{Asset, Seen, StoreError, Timestamp};
+use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use pools_core::ledger::Account;
@@ -14,7 +13,7 @@ use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use store_sql::{Reader as _, ledger, preflight, trades};
 
-use crate::{PostgresStore, clock, errors, partner_lock, quotes};
+use crate::{PostgresStore, errors, partner_lock, quotes};
 
 #[async_trait]
 impl PoolsReads for PostgresStore {
@@ -100,21 +99,5 @@ impl PostgresStore {
     pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
         let at = self.inner.clock.seen(server, 0)?;
         Ok(Seen { value, at })
-    }
-
-    /// Adds the instant of a read that has just ended on a connection.
-    pub(crate) async fn seen_now<T>(
-        &self,
-        conn: &mut Conn,
-        value: T,
-    ) -> Result<Seen<T>, StoreError> {
-        let at = self.instant(conn).await?;
-        Ok(Seen { value, at })
-    }
-
-    /// The instant outside any transaction.
-    pub(crate) async fn instant(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
-        let server = clock::server(conn).await?;
-        self.inner.clock.seen(server, 0)
     }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
+use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
-use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
+use partner_core::ports::{EventTx, PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
@@ -22,7 +24,7 @@ use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, config, errors};
+use crate::{PostgresStore, clock, config, errors, events};
 
 /// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
 const TRIES_FOR_ANOTHER: u32 = 10;
@@ -267,6 +269,22 @@ impl EngineTx for PgTx {
         self.conn()
     }
 
+    async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        events::lock_deliveries_of_object(self.locked_connection(&event.tenant).await?, event).await
+    }
+
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+        self.access_of(who, key).await
+    }
+
+    fn record_queued(&mut self) {
+        self.queued = true;
+    }
+
     fn record_lost_race(&mut self) {
         self.measured.lost();
     }
@@ -290,6 +308,20 @@ impl PostgresStore {
     pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
         let engine = PgTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
+    }
+}
+
+#[async_trait]
+impl EventTx for PgTx {
+    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        store_sql::events::insert(self, event).await
+    }
+}
+
+#[async_trait]
+impl GateStore for PostgresStore {
+    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
+        Ok(self.begin_tx(name).await?)
     }
 }
 

@@ -1,13 +1,17 @@
 //! What an engine is for an entity's file: connections, and the transaction that is open on one.
 
+use std::sync::{Arc, OnceLock};
+
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
 use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::events::NewEvent;
+use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::ports::QuoteTx;
 use pools_core::trade::TradeStatus;
 
-use crate::unconverted::Unconverted;
 use crate::{Row, Statement, Value};
 
 /// A connection of an engine. It prepares each text once and maps the driver's errors.
@@ -68,15 +72,39 @@ impl dyn Reader + '_ {
     }
 }
 
+/// A store that opens connections for reads. [`implement_reads`](crate::implement_reads) implements the ports of reads for it.
+pub trait ReadStore {
+    fn reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
+
+    /// The store's instant.
+    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
+    /// The name of the installation, after the first read.
+    fn identity(&self) -> &OnceLock<String>;
+}
+
 /// An open write transaction of an engine. Dropped without a commit, it rolls back.
 #[async_trait]
-pub trait EngineTx: Unconverted + QuoteTx + UnitOfWork {
+pub trait EngineTx: QuoteTx + UnitOfWork {
     /// The connection, without a lock on a partner.
     fn connection(&mut self) -> &mut dyn Connection;
 
     /// The connection, from here on as the only transaction that writes the partner's rows. SQLite has one writer; Postgres takes the
     /// partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
+
+    /// Locks the deliveries that the event's object still waits for. SQLite has one writer, so it has nothing to lock.
+    async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError>;
+
+    /// A key of the tenant with its partner and entitlements as of this transaction. The engine caches them.
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<GateAccess>>, StoreError>;
+
+    /// Records that a delivery was queued. The engine wakes the workers after the commit.
+    fn record_queued(&mut self);
 
     /// Counts that a guarded write lost a race.
     fn record_lost_race(&mut self);

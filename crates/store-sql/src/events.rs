@@ -1,12 +1,123 @@
-//! Events.
+//! Events, and the delivery that each event queues.
 
+use async_trait::async_trait;
+use instruments::failpoint::{Step, around};
 use kernel::StoreError;
-use partner_core::ports::StoredEvent;
+use partner_core::Tenant;
+use partner_core::events::NewEvent;
+use partner_core::ports::{EventTx, StoredEvent};
 use partner_core::sealing::Sealed;
 
-use crate::Row;
+use crate::{Connection, EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
 
-pub fn stored(row: &dyn Row) -> Result<StoredEvent, StoreError> {
+#[async_trait]
+impl EventTx for StoreTx {
+    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        insert(&mut *self.engine, event).await
+    }
+}
+
+/// Inserts an event, and its delivery if the partner has an endpoint for the service.
+pub async fn insert(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<(), StoreError> {
+    let inserting = insert_event(engine.locked(&event.tenant).await?, event);
+    around(Step::EventInsert, inserting).await?;
+    let queued = around(Step::DeliveryInsert, queue(engine, event)).await?;
+    if queued > 0 {
+        engine.record_queued();
+    }
+    Ok(())
+}
+
+async fn insert_event(connection: &mut dyn Connection, event: &NewEvent) -> Result<(), StoreError> {
+    let values = values![
+        event.tenant.mode,
+        &event.tenant.partner,
+        &event.id,
+        event.service.as_str(),
+        &event.kind,
+        &event.object_id,
+        event.body.0.as_slice(),
+        event.created_at,
+    ];
+    connection.execute(&INSERT, values).await.map(drop)
+}
+
+/// Postgres numbers an object's events. The partner lock prevents gaps. SQLite orders them by `rowid`.
+static INSERT: Statement = Statement::per_engine(
+    "events",
+    Sql {
+        sqlite: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        postgres: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at, position)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1 + coalesce((
+             SELECT max(e.position) FROM events AS e WHERE e.mode = $1 AND e.partner_id = $2 AND e.object_id = $6
+         ), 0)",
+    },
+);
+
+/// Inserts the delivery, and returns 0 if the partner has no endpoint for the service.
+async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, StoreError> {
+    engine.lock_deliveries_of_object(event).await?;
+    let values = values![
+        event.tenant.mode,
+        &event.tenant.partner,
+        event.service.as_str(),
+        event.delivery,
+        &event.id,
+        &event.object_id,
+        event.created_at,
+    ];
+    let connection = engine.locked(&event.tenant).await?;
+    connection.execute(&QUEUE, values).await
+}
+
+/// A delivery is due no sooner than the earlier ones of its object to the same endpoint. SQLite numbers deliveries itself.
+static QUEUE: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: "INSERT INTO deliveries (mode, partner_id, id, event_id, endpoint_id, object_id, status, next_attempt_at,
+                                 created_at)
+         SELECT w.mode, w.partner_id, $4, $5, w.id, $6, 'pending', max($7, coalesce((
+                    SELECT max(o.next_attempt_at) FROM deliveries AS o
+                    WHERE o.status IN ('pending', 'in_flight') AND o.mode = w.mode AND o.partner_id = w.partner_id
+                      AND o.endpoint_id = w.id AND o.object_id = $6
+                ), $7)), $7
+         FROM webhook_endpoints AS w WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+        postgres: "INSERT INTO deliveries (mode, partner_id, id, event_id, endpoint_id, object_id, status, next_attempt_at,
+                                 created_at, position)
+         SELECT w.mode, w.partner_id, $4, $5, w.id, $6, 'pending', greatest($7, coalesce((
+                    SELECT max(o.next_attempt_at) FROM deliveries AS o
+                    WHERE o.status IN ('pending', 'in_flight') AND o.mode = w.mode AND o.partner_id = w.partner_id
+                      AND o.endpoint_id = w.id AND o.object_id = $6
+                ), $7)), $7, 1 + coalesce((
+                    SELECT max(n.position) FROM deliveries AS n WHERE n.mode = w.mode AND n.partner_id = w.partner_id
+                ), 0)
+         FROM webhook_endpoints AS w WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+    },
+);
+
+/// The events about an object, in order.
+pub async fn of_object(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    object_id: &str,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let values = values![who.mode, &who.partner, object_id];
+    let rows = reader.connection().fetch_all(&OF_OBJECT, values).await?;
+    rows.iter().map(|row| stored(&**row)).collect()
+}
+
+static OF_OBJECT: Statement = Statement::per_engine(
+    "events",
+    Sql {
+        sqlite: "SELECT partner_id, id, type, body, created_at FROM events
+         WHERE mode = $1 AND partner_id = $2 AND object_id = $3 ORDER BY rowid",
+        postgres: "SELECT partner_id, id, type, body, created_at FROM events
+         WHERE mode = $1 AND partner_id = $2 AND object_id = $3 ORDER BY position",
+    },
+);
+
+fn stored(row: &dyn Row) -> Result<StoredEvent, StoreError> {
     Ok(StoredEvent {
         id: row.text("id")?.to_owned(),
         kind: row.text("type")?.to_owned(),

@@ -1,12 +1,62 @@
-//! Locked previews.
+//! Locked previews: their rows, and their single use.
 
+use async_trait::async_trait;
+use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId, PreviewTerms};
+use gate_core::session::SessionId;
+use instruments::failpoint::{Step, around};
 use kernel::rates::Side;
-use kernel::{Asset, Mode, StoreError};
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 
-use crate::Row;
+use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
-pub fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> {
+#[async_trait]
+impl PreviewTx for StoreTx {
+    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
+        let inserting = insert(self.locked(who).await?, who, preview);
+        around(Step::PreviewInsert, inserting).await
+    }
+
+    async fn preview_lock(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+    ) -> Result<Option<Preview>, StoreError> {
+        find(self.locked(who).await?, who, id).await
+    }
+
+    async fn preview_use(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let using = record_use(self.locked(who).await?, who, id, session, now);
+        let outcome = around(Step::PreviewUse, using).await?;
+        Ok(self.record_race(outcome))
+    }
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: PreviewId,
+) -> Result<Option<Preview>, StoreError> {
+    let id = id.to_string();
+    let values = values![who.mode, &who.partner, &id];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| preview(&*row, who.mode)).transpose()
+}
+
+static FIND: Statement = Statement::new(
+    "quote_previews",
+    "SELECT partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
+     FROM quote_previews WHERE mode = $1 AND partner_id = $2 AND id = $3",
+);
+
+pub(crate) fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> {
     let used = row.opt_id("session_id", mode)?;
     Ok(Preview {
         id: row.parsed("id", PreviewId::parse)?,
@@ -21,3 +71,72 @@ pub fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> {
         used: used.zip(row.opt_instant("used_at")?),
     })
 }
+
+async fn insert(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    preview: &Preview,
+) -> Result<(), StoreError> {
+    let (id, bound) = (preview.id.to_string(), &preview.bound);
+    let values = values![
+        who.mode,
+        &who.partner,
+        &id,
+        bound.side.as_str(),
+        bound.currency.code(),
+        &bound.asset,
+        bound.units,
+        preview.created_at,
+        preview.expires_at,
+    ];
+    connection.execute(&INSERT, values).await.map(drop)
+}
+
+static INSERT: Statement = Statement::new(
+    "quote_previews",
+    "INSERT INTO quote_previews (mode, partner_id, id, side, currency, asset, amount, created_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+);
+
+async fn record_use(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: PreviewId,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<Cas, StoreError> {
+    let id = id.to_string();
+    let values = values![who.mode, &who.partner, &id, session, now];
+    Cas::from_rows(connection.execute(&USE, values).await?)
+}
+
+static USE: Statement = Statement::new(
+    "quote_previews",
+    "UPDATE quote_previews SET session_id = $4, used_at = $5
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND session_id IS NULL AND expires_at > $5",
+);
+
+/// Deletes the oldest previews that were created and expired before an instant. Returns their number.
+pub async fn sweep(
+    connection: &mut dyn Connection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    connection.execute(&SWEEP, values![before, limit]).await
+}
+
+/// On Postgres, it skips previews that another transaction has locked.
+static SWEEP: Statement = Statement::per_engine(
+    "quote_previews",
+    Sql {
+        sqlite: "DELETE FROM quote_previews WHERE rowid IN (
+             SELECT rowid FROM quote_previews
+             WHERE created_at < $1 AND expires_at < $1 ORDER BY created_at LIMIT CAST($2 AS bigint)
+         )",
+        postgres: "DELETE FROM quote_previews WHERE (mode, partner_id, id) IN (
+             SELECT mode, partner_id, id FROM quote_previews
+             WHERE created_at < $1 AND expires_at < $1 ORDER BY created_at LIMIT CAST($2 AS bigint)
+             FOR UPDATE SKIP LOCKED
+         )",
+    },
+);

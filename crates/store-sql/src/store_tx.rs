@@ -1,11 +1,15 @@
 //! The write transaction of both engines. Each entity's file implements its port for it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use gate_core::access::GateAccess;
+use gate_core::profile::GateProfile;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::ports::UnitOfWork;
+use partner_core::key::KeyId;
+use partner_core::ports::{AccessTx, UnitOfWork};
 
 use crate::{Connection, EngineTx};
 
@@ -48,5 +52,16 @@ impl UnitOfWork for StoreTx {
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         self.engine.commit().await
+    }
+}
+
+#[async_trait]
+impl AccessTx<GateProfile> for StoreTx {
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+        self.engine.access_get(who, key).await
     }
 }

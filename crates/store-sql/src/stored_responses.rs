@@ -1,13 +1,59 @@
-//! StoredResponse answers.
+//! Stored responses (table `answers`), found and replaced by their scope.
 
-use kernel::StoreError;
-use partner_core::idempotency::Fingerprint;
+use async_trait::async_trait;
+use instruments::failpoint::{Step, around};
+use kernel::{Cas, Seen, StoreError, Timestamp};
+use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::ports::ResponseTx;
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 
-use crate::Row;
+use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
-pub fn kept(row: &dyn Row) -> Result<StoredResponse, StoreError> {
+#[async_trait]
+impl ResponseTx for StoreTx {
+    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
+        find(self.locked(&scope.tenant).await?, scope).await
+    }
+
+    async fn answer_put(
+        &mut self,
+        scope: &Scope,
+        kept: &StoredResponse,
+        expired: Option<Timestamp>,
+    ) -> Result<Cas, StoreError> {
+        let putting = put(self.locked(&scope.tenant).await?, scope, kept, expired);
+        let outcome = around(Step::AnswerPut, putting).await?;
+        Ok(self.record_race(outcome))
+    }
+}
+
+pub async fn get(
+    reader: &mut dyn Reader,
+    scope: &Scope,
+) -> Result<Seen<Option<StoredResponse>>, StoreError> {
+    let response = find(reader.connection(), scope).await?;
+    reader.seen(response).await
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+) -> Result<Option<StoredResponse>, StoreError> {
+    let (who, key) = (&scope.tenant, scope.key.as_str());
+    let values = values![who.mode, &who.partner, &scope.route, key];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| response(&*row)).transpose()
+}
+
+pub static FIND: Statement = Statement::new(
+    "answers",
+    "SELECT partner_id, key, fingerprint, answer, created_at,
+            CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END AS answered_until
+     FROM answers WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4",
+);
+
+pub(crate) fn response(row: &dyn Row) -> Result<StoredResponse, StoreError> {
     Ok(StoredResponse {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         answer: Sealed(row.bytes("answer")?.to_vec()),
@@ -15,3 +61,33 @@ pub fn kept(row: &dyn Row) -> Result<StoredResponse, StoreError> {
         expires_at: row.instant("answered_until")?,
     })
 }
+
+async fn put(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    kept: &StoredResponse,
+    expired: Option<Timestamp>,
+) -> Result<Cas, StoreError> {
+    let values = values![
+        scope.tenant.mode,
+        &scope.tenant.partner,
+        &scope.route,
+        scope.key.as_str(),
+        kept.fingerprint.0.as_slice(),
+        kept.answer.0.as_slice(),
+        kept.created_at,
+        expired,
+        kept.expires_at,
+    ];
+    Cas::from_rows(connection.execute(&PUT, values).await?)
+}
+
+static PUT: Statement = Statement::new(
+    "answers",
+    "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $9)
+     ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
+         fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at,
+         expires_at = excluded.expires_at
+     WHERE answers.created_at = $8",
+);

@@ -1,13 +1,151 @@
-//! Transactions.
+//! Transactions: their rows, pages, and their end.
 
+use async_trait::async_trait;
+use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use kernel::{Mode, StoreError};
+use instruments::failpoint::{Step, around};
+use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
+use ulid::Ulid;
 
-use crate::Row;
+use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
-pub fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, StoreError> {
+#[async_trait]
+impl TransactionTx for StoreTx {
+    async fn transaction_insert(
+        &mut self,
+        who: &Tenant,
+        transaction: &Transaction,
+    ) -> Result<(), StoreError> {
+        let inserting = insert(self.locked(who).await?, who, transaction);
+        around(Step::TransactionInsert, inserting).await
+    }
+
+    async fn transaction_end(
+        &mut self,
+        who: &Tenant,
+        refid: RefId,
+        state: TransactionState,
+    ) -> Result<Cas, StoreError> {
+        let ending = end(self.locked(who).await?, who, refid, state);
+        let outcome = around(Step::TransactionEnd, ending).await?;
+        Ok(self.record_race(outcome))
+    }
+}
+
+pub async fn get(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    refid: RefId,
+) -> Result<Option<Transaction>, StoreError> {
+    find(reader.connection(), who, refid).await
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    refid: RefId,
+) -> Result<Option<Transaction>, StoreError> {
+    let Some(id) = refid.id().in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, id];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| transaction(&*row, who.mode)).transpose()
+}
+
+/// Every column that [`transaction`] reads.
+macro_rules! columns {
+    () => {
+        "partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount, token_amount,
+         exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at"
+    };
+}
+
+pub static FIND: Statement = Statement::new(
+    "transactions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM transactions WHERE mode = $1 AND partner_id = $2 AND id = $3"
+    ),
+);
+
+/// A page by (`created_at`, id) descending, after one of the tenant's transactions.
+pub async fn page(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    filter: &TransactionFilter,
+    limit: u32,
+) -> Result<Vec<Transaction>, StoreError> {
+    let connection = reader.connection();
+    let session = filter.session.map(|session| session.in_mode(who.mode));
+    if session == Some(None) {
+        return Ok(Vec::new());
+    }
+    let (before, id) = match filter.after {
+        None => (i64::MAX, Ulid(u128::MAX)),
+        Some(after) => match find(connection, who, after).await? {
+            None => return Ok(Vec::new()),
+            Some(after) => (after.created_at.millis(), after.refid.id().ulid()),
+        },
+    };
+    let status = filter.status.map(TransactionStatus::as_str);
+    let (mode, partner) = (who.mode, &who.partner);
+    let rows = match (session.flatten(), status) {
+        (Some(session), _) => {
+            let values = values![mode, partner, before, id, limit, status, session];
+            connection.fetch_all(&PAGE_OF_SESSION, values).await?
+        }
+        (None, Some(_)) => {
+            let values = values![mode, partner, before, id, limit, status];
+            connection.fetch_all(&PAGE_OF_STATUS, values).await?
+        }
+        (None, None) => {
+            let values = values![mode, partner, before, id, limit];
+            connection.fetch_all(&PAGE, values).await?
+        }
+    };
+    rows.iter().map(|row| transaction(&**row, mode)).collect()
+}
+
+pub static PAGE: Statement = Statement::new(
+    "transactions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM transactions
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
+         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+    ),
+);
+
+pub static PAGE_OF_STATUS: Statement = Statement::new(
+    "transactions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM transactions
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
+         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+    ),
+);
+
+/// A session has few transactions, so no index has the status too.
+pub static PAGE_OF_SESSION: Statement = Statement::new(
+    "transactions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM transactions
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
+           AND (CAST($6 AS text) IS NULL OR status = $6) AND session_id = $7
+         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+    ),
+);
+
+pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, StoreError> {
     let status = row.parsed("status", TransactionStatus::parse)?;
     let state = TransactionState::stored(status, row.opt_instant("completed_at")?);
     Ok(Transaction {
@@ -28,8 +166,8 @@ pub fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, StoreError>
     })
 }
 
-/// A new transaction is the tenant's.
-pub fn check_new(who: &Tenant, transaction: &Transaction) -> Result<(), StoreError> {
+/// A new transaction belongs to the tenant.
+fn check_new(who: &Tenant, transaction: &Transaction) -> Result<(), StoreError> {
     if transaction.refid.in_mode(who.mode).is_some() {
         return Ok(());
     }
@@ -38,3 +176,59 @@ pub fn check_new(who: &Tenant, transaction: &Transaction) -> Result<(), StoreErr
         transaction.refid
     )))
 }
+
+async fn insert(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    transaction: &Transaction,
+) -> Result<(), StoreError> {
+    check_new(who, transaction)?;
+    let values = values![
+        who.mode,
+        &who.partner,
+        transaction.refid.id(),
+        transaction.session,
+        transaction.action.as_str(),
+        transaction.state.status().as_str(),
+        &transaction.token,
+        &transaction.network,
+        &transaction.currency,
+        &transaction.payment_method,
+        &transaction.fiat_amount,
+        &transaction.token_amount,
+        &transaction.exchange_rate,
+        &transaction.total_fees,
+        &transaction.local_rail_transaction_id,
+        transaction.created_at,
+        transaction.state.completed_at(),
+    ];
+    connection.execute(&INSERT, values).await.map(drop)
+}
+
+static INSERT: Statement = Statement::new(
+    "transactions",
+    "INSERT INTO transactions (mode, partner_id, id, session_id, action, status, token, network, currency,
+                               payment_method, fiat_amount, token_amount, exchange_rate, total_fees,
+                               local_rail_transaction_id, created_at, completed_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+);
+
+async fn end(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    refid: RefId,
+    state: TransactionState,
+) -> Result<Cas, StoreError> {
+    let Some(id) = refid.id().in_mode(who.mode) else {
+        return Ok(Cas::Lost);
+    };
+    let (status, completed) = (state.status().as_str(), state.completed_at());
+    let values = values![who.mode, &who.partner, id, status, completed];
+    Cas::from_rows(connection.execute(&END, values).await?)
+}
+
+static END: Statement = Statement::new(
+    "transactions",
+    "UPDATE transactions SET status = $4, completed_at = $5
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing'",
+);

@@ -2,18 +2,19 @@
 
 use std::fmt;
 use std::ops::DerefMut;
+use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use sqlx::pool::PoolConnection;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
-use store_sql::{Connection, Reader, Row, Statement, Value};
+use store_sql::{Connection, ReadStore, Reader, Row, Statement, Value};
 
 use crate::clock::StoreClock;
-use crate::errors;
 use crate::open::Inner;
 use crate::row::Columns;
+use crate::{SqliteStore, errors};
 
 /// A connection of the pool, or the one of a transaction.
 pub(crate) struct Link<C>(pub(crate) C);
@@ -94,6 +95,22 @@ impl Inner {
         Ok(SqliteReader { connection, clock })
     }
 }
+
+impl ReadStore for SqliteStore {
+    async fn reader(&self) -> Result<impl Reader, StoreError> {
+        self.inner.read().await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.inner.clock.now())
+    }
+
+    fn identity(&self) -> &OnceLock<String> {
+        &self.inner.identity
+    }
+}
+
+store_sql::implement_reads!(SqliteStore);
 
 #[async_trait]
 impl Reader for SqliteReader<'_> {

@@ -7,20 +7,16 @@
 
 mod access;
 mod batch;
-mod branding;
 mod clock;
 mod config;
 mod connection;
-mod customers;
 mod deliveries;
 mod deposit_claims;
 mod endpoints;
 mod errors;
-mod events;
 mod exports;
 mod files;
 mod gate;
-mod gate_reads;
 mod health;
 mod jumps;
 mod keys;
@@ -32,15 +28,11 @@ mod partners;
 #[cfg(test)]
 mod plans;
 mod pools;
-mod previews;
 mod provision;
 mod quotes;
 mod reads;
 mod row;
-mod signed_quotes;
 mod stats;
-mod stored_responses;
-mod transactions;
 mod tx;
 mod verify;
 

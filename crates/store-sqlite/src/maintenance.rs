@@ -9,10 +9,10 @@ use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use pools_core::ports::{Forgotten, QuoteRetention};
-use store_sql::{EngineTx as _, idempotency, quote_retention};
+use store_sql::{EngineTx as _, idempotency, previews, quote_retention};
 
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, keys, previews};
+use crate::{SqliteStore, keys};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
@@ -25,7 +25,7 @@ impl Maintenance for SqliteStore {
         let now = tx.instant().await?;
         let mut swept = idempotency::sweep(tx.connection(), sweep, limit, now).await?;
         if sweep.service == Service::Gate {
-            let previews = previews::sweep(tx.conn(), now.minus(sweep.age), limit).await?;
+            let previews = previews::sweep(tx.connection(), now.minus(sweep.age), limit).await?;
             swept.deleted = swept.deleted.saturating_add(previews);
             swept.more |= previews >= u64::from(limit);
         }

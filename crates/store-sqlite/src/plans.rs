@@ -6,9 +6,12 @@ use std::sync::Arc;
 use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
-use store_sql::{contingent_credits, ledger, quote_retention, rails, sessions, trades, velocity};
+use store_sql::{
+    contingent_credits, customers, ledger, quote_retention, rails, sessions, trades, transactions,
+    velocity,
+};
 
-use crate::{Options, SqliteStore, batch, customers, transactions, verify};
+use crate::{Options, SqliteStore, batch, verify};
 
 struct Still;
 
@@ -101,13 +104,16 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
             sessions::PAGE_OF_STATUS.sql.sqlite,
             "sessions_listed_by_status (",
         ),
-        (transactions::PAGE, "transactions_listed ("),
+        (transactions::PAGE.sql.sqlite, "transactions_listed ("),
         (
-            transactions::PAGE_OF_STATUS,
+            transactions::PAGE_OF_STATUS.sql.sqlite,
             "transactions_listed_by_status (",
         ),
-        (transactions::PAGE_OF_SESSION, "transactions_of_session ("),
-        (customers::PAGE, "customers_listed ("),
+        (
+            transactions::PAGE_OF_SESSION.sql.sqlite,
+            "transactions_of_session (",
+        ),
+        (customers::PAGE.sql.sqlite, "customers_listed ("),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(
@@ -116,9 +122,9 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
         );
     }
     for statement in [
-        customers::PAGE_OF_EMAIL,
-        customers::PAGE_OF_EXTERNAL_ID,
-        customers::TAKEN,
+        customers::PAGE_OF_EMAIL.sql.sqlite,
+        customers::PAGE_OF_EXTERNAL_ID.sql.sqlite,
+        customers::TAKEN.sql.sqlite,
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains("_mark=?)"), "{plan}");

@@ -12,10 +12,11 @@ use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
 use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use provisioning::ports::ProvisionTx;
-use store_sql::EngineTx as _;
+use store_sql::{EngineTx as _, endpoints};
 
+use crate::connection::Link;
 use crate::tx::SqliteTx;
-use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
+use crate::{config, deposit_claims, gate, keys, partners, pools};
 
 #[async_trait]
 impl PartnerTx for SqliteTx {
@@ -41,12 +42,12 @@ impl PartnerTx for SqliteTx {
         who: &Tenant,
         service: Service,
     ) -> Result<Option<Endpoint>, StoreError> {
-        endpoints::find(self.conn(), who, service).await
+        endpoints::find(&mut Link(self.conn()), who, service).await
     }
 
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
         self.reconfigured = true;
-        endpoints::put(self.conn(), who, endpoint).await
+        endpoints::put(&mut Link(self.conn()), who, endpoint).await
     }
 
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {

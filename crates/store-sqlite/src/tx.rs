@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
+use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
-use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
+use partner_core::ports::{EventTx, PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
@@ -137,6 +139,23 @@ impl EngineTx for SqliteTx {
         &mut self.tx
     }
 
+    async fn lock_deliveries_of_object(&mut self, _: &NewEvent) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+        let found = self.access_of(who.mode, key).await?;
+        Ok(found.filter(|access| access.tenant == *who))
+    }
+
+    fn record_queued(&mut self) {
+        self.queued = true;
+    }
+
     fn record_lost_race(&mut self) {
         self.measured.lost();
     }
@@ -157,6 +176,20 @@ impl SqliteStore {
     pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
         let engine = SqliteTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
+    }
+}
+
+#[async_trait]
+impl EventTx for SqliteTx {
+    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        store_sql::events::insert(self, event).await
+    }
+}
+
+#[async_trait]
+impl GateStore for SqliteStore {
+    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
+        Ok(self.begin_tx(name).await?)
     }
 }
 

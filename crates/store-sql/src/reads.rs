@@ -1,0 +1,189 @@
+//! The ports of reads. A macro implements them for a store, because the ports and the store's type belong to other crates.
+
+use gate_core::signed_quote::Installation;
+use kernel::StoreError;
+
+use crate::{ReadStore, Reader, Statement};
+
+/// What the implementations name.
+#[doc(hidden)]
+pub mod names {
+    pub use async_trait::async_trait;
+    pub use gate_core::branding::Branding;
+    pub use gate_core::customer::{CustomerId, SealedCustomer};
+    pub use gate_core::ports::{CustomerFilter, GateReads, SessionFilter, TransactionFilter};
+    pub use gate_core::quota::Tally;
+    pub use gate_core::rail::{RailId, RailRecord};
+    pub use gate_core::session::{Session, SessionId};
+    pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
+    pub use gate_core::transaction::{RefId, Transaction};
+    pub use kernel::{Mode, Seen, StoreError, Timestamp};
+    pub use partner_core::Tenant;
+    pub use partner_core::idempotency::Scope;
+    pub use partner_core::ports::{EventReads, ResponseReads, StoredEvent};
+    pub use partner_core::stored_response::StoredResponse;
+
+    pub use crate::{
+        ReadStore, branding, customers, events, rails, reads, sessions, signed_quotes,
+        stored_responses, tallies, transactions,
+    };
+}
+
+/// The name of the installation, read once.
+pub async fn installation(store: &impl ReadStore) -> Result<Installation, StoreError> {
+    if let Some(known) = store.identity().get() {
+        return Ok(Installation(known.clone()));
+    }
+    let mut reader = store.reader().await?;
+    let row = reader.connection().fetch_optional(&IDENTITY, &[]).await?;
+    let row = row.ok_or_else(|| StoreError::unexpected("installation_identity has no row"))?;
+    let identity = row.text("identity")?.to_owned();
+    let identity = store.identity().get_or_init(|| identity);
+    Ok(Installation(identity.clone()))
+}
+
+static IDENTITY: Statement = Statement::new(
+    "installation_identity",
+    "SELECT identity FROM installation_identity WHERE id = 1",
+);
+
+/// Implements `GateReads`, `ResponseReads` and `EventReads` for a [`ReadStore`].
+#[macro_export]
+macro_rules! implement_reads {
+    ($store:ty) => {
+        const _: () = {
+            use $crate::reads::names::*;
+
+            #[async_trait]
+            impl GateReads for $store {
+                async fn gate_now(&self) -> Result<Timestamp, StoreError> {
+                    self.now().await
+                }
+
+                async fn installation_get(&self) -> Result<Installation, StoreError> {
+                    reads::installation(self).await
+                }
+
+                async fn session_get(
+                    &self,
+                    who: &Tenant,
+                    id: SessionId,
+                ) -> Result<Option<Seen<Session>>, StoreError> {
+                    sessions::get(&mut self.reader().await?, who, id).await
+                }
+
+                async fn sessions_page(
+                    &self,
+                    who: &Tenant,
+                    filter: &SessionFilter,
+                    limit: u32,
+                ) -> Result<Seen<Vec<Session>>, StoreError> {
+                    sessions::page(&mut self.reader().await?, who, filter, limit).await
+                }
+
+                async fn sessions_overdue(
+                    &self,
+                    who: &Tenant,
+                    limit: u32,
+                ) -> Result<Vec<SessionId>, StoreError> {
+                    sessions::overdue(&mut self.reader().await?, who, limit).await
+                }
+
+                async fn sessions_overdue_in(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+                    sessions::overdue_in(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
+                    tallies::get(&mut self.reader().await?, who).await
+                }
+
+                async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
+                    branding::get(&mut self.reader().await?, who).await
+                }
+
+                async fn transaction_get(
+                    &self,
+                    who: &Tenant,
+                    refid: RefId,
+                ) -> Result<Option<Transaction>, StoreError> {
+                    transactions::get(&mut self.reader().await?, who, refid).await
+                }
+
+                async fn transactions_page(
+                    &self,
+                    who: &Tenant,
+                    filter: &TransactionFilter,
+                    limit: u32,
+                ) -> Result<Vec<Transaction>, StoreError> {
+                    transactions::page(&mut self.reader().await?, who, filter, limit).await
+                }
+
+                async fn signed_quote_get(
+                    &self,
+                    who: &Tenant,
+                    id: SignedQuoteId,
+                ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+                    signed_quotes::get(&mut self.reader().await?, who, id).await
+                }
+
+                async fn rail_get(
+                    &self,
+                    who: &Tenant,
+                    id: RailId,
+                ) -> Result<Option<RailRecord>, StoreError> {
+                    rails::get(&mut self.reader().await?, who, id).await
+                }
+
+                async fn rails_due(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> Result<Vec<(Tenant, RailId)>, StoreError> {
+                    rails::due(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn customer_get(
+                    &self,
+                    who: &Tenant,
+                    id: CustomerId,
+                ) -> Result<Option<SealedCustomer>, StoreError> {
+                    customers::get(&mut self.reader().await?, who, id).await
+                }
+
+                async fn customers_page(
+                    &self,
+                    who: &Tenant,
+                    filter: &CustomerFilter,
+                    limit: u32,
+                ) -> Result<Vec<SealedCustomer>, StoreError> {
+                    customers::page(&mut self.reader().await?, who, filter, limit).await
+                }
+            }
+
+            #[async_trait]
+            impl ResponseReads for $store {
+                async fn answer_get(
+                    &self,
+                    scope: &Scope,
+                ) -> Result<Seen<Option<StoredResponse>>, StoreError> {
+                    stored_responses::get(&mut self.reader().await?, scope).await
+                }
+            }
+
+            #[async_trait]
+            impl EventReads for $store {
+                async fn events_of(
+                    &self,
+                    who: &Tenant,
+                    object_id: &str,
+                ) -> Result<Vec<StoredEvent>, StoreError> {
+                    events::of_object(&mut self.reader().await?, who, object_id).await
+                }
+            }
+        };
+    };
+}
