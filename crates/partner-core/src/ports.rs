@@ -18,7 +18,7 @@ use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::origin::Origin;
 use crate::pools::Pool;
 use crate::sealing::Sealer;
-use crate::stored_response::StoredResponse;
+use crate::stored_response::{ResponseCheck, StoredResponse};
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
 use crate::webhooks::fairness::ClaimCapacity;
@@ -426,10 +426,11 @@ pub type AuditProgress<'p> = dyn Fn(AuditStep) + Send + Sync + 'p;
 /// Checks the database against the invariants, in one snapshot. Every check has a name.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// Runs every check. What is sealed is opened with `sealer`.
+    /// Runs every check. `sealer` opens what is sealed, and `is_well_formed` reads each stored response.
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError>;
 

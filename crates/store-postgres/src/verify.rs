@@ -15,6 +15,7 @@ use futures_util::TryStreamExt as _;
 use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 use sqlx::SqlSafeStr;
 use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
@@ -35,6 +36,7 @@ impl Audit for PostgresStore {
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
@@ -42,7 +44,15 @@ impl Audit for PostgresStore {
         let server = clock::server(&mut conn).await?;
         let now = self.inner.clock.seen(server, 0)?;
         let mut seen = Seen(&mut conn);
-        let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
+        let report = verify::audit(
+            &mut seen,
+            &STATEMENTS,
+            sealer,
+            is_well_formed,
+            progress,
+            now,
+        )
+        .await?;
         conn.run("ROLLBACK").await.map_err(errors::statement)?;
         conn.close().await;
         Ok(report)

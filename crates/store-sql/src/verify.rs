@@ -19,6 +19,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::audit::Breaches;
 use partner_core::ports::{AuditProgress, AuditReport, AuditStep};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 
 use crate::Row;
 
@@ -166,6 +167,7 @@ pub async fn audit(
     snapshot: &mut dyn Snapshot,
     statements: &'static Statements,
     sealer: &Sealer,
+    is_well_formed: ResponseCheck,
     progress: &AuditProgress<'_>,
     now: Timestamp,
 ) -> Result<AuditReport, StoreError> {
@@ -173,6 +175,7 @@ pub async fn audit(
         snapshot,
         statements,
         sealer,
+        is_well_formed,
         progress,
         now,
         older_seals: 0,
@@ -187,6 +190,7 @@ struct Work<'a> {
     snapshot: &'a mut dyn Snapshot,
     statements: &'static Statements,
     sealer: &'a Sealer,
+    is_well_formed: ResponseCheck,
     progress: &'a AuditProgress<'a>,
     /// The store's clock when the audit began.
     now: Timestamp,

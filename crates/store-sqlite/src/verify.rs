@@ -14,6 +14,7 @@ use futures_util::TryStreamExt as _;
 use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 use sqlx::{Connection as _, SqliteConnection};
 use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
@@ -43,13 +44,22 @@ impl Audit for SqliteStore {
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
         let mut snapshot = conn.begin().await.map_err(errors::begin)?;
         let now = self.inner.clock.now();
         let mut seen = Seen(&mut snapshot);
-        let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
+        let report = verify::audit(
+            &mut seen,
+            &STATEMENTS,
+            sealer,
+            is_well_formed,
+            progress,
+            now,
+        )
+        .await?;
         snapshot.rollback().await.map_err(errors::statement)?;
         conn.close().await.map_err(errors::statement)?;
         Ok(report)

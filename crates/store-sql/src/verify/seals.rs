@@ -112,18 +112,23 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A repeat is given what was answered first.
+    /// A replay can return every stored response.
     async fn answers(&mut self) -> Result<(), StoreError> {
         let name = "answer-can-be-opened";
-        let sealer = self.sealer;
+        let (sealer, is_well_formed) = (self.sealer, self.is_well_formed);
         let mut breaches = Breaches::default();
         let mut older = 0;
         let walked = self.statements.walked.answers;
         self.each(name, "answers", walked, |row| {
             older += u64::from(is_older(sealer, row, "answer")?);
-            if let Some(fault) = answer(sealer, row)?.err() {
+            let wrong = match answer(sealer, row)? {
+                Err(error) => Some(error.to_string()),
+                Ok(stored) if is_well_formed(&stored) => None,
+                Ok(_) => Some("a stored response is malformed".to_owned()),
+            };
+            if let Some(wrong) = wrong {
                 let key = named(row, "key")?;
-                breaches.add(|| format!("{key}: {fault}"));
+                breaches.add(|| format!("{key}: {wrong}"));
             }
             Ok(())
         })
