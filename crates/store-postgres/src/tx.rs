@@ -14,7 +14,7 @@ use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, StoreTx};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -229,12 +229,6 @@ impl PgTx {
         committed
     }
 
-    /// Ends it without a change. Dropped, it would let go of its locks somewhat later, behind the caller's back, and who passes
-    /// over what is locked would pass over what it had.
-    pub(crate) async fn leave(self) -> Result<(), StoreError> {
-        self.tx.rollback().await.map_err(errors::statement)
-    }
-
     /// Passes the outcome of a guarded write on, and notes that a race was lost.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
@@ -257,12 +251,31 @@ impl UnitOfWork for PgTx {
 
 #[async_trait]
 impl EngineTx for PgTx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        self.conn()
+    }
+
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(self.locked_connection(who).await?)
     }
 
     fn record_lost_race(&mut self) {
         self.measured.lost();
+    }
+
+    fn record_queued(&mut self) {
+        self.queued = true;
+    }
+
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+        self.tx.rollback().await.map_err(errors::statement)
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = PgTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 

@@ -8,6 +8,9 @@ use partner_core::ports::UnitOfWork;
 use crate::unconverted::Unconverted;
 use crate::{Row, Statement, Value};
 
+/// Receives each row of a statement.
+pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) -> Result<(), StoreError> + Send);
+
 /// A connection of an engine. It prepares each text once and maps the driver's errors.
 #[async_trait]
 pub trait Connection: Send {
@@ -31,6 +34,32 @@ pub trait Connection: Send {
         statement: &'static Statement,
         values: &[Value<'_>],
     ) -> Result<Vec<Box<dyn Row>>, StoreError>;
+
+    /// Shows every row to `visit`. However many rows there are, a few hundred of them at a time are in memory.
+    async fn walk(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError>;
+}
+
+impl dyn Connection + '_ {
+    /// Returns the row of a statement that always returns one.
+    pub async fn fetch_one(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Box<dyn Row>, StoreError> {
+        let row = self.fetch_optional(statement, values).await?;
+        let (table, text) = (statement.table, statement.sql.postgres);
+        row.ok_or_else(|| StoreError::unexpected(format!("{table}: no row of: {text}")))
+    }
+}
+
+/// Reads of one state of the database. Dropped, it ends.
+pub trait Snapshot: Send {
+    fn connection(&mut self) -> &mut dyn Connection;
 }
 
 /// A connection for reads outside a transaction, with the store's clock.
@@ -56,10 +85,19 @@ impl dyn Reader + '_ {
 /// An open write transaction of an engine. Dropped without a commit, it rolls back.
 #[async_trait]
 pub trait EngineTx: Unconverted + UnitOfWork {
+    /// The connection, without a lock on a partner.
+    fn connection(&mut self) -> &mut dyn Connection;
+
     /// The connection, from here on as the only transaction that writes the partner's rows. SQLite has one writer; Postgres takes the
     /// partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
 
     /// Counts that a guarded write lost a race.
     fn record_lost_race(&mut self);
+
+    /// Records that a delivery was queued. The engine wakes the workers after the commit.
+    fn record_queued(&mut self);
+
+    /// Ends the transaction without a change. A dropped transaction releases its locks later than that.
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError>;
 }

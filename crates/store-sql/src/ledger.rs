@@ -1,12 +1,42 @@
 //! Accounts and entries.
 
-use kernel::{Asset, Mode, StoreError};
+use kernel::{Asset, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::pools::PoolId;
 use pools_core::batch::Funds;
 use pools_core::ledger::{Account, AccountKind, Entry, Posting, Reason, Transfer, TransferRole};
 
-use crate::Row;
 use crate::velocity::opt_velocity;
+use crate::{Connection, Row, Statement, values};
+
+/// The sequence number of an account's last entry made at an instant or earlier, or zero. Instants never decrease along the sequence,
+/// which has no gaps, so the statement halves the range.
+pub async fn last_up_to(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    account: &Account,
+    at: Timestamp,
+) -> Result<i64, StoreError> {
+    let asset = account.asset();
+    let values = values![who.mode, &who.partner, asset.code(), account.sequence, at];
+    let row = connection.fetch_one(&LAST_UP_TO, values).await?;
+    row.integer("low")
+}
+
+/// `CROSS JOIN` makes SQLite look up one entry for each half; its planner would read the whole account.
+pub static LAST_UP_TO: Statement = Statement::new(
+    "ledger_entries",
+    "WITH RECURSIVE halves (low, high) AS (
+         SELECT CAST(0 AS bigint), CAST($4 AS bigint)
+         UNION ALL
+         SELECT CASE WHEN created_at <= $5 THEN (low + high + 1) / 2 ELSE low END,
+                CASE WHEN created_at <= $5 THEN high ELSE (low + high + 1) / 2 - 1 END
+         FROM halves CROSS JOIN ledger_entries
+         WHERE mode = $1 AND partner_id = $2 AND asset = $3 AND account_sequence = (low + high + 1) / 2
+           AND low < high
+     )
+     SELECT low FROM halves WHERE low >= high",
+);
 
 pub fn account_of(row: &dyn Row) -> Result<Account, StoreError> {
     let asset = row.asset("asset")?;

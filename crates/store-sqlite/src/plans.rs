@@ -177,17 +177,17 @@ async fn sweeps_go_along_an_index() {
 
 #[tokio::test]
 async fn an_export_reads_the_rows_of_its_partner() {
-    use crate::exports;
-    let plan = assert_cheap(exports::TRADES).await.concat();
+    use store_sql::exports;
+    let plan = assert_cheap(exports::TRADES.sql.sqlite).await.concat();
     assert!(plan.contains("trades_list ("), "{plan}");
-    let plan = assert_cheap(exports::NUMBERED).await.concat();
+    let plan = assert_cheap(exports::NUMBERED.sql.sqlite).await.concat();
     assert!(
         plan.contains("account_sequence>? AND account_sequence<?"),
         "{plan}"
     );
-    let plan = assert_cheap(exports::UNNUMBERED).await.concat();
+    let plan = assert_cheap(exports::UNNUMBERED.sql.sqlite).await.concat();
     assert!(plan.contains("account_sequence=? AND rowid>?"), "{plan}");
-    assert_cheap(exports::ACCOUNTS).await;
+    assert_cheap(exports::ACCOUNTS.sql.sqlite).await;
 }
 
 #[tokio::test]
@@ -289,7 +289,13 @@ fn no_statement_is_prepared_for_its_limit() {
 /// grows with the rows is kept.
 #[tokio::test]
 async fn an_audit_goes_through_each_table_once() {
-    for statement in verify::statements() {
+    // What the operator provisions is small: the statement over the profiles sorts it.
+    let shared = store_sql::verify::statements().filter(|one| one.table != "pools_profiles");
+    for statement in [&verify::WHOLE, &verify::REFERENCES]
+        .into_iter()
+        .chain(shared)
+    {
+        let statement = statement.sql.sqlite;
         for step in plan(statement).await {
             let kept = step.contains("TEMP B-TREE")
                 || step.contains("AUTOMATIC")

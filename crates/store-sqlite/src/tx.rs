@@ -14,7 +14,7 @@ use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, StoreTx};
 
 use crate::connection::Link;
 use crate::open::Inner;
@@ -126,6 +126,10 @@ impl UnitOfWork for SqliteTx {
 
 #[async_trait]
 impl EngineTx for SqliteTx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut self.tx
+    }
+
     /// There is one writer, so whoever has it has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
@@ -133,6 +137,21 @@ impl EngineTx for SqliteTx {
 
     fn record_lost_race(&mut self) {
         self.measured.lost();
+    }
+
+    fn record_queued(&mut self) {
+        self.queued = true;
+    }
+
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+        self.tx.0.rollback().await.map_err(errors::statement)
+    }
+}
+
+impl SqliteStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 
