@@ -9,7 +9,7 @@ use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::ResponseCheck;
 use sqlx::SqlSafeStr;
-use store_sql::verify::{self, AuditSnapshot, ReportBreach};
+use store_sql::verify::{self, AuditSnapshot, ReportBreach, SchemaCheck};
 use store_sql::{Connection, Snapshot};
 
 use crate::conn::Conn;
@@ -29,8 +29,8 @@ impl Audit for PostgresStore {
         conn.run(AUDIT).await.map_err(errors::statement)?;
         let server = clock::server(&mut conn).await?;
         let now = self.inner.clock.seen(server, 0)?;
-        let mut seen = Seen(&mut conn);
-        let report = verify::audit(&mut seen, sealer, is_well_formed, progress, now).await?;
+        let mut audited = Audited(&mut conn);
+        let report = verify::audit(&mut audited, sealer, is_well_formed, progress, now).await?;
         conn.run("ROLLBACK").await.map_err(errors::statement)?;
         conn.close().await;
         Ok(report)
@@ -43,37 +43,42 @@ impl Audit for PostgresStore {
     }
 }
 
-/// The database as the snapshot of a connection has it.
-struct Seen<'c>(&'c mut Conn);
+/// A connection inside the snapshot of an audit.
+struct Audited<'c>(&'c mut Conn);
 
-impl Snapshot for Seen<'_> {
+impl Snapshot for Audited<'_> {
     fn connection(&mut self) -> &mut dyn Connection {
         &mut *self.0
     }
 }
 
 #[async_trait]
-impl AuditSnapshot for Seen<'_> {
-    async fn check_schema(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError> {
-        self.missed(report).await?;
-        self.made(checks::CHECKS, report).await
-    }
-
-    async fn check_references(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError> {
-        self.made(checks::REFERENCES, report).await
+impl AuditSnapshot for Audited<'_> {
+    async fn check(
+        &mut self,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
+        match check {
+            SchemaCheck::Rules => {
+                self.report_missing(report).await?;
+                self.report_generated(checks::CHECKS, report).await
+            }
+            SchemaCheck::References => self.report_generated(checks::REFERENCES, report).await,
+        }
     }
 }
 
-impl Seen<'_> {
-    /// Tells what a statement answers, a text a row.
-    async fn said(
+impl Audited<'_> {
+    /// Reports the text of each row of a statement.
+    async fn report_rows(
         &mut self,
         statement: impl SqlSafeStr,
-        tell: ReportBreach<'_>,
+        report: ReportBreach<'_>,
     ) -> Result<(), StoreError> {
         let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
         while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
-            tell(text);
+            report(text);
         }
         Ok(())
     }

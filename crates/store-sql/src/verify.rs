@@ -28,21 +28,33 @@ use crate::{Row, Snapshot, Statement};
 /// Progress is reported once per this many rows.
 const PROGRESS_ROWS: u64 = 100_000;
 /// Invariants of the schema. They are checked first.
-const OF_SCHEMA: usize = 2;
+const OF_SCHEMA: [(&str, SchemaCheck); 2] = [
+    ("database-is-whole", SchemaCheck::Rules),
+    ("rows-refer-to-rows", SchemaCheck::References),
+];
 /// Invariants that are walked. They are checked last.
 const WALKED: usize = 18;
 
 /// Receives the text of each breach.
 pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 
-/// The snapshot that an audit reads, with the checks that each engine makes of its own schema.
+/// A check that each engine makes of its own schema.
+#[derive(Debug, Clone, Copy)]
+pub enum SchemaCheck {
+    /// What is damaged, missing from the schema, or against a constraint other than a reference.
+    Rules,
+    /// Rows that refer to no row.
+    References,
+}
+
+/// The snapshot that an audit reads.
 #[async_trait]
 pub trait AuditSnapshot: Snapshot {
-    /// Reports what is damaged, missing from the schema, or against its constraints. References are checked apart.
-    async fn check_schema(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError>;
-
-    /// Reports rows that refer to no row.
-    async fn check_references(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError>;
+    async fn check(
+        &mut self,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError>;
 }
 
 /// Every statement that may find rows. Plan tests explain them.
@@ -95,8 +107,9 @@ impl<'a> Work<'a> {
                 .integer("figure")?;
             self.report.figures.push((figure, rows.to_string()));
         }
-        self.schema().await?;
-        self.references().await?;
+        for (name, check) in OF_SCHEMA {
+            self.schema(name, check).await?;
+        }
         for invariant in invariants::all() {
             self.breaches(invariant).await?;
         }
@@ -111,28 +124,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    async fn schema(&mut self) -> Result<(), StoreError> {
-        let name = "database-is-whole";
+    async fn schema(&mut self, name: &'static str, check: SchemaCheck) -> Result<(), StoreError> {
         let mut breaches = Breaches::default();
         let mut walk = self.walking(name);
         let mut report = |text| {
             breaches.add(|| text);
             walk.step();
         };
-        self.snapshot.check_schema(&mut report).await?;
-        self.found(name, breaches);
-        Ok(())
-    }
-
-    async fn references(&mut self) -> Result<(), StoreError> {
-        let name = "rows-refer-to-rows";
-        let mut breaches = Breaches::default();
-        let mut walk = self.walking(name);
-        let mut report = |text| {
-            breaches.add(|| text);
-            walk.step();
-        };
-        self.snapshot.check_references(&mut report).await?;
+        self.snapshot.check(check, &mut report).await?;
         self.found(name, breaches);
         Ok(())
     }
@@ -171,7 +170,9 @@ impl<'a> Work<'a> {
         let step = AuditStep {
             invariant,
             number: self.report.findings.len().saturating_add(1),
-            of: invariants::all().count().saturating_add(OF_SCHEMA + WALKED),
+            of: invariants::all()
+                .count()
+                .saturating_add(OF_SCHEMA.len() + WALKED),
             rows: 0,
         };
         (self.progress)(step);

@@ -260,6 +260,18 @@ async fn deliveries_are_looked_up_one_by_one() {
     }
 }
 
+#[tokio::test]
+async fn pages_of_deliveries_are_found_in_the_index_of_the_list() {
+    use store_sql::deliveries::admin;
+    for statement in [&admin::PAGE, &admin::PAGE_OF_STATUS] {
+        let plan = plan(statement.sql.sqlite).await.concat();
+        assert!(plan.contains("deliveries_listed ("), "{plan}");
+    }
+    let plan = assert_cheap(admin::HOLD_BACK.sql.sqlite).await.concat();
+    let index = "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)";
+    assert!(plan.contains(index), "{plan}");
+}
+
 /// SQLite prepares a statement anew for every number that is bound to a bare `LIMIT ?`, to plan
 /// with it: that costs more than most of them. It does not look behind a sign.
 #[test]

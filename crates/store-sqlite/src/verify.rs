@@ -6,8 +6,8 @@ use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::ResponseCheck;
 use sqlx::{Connection as _, SqliteConnection};
-use store_sql::verify::{self, AuditSnapshot, ReportBreach};
-use store_sql::{Connection, Snapshot, Statement};
+use store_sql::verify::{self, AuditSnapshot, ReportBreach, SchemaCheck};
+use store_sql::{Connection, Row, Snapshot, Statement};
 
 use crate::connection::Link;
 use crate::tx::SqliteTx;
@@ -46,25 +46,21 @@ impl Snapshot for Link<&mut SqliteConnection> {
 
 #[async_trait]
 impl AuditSnapshot for Link<&mut SqliteConnection> {
-    async fn check_schema(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError> {
-        report_each(self, &WHOLE, report).await
+    async fn check(
+        &mut self,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
+        let statement = match check {
+            SchemaCheck::Rules => &WHOLE,
+            SchemaCheck::References => &REFERENCES,
+        };
+        let visit = &mut |row: &dyn Row| {
+            report(row.text("breach")?.to_owned());
+            Ok(())
+        };
+        self.walk(statement, &[], visit).await
     }
-
-    async fn check_references(&mut self, report: ReportBreach<'_>) -> Result<(), StoreError> {
-        report_each(self, &REFERENCES, report).await
-    }
-}
-
-async fn report_each(
-    connection: &mut dyn Connection,
-    statement: &'static Statement,
-    report: ReportBreach<'_>,
-) -> Result<(), StoreError> {
-    let visit = &mut |row: &dyn store_sql::Row| {
-        report(row.text("breach")?.to_owned());
-        Ok(())
-    };
-    connection.walk(statement, &[], visit).await
 }
 
 /// SQLite's own check: pages, indexes, types, unique keys, and the `CHECK` constraints of the schema.
