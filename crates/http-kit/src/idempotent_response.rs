@@ -68,6 +68,13 @@ impl IntoResponse for IdempotentReply {
     }
 }
 
+/// Whether a stored response can be replayed.
+#[must_use]
+pub fn is_well_formed(stored: &RenderedResponse) -> bool {
+    let parts = StoredParts::unpack(stored);
+    parts.and_then(StoredParts::response).is_some()
+}
+
 /// The parts of a stored response. Its form is one line with status and request id, then the body.
 /// The form never changes, because a replay reads what older versions stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -175,10 +182,16 @@ mod tests {
             let head = b"201 req_01HF7YAT00408104G208104081\n";
             assert_eq!(stored.0, [head, body].concat());
             assert_eq!(StoredParts::unpack(&stored), Some(parts));
+            assert!(is_well_formed(&stored));
         }
         for malformed in [&b""[..], b"201 req", b"req_1\n{}", b"201\n", b"x y\n"] {
             let stored = RenderedResponse(malformed.to_vec());
             assert_eq!(StoredParts::unpack(&stored), None, "{malformed:?}");
+            assert!(!is_well_formed(&stored), "{malformed:?}");
+        }
+        for malformed in [&b"99 req_1\n{}"[..], b"201 req\x7f\n{}"] {
+            let stored = RenderedResponse(malformed.to_vec());
+            assert!(!is_well_formed(&stored), "{malformed:?}");
         }
     }
 }

@@ -42,7 +42,7 @@ pub use deadlines::Deadlines;
 pub use error::{ApiError, Kind};
 pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};
 pub use idempotency::IdempotencyHeader;
-pub use idempotent_response::{IdempotentReply, ResponseBuilder};
+pub use idempotent_response::{IdempotentReply, ResponseBuilder, is_well_formed};
 pub use json::{Json, JsonWithUnknown, OptionalJson, RawJson, UnknownFields, parse as parse_json};
 pub use pages::{Check, Document, documentation, health_routes, metrics_router, probes};
 pub use path::PathId;

@@ -16,7 +16,7 @@ use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::sealing::Sealer;
-use crate::stored_response::StoredResponse;
+use crate::stored_response::{ResponseCheck, StoredResponse};
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
 use crate::webhooks::fairness::ClaimCapacity;
@@ -424,10 +424,11 @@ pub type AuditProgress<'p> = dyn Fn(AuditStep) + Send + Sync + 'p;
 /// Checks the invariants of the database in one snapshot. Every check has a name.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// Runs every check. Opens sealed values with `sealer`.
+    /// Runs every check. Opens sealed values with `sealer`, and checks each stored response with `is_well_formed`.
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError>;
 

@@ -24,6 +24,9 @@ impl fmt::Debug for RenderedResponse {
     }
 }
 
+/// Whether a stored response has the form that a replay needs. Only the HTTP layer reads this form.
+pub type ResponseCheck = fn(&RenderedResponse) -> bool;
+
 /// Renders the final response from the result of a use case.
 pub type Render<'r, T> = dyn Fn(&T) -> Result<RenderedResponse, RenderError> + Send + Sync + 'r;
 

@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
-use store_sql::{Connection, ReadStore, Reader, Row, Statement, Value};
+use store_sql::{Connection, ReadStore, Reader, Row, RowVisitor, Snapshot, Statement, Value};
 
 use crate::clock::{self, StoreClock};
 use crate::conn::Conn;
 use crate::open::Inner;
-use crate::pool::Pooled;
+use crate::pool::{Pooled, Tx};
 use crate::row::Columns;
 use crate::{PostgresStore, errors};
 
@@ -47,6 +48,25 @@ impl Connection for Conn {
         let rows = bound(statement, values)?.fetch_all(self).await;
         let rows = rows.map_err(errors::statement)?;
         Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
+    }
+
+    async fn walk(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let mut rows = bound(statement, values)?.fetch(self);
+        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
+            visit(&Columns::new(statement.table, &row))?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot for Tx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut **self
     }
 }
 

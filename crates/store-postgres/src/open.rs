@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
 use store_sql::access::AccessCaches;
+use store_sql::deliveries::Watchers;
 use store_sql::schema::Migrated;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::clock::StoreClock;
 use crate::conn::Conn;
-use crate::deliveries::Watchers;
 use crate::health::{Alarm, Prober};
 use crate::hosts::{Hosts, Timeouts, UnreadUrl};
 use crate::pool::{Pool, Pooled, Tx};

@@ -218,9 +218,8 @@ const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 
 /// A list or a look-up, the index it goes by, and parameters to run it with.
 async fn lists(conn: &mut PgConnection) {
-    use crate::deliveries::desk;
-    use crate::exports;
-    use store_sql::{customers, ledger, sessions, trades, transactions};
+    use store_sql::deliveries::admin;
+    use store_sql::{customers, exports, ledger, sessions, trades, transactions};
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
         (
@@ -254,20 +253,20 @@ async fn lists(conn: &mut PgConnection) {
             "'test', 'p050', 'EUR', 5000, 5005000".to_owned(),
         ),
         (
-            exports::TRADES,
+            exports::TRADES.sql.postgres,
             "trades_list",
             format!("{BELOW}, {never}, 100"),
         ),
         (
-            exports::NUMBERED,
+            exports::NUMBERED.sql.postgres,
             "ledger_entries_sequence",
-            "'test', 'p050', 'EUR', 100, 2500, 5000".to_owned(),
+            "'test', 'p050', 'EUR', 2500, 5000, 100".to_owned(),
         ),
         (
-            exports::UNNUMBERED,
+            exports::UNNUMBERED.sql.postgres,
             "ledger_entries_unnumbered",
             format!(
-                "'test', 'p050', 'EUR', 100, 5005000, '{}', {never}",
+                "'test', 'p050', 'EUR', 5005000, '{}', 0, 0, {never}, 100",
                 "f".repeat(32)
             ),
         ),
@@ -329,7 +328,7 @@ async fn lists(conn: &mut PgConnection) {
             format!("{BELOW}, 100, sha256('50000001')"),
         ),
         (
-            desk::PAGE,
+            admin::PAGE.sql.postgres,
             "deliveries_listed",
             "'test', 'p050', 'gate', 100, 0".to_owned(),
         ),

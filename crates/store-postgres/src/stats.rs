@@ -9,7 +9,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::{StatsReads, TradeStats};
 use pools_core::trade::TradeStatus;
 
-use store_sql::trades::held;
+use store_sql::{EngineTx as _, stats};
 
 use crate::row::Columns;
 use crate::tx::PgTx;
@@ -42,44 +42,16 @@ impl StatsReads for PostgresStore {
         mode: Mode,
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let rows = sqlx::query(ELSEWHERE)
-            .bind(mode.as_str())
-            .bind(engine.as_str())
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
-        held.collect()
+        stats::held_elsewhere(&mut self.inner.read().await?, mode, engine).await
     }
 
     async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
         let mut tx = PgTx::begin(self, "trades_claim").await?;
-        let claimed = sqlx::query(CLAIM)
-            .bind(mode.as_str())
-            .bind(engine.as_str())
-            .execute(tx.conn())
-            .await
-            .map_err(errors::statement)?;
+        let claimed = stats::claim(tx.connection(), mode, engine).await?;
         tx.finish().await?;
-        Ok(claimed.rows_affected())
+        Ok(claimed)
     }
 }
-
-/// The reserved trades of each partner, found in the list's index.
-pub(crate) const ELSEWHERE: &str = "SELECT open.engine, sum(open.trades)::bigint AS trades
-     FROM books AS b
-     CROSS JOIN LATERAL (
-         SELECT t.engine, count(*) AS trades FROM trades AS t
-         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine <> $2
-         GROUP BY t.engine
-     ) AS open
-     WHERE b.mode = $1
-     GROUP BY open.engine ORDER BY open.engine";
-
-/// Found as [`ELSEWHERE`] finds them.
-pub(crate) const CLAIM: &str = "UPDATE trades AS t SET engine = $2 FROM books AS b
-     WHERE b.mode = $1 AND t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine IS NULL";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,

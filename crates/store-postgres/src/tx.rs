@@ -14,7 +14,7 @@ use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
-use partner_core::ports::{EventTx, PartnerStore, PartnerTx, UnitOfWork};
+use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
@@ -233,12 +233,6 @@ impl PgTx {
         committed
     }
 
-    /// Ends it without a change. Dropped, it would let go of its locks somewhat later, behind the caller's back, and who passes
-    /// over what is locked would pass over what it had.
-    pub(crate) async fn leave(self) -> Result<(), StoreError> {
-        self.tx.rollback().await.map_err(errors::statement)
-    }
-
     /// Passes the outcome of a guarded write on, and notes that a race was lost.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
@@ -261,12 +255,12 @@ impl UnitOfWork for PgTx {
 
 #[async_trait]
 impl EngineTx for PgTx {
-    async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
-        Ok(self.locked_connection(who).await?)
-    }
-
     fn connection(&mut self) -> &mut dyn Connection {
         self.conn()
+    }
+
+    async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+        Ok(self.locked_connection(who).await?)
     }
 
     async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError> {
@@ -302,19 +296,16 @@ impl EngineTx for PgTx {
         };
         partner_lock::count_trade(&mut self.tx, who, *first, *last).await
     }
+
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+        self.tx.rollback().await.map_err(errors::statement)
+    }
 }
 
 impl PostgresStore {
     pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
         let engine = PgTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
-    }
-}
-
-#[async_trait]
-impl EventTx for PgTx {
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        store_sql::events::insert(self, event).await
     }
 }
 

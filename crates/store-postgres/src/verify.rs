@@ -1,49 +1,37 @@
-//! The invariants of the whole database: this store's statements, and how they are run.
-//!
-//! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs` and
-//! `rails.rs`, and `checks.rs` for what the schema forbids). The rest is walked row by row
-//! ([`store_sql::verify`]; `walked.rs`). All of it is read from one snapshot.
+//! The audit of the whole database: Postgres' own checks (`checks.rs`), in the snapshot that the shared checks read.
 
 mod checks;
-mod gate;
-mod queries;
-mod rails;
-mod walked;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 use sqlx::SqlSafeStr;
 use store_sql::velocity;
-use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
+use store_sql::verify::{self, AuditSnapshot, ReportBreach, SchemaCheck};
+use store_sql::{Connection, Snapshot};
 
 use crate::conn::Conn;
 use crate::open::AUDIT;
-use crate::row::Columns;
 use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
-
-const STATEMENTS: Statements = Statements {
-    figures: queries::FIGURES,
-    asked: &[queries::INVARIANTS, gate::INVARIANTS, rails::INVARIANTS],
-    walked: walked::WALKED,
-};
 
 #[async_trait]
 impl Audit for PostgresStore {
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
         conn.run(AUDIT).await.map_err(errors::statement)?;
         let server = clock::server(&mut conn).await?;
         let now = self.inner.clock.seen(server, 0)?;
-        let mut seen = Seen(&mut conn);
-        let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
+        let mut audited = Audited(&mut conn);
+        let report = verify::audit(&mut audited, sealer, is_well_formed, progress, now).await?;
         conn.run("ROLLBACK").await.map_err(errors::statement)?;
         conn.close().await;
         Ok(report)
@@ -56,53 +44,42 @@ impl Audit for PostgresStore {
     }
 }
 
-/// The database as the snapshot of a connection has it.
-struct Seen<'c>(&'c mut Conn);
+/// A connection inside the snapshot of an audit.
+struct Audited<'c>(&'c mut Conn);
 
-#[async_trait]
-impl Snapshot for Seen<'_> {
-    async fn count(&mut self, statement: &'static str) -> Result<i64, StoreError> {
-        sqlx::query_scalar(statement)
-            .fetch_one(&mut *self.0)
-            .await
-            .map_err(errors::statement)
-    }
-
-    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError> {
-        match ask {
-            AuditQuery::Whole => {
-                self.missed(tell).await?;
-                self.made(checks::CHECKS, tell).await
-            }
-            AuditQuery::References => self.made(checks::REFERENCES, tell).await,
-            AuditQuery::Statement(statement) => self.said(statement, tell).await,
-        }
-    }
-
-    async fn walk(
-        &mut self,
-        table: &'static str,
-        statement: &'static str,
-        look: RowVisitor<'_>,
-    ) -> Result<(), StoreError> {
-        let mut rows = sqlx::query(statement).fetch(&mut *self.0);
-        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
-            look(&Columns::new(table, &row))?;
-        }
-        Ok(())
+impl Snapshot for Audited<'_> {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut *self.0
     }
 }
 
-impl Seen<'_> {
-    /// Tells what a statement answers, a text a row.
-    async fn said(
+#[async_trait]
+impl AuditSnapshot for Audited<'_> {
+    async fn check(
+        &mut self,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
+        match check {
+            SchemaCheck::Rules => {
+                self.report_missing(report).await?;
+                self.report_generated(checks::CHECKS, report).await
+            }
+            SchemaCheck::References => self.report_generated(checks::REFERENCES, report).await,
+        }
+    }
+}
+
+impl Audited<'_> {
+    /// Reports the text of each row of a statement.
+    async fn report_rows(
         &mut self,
         statement: impl SqlSafeStr,
-        tell: ReportBreach<'_>,
+        report: ReportBreach<'_>,
     ) -> Result<(), StoreError> {
         let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
         while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
-            tell(text);
+            report(text);
         }
         Ok(())
     }

@@ -14,6 +14,9 @@ use pools_core::trade::TradeStatus;
 
 use crate::{Row, Statement, Value};
 
+/// Receives each row of a statement.
+pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) -> Result<(), StoreError> + Send);
+
 /// A connection of an engine. It prepares each text once and maps the driver's errors.
 #[async_trait]
 pub trait Connection: Send {
@@ -37,6 +40,14 @@ pub trait Connection: Send {
         statement: &'static Statement,
         values: &[Value<'_>],
     ) -> Result<Vec<Box<dyn Row>>, StoreError>;
+
+    /// Shows every row to `visit`. However many rows there are, a few hundred of them at a time are in memory.
+    async fn walk(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError>;
 }
 
 impl dyn Connection + '_ {
@@ -50,6 +61,11 @@ impl dyn Connection + '_ {
         let (table, text) = (statement.table, statement.sql.postgres);
         row.ok_or_else(|| StoreError::unexpected(format!("{table}: no row of: {text}")))
     }
+}
+
+/// Reads of one state of the database. Dropped, it ends.
+pub trait Snapshot: Send {
+    fn connection(&mut self) -> &mut dyn Connection;
 }
 
 /// A connection for reads outside a transaction, with the store's clock.
@@ -116,4 +132,7 @@ pub trait EngineTx: QuoteTx + UnitOfWork {
         who: &Tenant,
         statuses: &[TradeStatus],
     ) -> Result<(), StoreError>;
+
+    /// Ends the transaction without a change. A dropped transaction releases its locks later than that.
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError>;
 }

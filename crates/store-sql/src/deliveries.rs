@@ -1,10 +1,17 @@
-//! Deliveries: what their rows say, and the columns that a state stands in.
+//! Deliveries: their rows, the columns of each state, and reads of the queue.
 
-use kernel::{Mode, StoreError, Timestamp};
+pub mod admin;
+mod watchers;
+
+use kernel::{Mode, StoreError};
+use partner_core::Tenant;
+use partner_core::events::Service;
 use partner_core::ports::{DeliveryRecord, DeliveryView, QueueStats};
 use partner_core::webhooks::delivery::{DeliveryState, Lease, Progress};
 
-use crate::Row;
+use crate::{Reader, Row, Sql, Statement, values};
+
+pub use watchers::Watchers;
 
 pub fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
     let due = row.opt_instant("next_attempt_at")?;
@@ -25,7 +32,7 @@ pub fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
     Ok(Progress { state, attempts })
 }
 
-pub fn record(row: &dyn Row, mode: Mode) -> Result<DeliveryRecord, StoreError> {
+fn record(row: &dyn Row, mode: Mode) -> Result<DeliveryRecord, StoreError> {
     Ok(DeliveryRecord {
         id: row.id("id", mode)?,
         event_id: row.text("event_id")?.to_owned(),
@@ -35,8 +42,8 @@ pub fn record(row: &dyn Row, mode: Mode) -> Result<DeliveryRecord, StoreError> {
     })
 }
 
-/// A delivery with what its partner is shown beside it.
-pub fn view(row: &dyn Row, mode: Mode) -> Result<DeliveryView, StoreError> {
+/// A delivery as its partner sees it.
+fn view(row: &dyn Row, mode: Mode) -> Result<DeliveryView, StoreError> {
     Ok(DeliveryView {
         record: record(row, mode)?,
         event_kind: row.text("event_type")?.to_owned(),
@@ -45,8 +52,50 @@ pub fn view(row: &dyn Row, mode: Mode) -> Result<DeliveryView, StoreError> {
     })
 }
 
-/// How a queue stands, with the instant of the first that is due in a column.
-pub fn standing(row: &dyn Row, now: Timestamp) -> Result<QueueStats, StoreError> {
+/// The deliveries of an object's events, in the order of the events.
+pub async fn of_object(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    object_id: &str,
+) -> Result<Vec<DeliveryRecord>, StoreError> {
+    let values = values![who.mode, &who.partner, object_id];
+    let rows = reader.connection().fetch_all(&OF_OBJECT, values).await?;
+    rows.iter().map(|row| record(&**row, who.mode)).collect()
+}
+
+macro_rules! of_object {
+    ($join:literal, $order:literal) => {
+        concat!(
+            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
+                    d.lease_until, d.last_response_status, d.last_error, d.delivered_at
+             FROM events AS e
+             ",
+            $join,
+            " deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.event_id = e.id
+             WHERE e.mode = $1 AND e.partner_id = $2 AND e.object_id = $3
+             ORDER BY ",
+            $order
+        )
+    };
+}
+
+static OF_OBJECT: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: of_object!("CROSS JOIN", "d.sequence"),
+        postgres: of_object!("JOIN", "d.position"),
+    },
+);
+
+/// The counts of a queue, with the age of the delivery that has been due longest.
+pub async fn stats(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    service: Service,
+) -> Result<QueueStats, StoreError> {
+    let now = reader.now().await?;
+    let values = values![mode, service.as_str(), now];
+    let row = reader.connection().fetch_one(&STATS, values).await?;
     Ok(QueueStats {
         due: row.count("due")?,
         scheduled: row.count("scheduled")?,
@@ -54,6 +103,47 @@ pub fn standing(row: &dyn Row, now: Timestamp) -> Result<QueueStats, StoreError>
         oldest_due: row.opt_instant("first")?.map(|first| now.since(first)),
     })
 }
+
+/// Counted in the index, endpoint by endpoint.
+static STATS: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: "SELECT coalesce(sum(due), 0) AS due, coalesce(sum(later), 0) AS scheduled,
+            coalesce(sum(held), 0) AS in_flight, min(first) AS first
+     FROM (
+         SELECT (SELECT count(*) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = $1 AND d.endpoint_id = w.id AND d.next_attempt_at <= $3) AS due,
+                (SELECT count(*) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = $1 AND d.endpoint_id = w.id AND d.next_attempt_at > $3) AS later,
+                (SELECT min(d.next_attempt_at) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = $1 AND d.endpoint_id = w.id AND d.next_attempt_at <= $3) AS first,
+                0 AS held
+         FROM webhook_endpoints AS w
+         WHERE w.mode = $1 AND w.service = $2
+         UNION ALL
+         SELECT 0, 0, NULL, 1
+         FROM deliveries AS d INDEXED BY deliveries_leased
+         CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+         WHERE d.status = 'in_flight' AND d.mode = $1 AND w.service = $2
+     )",
+        postgres: "SELECT coalesce(sum(due), 0)::bigint AS due, coalesce(sum(later), 0)::bigint AS scheduled,
+            coalesce(sum(held), 0)::bigint AS in_flight, min(first) AS first
+     FROM (
+         SELECT count(*) FILTER (WHERE d.next_attempt_at <= $3) AS due,
+                count(*) FILTER (WHERE d.next_attempt_at > $3) AS later,
+                min(d.next_attempt_at) FILTER (WHERE d.next_attempt_at <= $3) AS first,
+                0 AS held
+         FROM webhook_endpoints AS w
+         JOIN deliveries AS d ON d.status = 'pending' AND d.mode = $1 AND d.endpoint_id = w.id
+         WHERE w.mode = $1 AND w.service = $2
+         UNION ALL
+         SELECT 0, 0, NULL, count(*)
+         FROM deliveries AS d
+         JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+         WHERE d.status = 'in_flight' AND d.mode = $1 AND w.service = $2
+     ) AS counted",
+    },
+);
 
 /// The columns of a state.
 #[derive(Debug, Clone, Copy, Default)]

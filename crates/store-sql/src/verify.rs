@@ -1,178 +1,80 @@
 //! The invariants of the whole database: every check has a name, and names the rows that break it.
 //!
-//! What rows can show by themselves a store asks in its own SQL. The rest is walked row by row, so
-//! that no total overflows and every rule is the cores' own: sums and chains of the ledger
-//! (`ledger.rs`), what the velocity cap counts (`velocity.rs`), each row read as what it stands for
-//! (`rows.rs`), what rows have agreed on (`previews.rs`, `rails.rs`), and what is sealed
-//! (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are
-//! kept, never the rows.
+//! SQL finds the breaches that rows show by themselves (`invariants.rs`). The rest is walked row by row (`walked.rs`), so that no sum
+//! overflows and every rule is the cores' own: sums and chains of the ledger (`ledger.rs`), what the velocity cap counts
+//! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and what is sealed
+//! (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are kept, never the rows.
 
+mod invariants;
 mod ledger;
 mod previews;
 mod rails;
 mod rows;
 mod seals;
 mod velocity;
+mod walked;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::audit::Breaches;
 use partner_core::ports::{AuditProgress, AuditReport, AuditStep};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 
-use crate::Row;
+use self::invariants::Invariant;
+use self::invariants::pools::FIGURES;
+use crate::{Row, Snapshot, Statement};
 
-/// Progress is told every so many rows.
-const TOLD: u64 = 100_000;
-/// Invariants that are walked; those that are asked come before them.
+/// Progress is reported once per this many rows.
+const PROGRESS_ROWS: u64 = 100_000;
+/// Invariants of the schema. They are checked first.
+const OF_SCHEMA: [(&str, SchemaCheck); 2] = [
+    ("database-is-whole", SchemaCheck::Rules),
+    ("rows-refer-to-rows", SchemaCheck::References),
+];
+/// Invariants that are walked. They are checked last.
 const WALKED: usize = 18;
 
-/// What looks at a row.
-pub type RowVisitor<'l> = &'l mut (dyn FnMut(&dyn Row) -> Result<(), StoreError> + Send);
-/// What is told of a breach.
+/// Receives the text of each breach.
 pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 
-/// What a database is asked to tell by itself, a text for each breach.
+/// A check that each engine makes of its own schema.
 #[derive(Debug, Clone, Copy)]
-pub enum AuditQuery {
-    /// What breaks its own rules, but for references.
-    Whole,
+pub enum SchemaCheck {
+    /// What is damaged, missing from the schema, or against a constraint other than a reference.
+    Rules,
     /// Rows that refer to no row.
     References,
-    /// What a statement answers.
-    Statement(&'static str),
 }
 
-/// The whole database as it stood at one moment. However many rows there are, a few hundred of them
-/// at a time are in memory.
+/// The snapshot that an audit reads.
 #[async_trait]
-pub trait Snapshot: Send {
-    /// The number that a statement answers.
-    async fn count(&mut self, statement: &'static str) -> Result<i64, StoreError>;
-
-    /// Tells every breach of what is asked.
-    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError>;
-
-    /// Shows every row of a statement, as one of this table.
-    async fn walk(
+pub trait AuditSnapshot: Snapshot {
+    async fn check(
         &mut self,
-        table: &'static str,
-        statement: &'static str,
-        look: RowVisitor<'_>,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
     ) -> Result<(), StoreError>;
 }
 
-/// Names with what is asked for each.
-pub type Asked = &'static [(&'static str, &'static str)];
-
-/// A store's statements for an audit.
-#[derive(Debug)]
-pub struct Statements {
-    /// Counts.
-    pub figures: Asked,
-    /// The name of each invariant that rows show by themselves, with the query for the rows that
-    /// break it, one text each.
-    pub asked: &'static [Asked],
-    pub walked: Walked,
+/// Every statement that may find rows. Plan tests explain them.
+pub fn statements() -> impl Iterator<Item = &'static Statement> {
+    let breaches = invariants::all().map(|invariant| invariant.breaches);
+    breaches.chain(walked::ALL)
 }
 
-/// What is walked row by row: whole tables, with their modes and partners.
-#[derive(Debug)]
-pub struct Walked {
-    /// Entries that are in the partner's account, account by account, in their order.
-    pub chains: &'static str,
-    pub accounts: &'static str,
-    pub entries: &'static str,
-    /// What open trades have reserved.
-    pub reserves: &'static str,
-    /// What each running total counts.
-    pub counted: &'static str,
-    pub totals: &'static str,
-    /// Trades that a cap applies to, partner by partner, in their order.
-    pub capped: &'static str,
-    pub quotes: &'static str,
-    pub trades: &'static str,
-    pub deposits: &'static str,
-    pub sessions: &'static str,
-    pub transactions: &'static str,
-    pub customers: &'static str,
-    pub previews: &'static str,
-    /// Used previews with the terms of their sessions.
-    pub used_previews: &'static str,
-    pub signed_quotes: &'static str,
-    /// Records with their quote's terms and what their transaction says.
-    pub rail_records: &'static str,
-    pub tallies: &'static str,
-    pub gate_profiles: &'static str,
-    pub secrets: &'static str,
-    pub bodies: &'static str,
-    pub packages: &'static str,
-    pub answers: &'static str,
-}
-
-impl Statements {
-    /// Every statement of theirs that may find rows.
-    pub fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let asked = self.asked.iter().copied().flatten();
-        let asked = asked.map(|(_, statement)| *statement);
-        asked.chain(self.walked.all())
-    }
-
-    /// What is asked, with the name of each invariant.
-    fn asks(&self) -> impl Iterator<Item = (&'static str, AuditQuery)> + use<> {
-        let schema = [
-            ("database-is-whole", AuditQuery::Whole),
-            ("rows-refer-to-rows", AuditQuery::References),
-        ];
-        let asked = self.asked.iter().copied().flatten();
-        let asked =
-            asked.map(|(invariant, statement)| (*invariant, AuditQuery::Statement(statement)));
-        schema.into_iter().chain(asked)
-    }
-}
-
-impl Walked {
-    fn all(&self) -> [&'static str; 23] {
-        [
-            self.chains,
-            self.accounts,
-            self.entries,
-            self.reserves,
-            self.counted,
-            self.totals,
-            self.capped,
-            self.quotes,
-            self.trades,
-            self.deposits,
-            self.sessions,
-            self.transactions,
-            self.customers,
-            self.previews,
-            self.used_previews,
-            self.signed_quotes,
-            self.rail_records,
-            self.tallies,
-            self.gate_profiles,
-            self.secrets,
-            self.bodies,
-            self.packages,
-            self.answers,
-        ]
-    }
-}
-
-/// Runs every check. What is sealed is opened with `sealer`.
+/// Runs every check. `sealer` opens what is sealed, and `is_well_formed` reads each stored response.
 pub async fn audit(
-    snapshot: &mut dyn Snapshot,
-    statements: &'static Statements,
+    snapshot: &mut dyn AuditSnapshot,
     sealer: &Sealer,
+    is_well_formed: ResponseCheck,
     progress: &AuditProgress<'_>,
     now: Timestamp,
 ) -> Result<AuditReport, StoreError> {
     let mut work = Work {
         snapshot,
-        statements,
         sealer,
+        is_well_formed,
         progress,
         now,
         older_seals: 0,
@@ -184,9 +86,9 @@ pub async fn audit(
 
 /// An audit under way.
 struct Work<'a> {
-    snapshot: &'a mut dyn Snapshot,
-    statements: &'static Statements,
+    snapshot: &'a mut dyn AuditSnapshot,
     sealer: &'a Sealer,
+    is_well_formed: ResponseCheck,
     progress: &'a AuditProgress<'a>,
     /// The store's clock when the audit began.
     now: Timestamp,
@@ -197,12 +99,19 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     async fn run(&mut self) -> Result<(), StoreError> {
-        for (figure, statement) in self.statements.figures {
-            let rows = self.snapshot.count(statement).await?;
+        for (figure, statement) in &FIGURES {
+            let connection = self.snapshot.connection();
+            let rows = connection
+                .fetch_one(statement, &[])
+                .await?
+                .integer("figure")?;
             self.report.figures.push((figure, rows.to_string()));
         }
-        for (invariant, ask) in self.statements.asks() {
-            self.ask(invariant, ask).await?;
+        for (name, check) in OF_SCHEMA {
+            self.schema(name, check).await?;
+        }
+        for invariant in invariants::all() {
+            self.breaches(invariant).await?;
         }
         self.ledger().await?;
         self.velocity().await?;
@@ -215,41 +124,55 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    async fn ask(&mut self, invariant: &'static str, ask: AuditQuery) -> Result<(), StoreError> {
+    async fn schema(&mut self, name: &'static str, check: SchemaCheck) -> Result<(), StoreError> {
         let mut breaches = Breaches::default();
-        let mut walk = self.walking(invariant);
-        let mut tell = |text| {
+        let mut walk = self.walking(name);
+        let mut report = |text| {
             breaches.add(|| text);
-            walk.tell();
+            walk.step();
         };
-        self.snapshot.ask(ask, &mut tell).await?;
-        self.found(invariant, breaches);
+        self.snapshot.check(check, &mut report).await?;
+        self.found(name, breaches);
         Ok(())
     }
 
-    /// Goes through the rows of a statement for an invariant, and tells how far it is.
+    async fn breaches(&mut self, invariant: &'static Invariant) -> Result<(), StoreError> {
+        let mut breaches = Breaches::default();
+        self.each(invariant.name, invariant.breaches, |row| {
+            let text = invariant.text(row)?;
+            breaches.add(|| text);
+            Ok(())
+        })
+        .await?;
+        self.found(invariant.name, breaches);
+        Ok(())
+    }
+
+    /// Walks the rows of a statement for an invariant, and reports the progress.
     async fn each(
         &mut self,
         invariant: &'static str,
-        table: &'static str,
-        statement: &'static str,
-        mut look: impl FnMut(&dyn Row) -> Result<(), StoreError> + Send,
+        statement: &'static Statement,
+        mut visit: impl FnMut(&dyn Row) -> Result<(), StoreError> + Send,
     ) -> Result<(), StoreError> {
         let mut walk = self.walking(invariant);
-        let mut look = |row: &dyn Row| {
-            look(row)?;
-            walk.tell();
+        let mut visit = |row: &dyn Row| {
+            visit(row)?;
+            walk.step();
             Ok(())
         };
-        self.snapshot.walk(table, statement, &mut look).await
+        let connection = self.snapshot.connection();
+        connection.walk(statement, &[], &mut visit).await
     }
 
-    /// Tells that an invariant is looked at from here on.
+    /// Reports that the check of an invariant begins.
     fn walking(&self, invariant: &'static str) -> Walking<'a> {
         let step = AuditStep {
             invariant,
             number: self.report.findings.len().saturating_add(1),
-            of: self.statements.asks().count().saturating_add(WALKED),
+            of: invariants::all()
+                .count()
+                .saturating_add(OF_SCHEMA.len() + WALKED),
             rows: 0,
         };
         (self.progress)(step);
@@ -264,17 +187,17 @@ impl<'a> Work<'a> {
     }
 }
 
-/// How far an invariant is.
+/// The progress of an invariant.
 struct Walking<'a> {
     step: AuditStep,
     progress: &'a AuditProgress<'a>,
 }
 
 impl Walking<'_> {
-    /// One row more.
-    fn tell(&mut self) {
+    /// Counts a row.
+    fn step(&mut self) {
         self.step.rows = self.step.rows.saturating_add(1);
-        if self.step.rows.is_multiple_of(TOLD) {
+        if self.step.rows.is_multiple_of(PROGRESS_ROWS) {
             (self.progress)(self.step);
         }
     }

@@ -5,11 +5,13 @@ use std::ops::DerefMut;
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
+use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
-use store_sql::{Connection, ReadStore, Reader, Row, Statement, Value};
+use store_sql::{Connection, ReadStore, Reader, Row, RowVisitor, Snapshot, Statement, Value};
 
 use crate::clock::StoreClock;
 use crate::open::Inner;
@@ -53,6 +55,25 @@ where
         let rows = bound(statement, values)?.fetch_all(&mut *self.0).await;
         let rows = rows.map_err(errors::statement)?;
         Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
+    }
+
+    async fn walk(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let mut rows = bound(statement, values)?.fetch(&mut *self.0);
+        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
+            visit(&Columns::new(statement.table, &row))?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot for Link<Transaction<'static, Sqlite>> {
+    fn connection(&mut self) -> &mut dyn Connection {
+        self
     }
 }
 

@@ -4,27 +4,25 @@
 //! claims then passes over few rows in vain, however much waits behind a dead endpoint.
 
 pub(crate) mod claim;
-mod desk;
 pub(crate) mod step;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
-use partner_core::events::Service;
+use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{
-    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryRecord, QueueStats,
-    QueueWaker,
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryAdmin, DeliveryFilter,
+    DeliveryRecord, DeliveryView, QueueStats, QueueWaker,
 };
 use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
 use partner_core::webhooks::fairness::allocate;
 use sqlx::SqliteConnection;
 use store_sql::Row;
-use store_sql::deliveries::{progress, record, standing};
+use store_sql::deliveries::{self, admin, progress};
 
 use crate::row::{Columns, json, key};
 use crate::tx::SqliteTx;
@@ -106,24 +104,7 @@ impl Deliveries for SqliteStore {
         who: &Tenant,
         object_id: &str,
     ) -> Result<Vec<DeliveryRecord>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let rows = sqlx::query(
-            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
-                    d.lease_until, d.last_response_status, d.last_error, d.delivered_at
-             FROM events AS e
-             CROSS JOIN deliveries AS d ON d.mode = ?1 AND d.partner_id = ?2 AND d.event_id = e.id
-             WHERE e.mode = ?1 AND e.partner_id = ?2 AND e.object_id = ?3
-             ORDER BY d.sequence",
-        )
-        .bind(who.mode.as_str())
-        .bind(who.partner.as_str())
-        .bind(object_id)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(errors::statement)?;
-        rows.iter()
-            .map(|row| record(&Columns::new("deliveries", row), who.mode))
-            .collect()
+        deliveries::of_object(&mut self.inner.read().await?, who, object_id).await
     }
 
     async fn deliveries_standing(
@@ -131,16 +112,7 @@ impl Deliveries for SqliteStore {
         mode: Mode,
         service: Service,
     ) -> Result<QueueStats, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let now = self.inner.clock.now();
-        let row = sqlx::query(STANDING)
-            .bind(mode.as_str())
-            .bind(service.as_str())
-            .bind(now.millis())
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-        standing(&Columns::new("deliveries", &row), now)
+        deliveries::stats(&mut self.inner.read().await?, mode, service).await
     }
 
     fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
@@ -148,51 +120,34 @@ impl Deliveries for SqliteStore {
     }
 }
 
-/// Counted in the index, endpoint by endpoint.
-const STANDING: &str = "SELECT coalesce(sum(due), 0) AS due, coalesce(sum(later), 0) AS scheduled,
-            coalesce(sum(held), 0) AS in_flight, min(first) AS first
-     FROM (
-         SELECT (SELECT count(*) FROM deliveries AS d
-                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at <= ?3) AS due,
-                (SELECT count(*) FROM deliveries AS d
-                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at > ?3) AS later,
-                (SELECT min(d.next_attempt_at) FROM deliveries AS d
-                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at <= ?3) AS first,
-                0 AS held
-         FROM webhook_endpoints AS w
-         WHERE w.mode = ?1 AND w.service = ?2
-         UNION ALL
-         SELECT 0, 0, NULL, 1
-         FROM deliveries AS d INDEXED BY deliveries_leased
-         CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
-         WHERE d.status = 'in_flight' AND d.mode = ?1 AND w.service = ?2
-     )";
-
-/// Who is woken when deliveries have been queued, as long as there is anybody.
-#[derive(Default)]
-pub(crate) struct Watchers(Mutex<Vec<Weak<dyn QueueWaker>>>);
-
-impl Watchers {
-    fn add(&self, wake: &Arc<dyn QueueWaker>) {
-        let mut watchers = self.lock();
-        watchers.retain(|watcher| watcher.strong_count() > 0);
-        watchers.push(Arc::downgrade(wake));
+#[async_trait]
+impl DeliveryAdmin for SqliteStore {
+    async fn deliveries_page(
+        &self,
+        who: &Tenant,
+        service: Service,
+        filter: DeliveryFilter,
+        limit: u32,
+    ) -> Result<Vec<DeliveryView>, StoreError> {
+        admin::page(&mut self.inner.read().await?, who, service, filter, limit).await
     }
 
-    pub(crate) fn wake(&self) {
-        let watchers = self.lock();
-        let there = watchers.iter().filter_map(Weak::upgrade);
-        there.for_each(|watcher| watcher.wake());
+    async fn delivery_get(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<DeliveryView>, StoreError> {
+        admin::get(&mut self.inner.read().await?, who, service, id).await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn QueueWaker>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Watchers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Watchers({})", self.lock().len())
+    async fn delivery_replay(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+        admin::replay(self.begin_tx("delivery_replay").await?, who, service, id).await
     }
 }
 

@@ -16,10 +16,10 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
 use store_sql::access::AccessCaches;
+use store_sql::deliveries::Watchers;
 use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::clock::StoreClock;
-use crate::deliveries::Watchers;
 use crate::errors;
 use crate::files::{ForeignFile, OpenFile};
 use crate::health::Health;

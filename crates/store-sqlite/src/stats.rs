@@ -12,7 +12,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::{StatsReads, TradeStats};
 use pools_core::trade::TradeStatus;
 use sqlx::SqliteConnection;
-use store_sql::trades::held;
+use store_sql::{EngineTx as _, stats};
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;
@@ -61,27 +61,14 @@ impl StatsReads for SqliteStore {
         mode: Mode,
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let rows = sqlx::query(ELSEWHERE)
-            .bind(mode.as_str())
-            .bind(engine.as_str())
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
-        held.collect()
+        stats::held_elsewhere(&mut self.inner.read().await?, mode, engine).await
     }
 
     async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
         let mut tx = SqliteTx::begin(self, "trades_claim").await?;
-        let claimed = sqlx::query(CLAIM)
-            .bind(mode.as_str())
-            .bind(engine.as_str())
-            .execute(tx.conn())
-            .await
-            .map_err(errors::statement)?;
+        let claimed = stats::claim(tx.connection(), mode, engine).await?;
         tx.finish().await?;
-        Ok(claimed.rows_affected())
+        Ok(claimed)
     }
 }
 
@@ -152,18 +139,6 @@ pub(crate) const TRANSITIONS: &str =
          FROM trade_transitions WHERE rowid > ?1 ORDER BY rowid LIMIT +?2
      )
      GROUP BY mode, from_status, to_status";
-
-/// The reserved trades of each partner, found in the list's index.
-pub(crate) const ELSEWHERE: &str = "SELECT t.engine, count(*) AS trades
-     FROM partners AS p
-     CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved'
-     WHERE p.mode = ?1 AND t.engine <> ?2
-     GROUP BY t.engine ORDER BY t.engine";
-
-/// Found as [`ELSEWHERE`] finds them.
-pub(crate) const CLAIM: &str = "UPDATE trades SET engine = ?2
-     WHERE mode = ?1 AND partner_id IN (SELECT partner_id FROM partners WHERE mode = ?1) AND status = 'reserved'
-       AND engine IS NULL";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const OPEN: &str =

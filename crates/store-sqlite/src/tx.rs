@@ -13,7 +13,7 @@ use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
-use partner_core::ports::{EventTx, PartnerStore, PartnerTx, UnitOfWork};
+use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
@@ -130,13 +130,13 @@ impl UnitOfWork for SqliteTx {
 
 #[async_trait]
 impl EngineTx for SqliteTx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut self.tx
+    }
+
     /// The one writer has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
-    }
-
-    fn connection(&mut self) -> &mut dyn Connection {
-        &mut self.tx
     }
 
     async fn lock_deliveries_of_object(&mut self, _: &NewEvent) -> Result<(), StoreError> {
@@ -170,19 +170,16 @@ impl EngineTx for SqliteTx {
         }
         Ok(())
     }
+
+    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+        self.tx.0.rollback().await.map_err(errors::statement)
+    }
 }
 
 impl SqliteStore {
     pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
         let engine = SqliteTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
-    }
-}
-
-#[async_trait]
-impl EventTx for SqliteTx {
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        store_sql::events::insert(self, event).await
     }
 }
 

@@ -1,57 +1,32 @@
-//! The invariants of the whole database: this store's statements, and how they are run.
-//!
-//! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs` and
-//! `rails.rs`). The rest is walked row by row ([`store_sql::verify`]; `walked.rs`). All of it is
-//! read from one snapshot.
-
-mod gate;
-mod queries;
-mod rails;
-mod walked;
+//! The audit of the whole database: SQLite's own checks, in the snapshot that the shared checks read.
 
 use async_trait::async_trait;
-use futures_util::TryStreamExt as _;
 use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::ResponseCheck;
 use sqlx::{Connection as _, SqliteConnection};
-use store_sql::EngineTx as _;
 use store_sql::velocity;
-use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
+use store_sql::verify::{self, AuditSnapshot, ReportBreach, SchemaCheck};
+use store_sql::{Connection, EngineTx as _, Row, Snapshot, Statement};
 
-use crate::row::Columns;
+use crate::connection::Link;
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
-
-const STATEMENTS: Statements = Statements {
-    figures: queries::FIGURES,
-    asked: &[queries::INVARIANTS, gate::INVARIANTS, rails::INVARIANTS],
-    walked: walked::WALKED,
-};
-
-/// Every statement of an audit that finds rows.
-#[cfg(test)]
-pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
-    let schema = [queries::WHOLE, queries::REFERENCES];
-    // What the operator provisions is small: this one sorts it.
-    let growing = STATEMENTS
-        .all()
-        .filter(|one| *one != queries::SHARED_DEPOSITS);
-    schema.into_iter().chain(growing)
-}
 
 #[async_trait]
 impl Audit for SqliteStore {
     async fn audit(
         &self,
         sealer: &Sealer,
+        is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
         let mut snapshot = conn.begin().await.map_err(errors::begin)?;
         let now = self.inner.clock.now();
-        let mut seen = Seen(&mut snapshot);
-        let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
+        let mut seen = Link(&mut *snapshot);
+        let report = verify::audit(&mut seen, sealer, is_well_formed, progress, now).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
         conn.close().await.map_err(errors::statement)?;
         Ok(report)
@@ -64,41 +39,39 @@ impl Audit for SqliteStore {
     }
 }
 
-/// The database as the snapshot of a connection has it.
-struct Seen<'c>(&'c mut SqliteConnection);
-
-#[async_trait]
-impl Snapshot for Seen<'_> {
-    async fn count(&mut self, statement: &'static str) -> Result<i64, StoreError> {
-        sqlx::query_scalar(statement)
-            .fetch_one(&mut *self.0)
-            .await
-            .map_err(errors::statement)
-    }
-
-    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError> {
-        let statement = match ask {
-            AuditQuery::Whole => queries::WHOLE,
-            AuditQuery::References => queries::REFERENCES,
-            AuditQuery::Statement(statement) => statement,
-        };
-        let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
-        while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
-            tell(text);
-        }
-        Ok(())
-    }
-
-    async fn walk(
-        &mut self,
-        table: &'static str,
-        statement: &'static str,
-        look: RowVisitor<'_>,
-    ) -> Result<(), StoreError> {
-        let mut rows = sqlx::query(statement).fetch(&mut *self.0);
-        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
-            look(&Columns::new(table, &row))?;
-        }
-        Ok(())
+impl Snapshot for Link<&mut SqliteConnection> {
+    fn connection(&mut self) -> &mut dyn Connection {
+        self
     }
 }
+
+#[async_trait]
+impl AuditSnapshot for Link<&mut SqliteConnection> {
+    async fn check(
+        &mut self,
+        check: SchemaCheck,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
+        let statement = match check {
+            SchemaCheck::Rules => &WHOLE,
+            SchemaCheck::References => &REFERENCES,
+        };
+        let visit = &mut |row: &dyn Row| {
+            report(row.text("breach")?.to_owned());
+            Ok(())
+        };
+        self.walk(statement, &[], visit).await
+    }
+}
+
+/// SQLite's own check: pages, indexes, types, unique keys, and the `CHECK` constraints of the schema.
+pub(crate) static WHOLE: Statement = Statement::new(
+    "sqlite_schema",
+    "SELECT integrity_check AS breach FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
+);
+
+pub(crate) static REFERENCES: Statement = Statement::new(
+    "sqlite_schema",
+    "SELECT \"table\" || ' row ' || coalesce(rowid, char(63)) || ' refers to no row of ' || parent AS breach
+     FROM pragma_foreign_key_check",
+);

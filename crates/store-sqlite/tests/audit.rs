@@ -37,7 +37,7 @@ async fn every_invariant_is_described_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("penstock.db")).await;
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    let report = store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = store.audit(&sealer, |_| true, &|_| ()).await.unwrap();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verify.md");
     let page = std::fs::read_to_string(page).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -61,7 +61,13 @@ async fn a_damaged_index_is_found_by_the_audit() {
     tx.partner_put(Mode::Test, &partner).await.unwrap();
     tx.commit().await.unwrap();
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    assert!(store.audit(&sealer, &|_| ()).await.unwrap().clean());
+    assert!(
+        store
+            .audit(&sealer, |_| true, &|_| ())
+            .await
+            .unwrap()
+            .clean()
+    );
     run(
         &path,
         "CREATE INDEX planted ON partners (name);
@@ -70,7 +76,7 @@ async fn a_damaged_index_is_found_by_the_audit() {
          PRAGMA writable_schema = RESET",
     )
     .await;
-    let report = store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = store.audit(&sealer, |_| true, &|_| ()).await.unwrap();
     let broken: Vec<_> = report
         .findings
         .iter()

@@ -169,9 +169,10 @@ pub fn with_ids(sql: &str) -> String {
 }
 
 /// Lets tests write bytes as in SQLite.
-const ZEROBLOB: &str =
-    "CREATE OR REPLACE FUNCTION zeroblob(length integer) RETURNS bytea LANGUAGE sql
-     AS $$ SELECT decode(repeat('00', length), 'hex') $$";
+const BYTES: &str = "CREATE OR REPLACE FUNCTION zeroblob(length integer) RETURNS bytea LANGUAGE sql
+     AS $$ SELECT decode(repeat('00', length), 'hex') $$;
+     CREATE OR REPLACE FUNCTION unhex(digits text) RETURNS bytea LANGUAGE sql
+     AS $$ SELECT decode(digits, 'hex') $$";
 
 /// Drops and restores the `CHECK` constraints of the tables that a text names.
 const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conrelid::regclass, c.conname),
@@ -187,7 +188,7 @@ impl Database {
     pub async fn damage(&self, sql: &str) {
         let mut conn = self.owner().await;
         let mut tx = conn.begin().await.unwrap();
-        run(&mut tx, ZEROBLOB).await;
+        run(&mut tx, BYTES).await;
         run(&mut tx, "SET LOCAL session_replication_role = replica").await;
         let checks: Vec<(String, String)> = sqlx::query_as(CHECKS)
             .bind(sql)

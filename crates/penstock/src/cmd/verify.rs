@@ -44,7 +44,10 @@ async fn audit(base: &OpenedBase) -> Result<AuditReport, StoreError> {
             "checking {number} of {of}: {invariant}, {rows} rows"
         ));
     };
-    base.store.audit(&base.sealer, &told).await
+    let audit = base
+        .store
+        .audit(&base.sealer, http_kit::is_well_formed, &told);
+    audit.await
 }
 
 #[derive(Serialize)]

@@ -221,7 +221,7 @@ async fn spend_exact_balance(runtime: Runtime) {
         assert!(account.unwrap().available.is_zero());
     }
     let (store, sealer) = (&runtime.base.store, &runtime.base.sealer);
-    let audit = store.audit(sealer, &|_| ()).await.unwrap();
+    let audit = store.audit(sealer, |_| true, &|_| ()).await.unwrap();
     assert!(audit.clean(), "{:#?}", audit.findings);
     runtime.close().await;
 }

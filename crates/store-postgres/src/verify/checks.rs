@@ -1,46 +1,48 @@
-//! What the schema forbids: that nothing of it is gone, and, asked of every row, that it holds. A
-//! CHECK or a reference that was left out for a while, or is not validated, may be broken by rows
-//! that are there.
+//! The rules of the schema: none is missing, and every row keeps them. Rows may break a `CHECK` constraint or a reference that was
+//! dropped for a while or is not validated.
 
 use kernel::StoreError;
 use sqlx::AssertSqlSafe;
 use store_sql::verify::ReportBreach;
 
-use super::Seen;
+use super::Audited;
 use crate::{errors, schema};
 
-impl Seen<'_> {
-    /// Tells which rules of the migrations the schema has not.
-    pub(super) async fn missed(&mut self, tell: ReportBreach<'_>) -> Result<(), StoreError> {
+impl Audited<'_> {
+    /// Reports each rule of the migrations that is missing from the schema.
+    pub(super) async fn report_missing(
+        &mut self,
+        report: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
         let rules: Vec<&str> = schema::rules().into_iter().collect();
-        let missed: Vec<String> = sqlx::query_scalar(MISSED)
+        let missing: Vec<String> = sqlx::query_scalar(MISSING)
             .bind(rules)
             .fetch_all(&mut *self.0)
             .await
             .map_err(errors::statement)?;
-        missed.into_iter().for_each(tell);
+        missing.into_iter().for_each(report);
         Ok(())
     }
 
-    /// Tells what each of the statements answers that a statement makes of the catalogue.
-    pub(super) async fn made(
+    /// Reports the rows of each statement that `generator` makes from the catalogue.
+    pub(super) async fn report_generated(
         &mut self,
-        making: &'static str,
-        tell: ReportBreach<'_>,
+        generator: &'static str,
+        report: ReportBreach<'_>,
     ) -> Result<(), StoreError> {
-        let statements: Vec<String> = sqlx::query_scalar(making)
+        let statements: Vec<String> = sqlx::query_scalar(generator)
             .fetch_all(&mut *self.0)
             .await
             .map_err(errors::statement)?;
         for statement in statements {
             // The names and expressions are the catalogue's own.
-            self.said(AssertSqlSafe(statement), tell).await?;
+            self.report_rows(AssertSqlSafe(statement), report).await?;
         }
         Ok(())
     }
 }
 
-const MISSED: &str = "SELECT 'the schema has no ' || n.name FROM unnest($1::text[]) AS n (name)
+const MISSING: &str = "SELECT 'the schema has no ' || n.name FROM unnest($1::text[]) AS n (name)
      WHERE NOT EXISTS (SELECT FROM pg_constraint AS c
                        WHERE c.conname = n.name AND c.connamespace = current_schema()::regnamespace)
        AND NOT EXISTS (SELECT FROM pg_class AS c

@@ -10,7 +10,11 @@ use crate::fixture;
 async fn every_invariant_is_described_and_nothing_else() {
     let opened = fixture::open().await;
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    let report = opened.store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = opened
+        .store
+        .audit(&sealer, |_| true, &|_| ())
+        .await
+        .unwrap();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verify.md");
     let page = std::fs::read_to_string(page).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -34,7 +38,11 @@ async fn what_the_schema_has_lost_is_missed() {
     .unwrap();
     sqlx::Connection::close(owner).await.unwrap();
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    let report = opened.store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = opened
+        .store
+        .audit(&sealer, |_| true, &|_| ())
+        .await
+        .unwrap();
     let broken = report.findings.iter().filter(|one| one.count > 0);
     let broken: Vec<_> = broken.map(|one| (one.invariant, &*one.breaches)).collect();
     let lost = [
@@ -62,7 +70,11 @@ async fn every_reference_of_the_schema_is_asked_for() {
     .unwrap();
     sqlx::Connection::close(owner).await.unwrap();
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    let report = opened.store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = opened
+        .store
+        .audit(&sealer, |_| true, &|_| ())
+        .await
+        .unwrap();
     let broken = report.findings.iter().filter(|one| one.count > 0);
     let broken: Vec<_> = broken.map(|one| (one.invariant, &*one.breaches)).collect();
     let said = ["test/nobody in notes refers to no row of partners".to_owned()];

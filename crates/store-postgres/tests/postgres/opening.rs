@@ -231,7 +231,7 @@ async fn shared_deposits_outlive_the_migration_and_are_named() {
     ];
     assert_eq!(owners, expected, "the first partner by id");
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
-    let report = store.audit(&sealer, &|_| ()).await.unwrap();
+    let report = store.audit(&sealer, |_| true, &|_| ()).await.unwrap();
     let found = report
         .findings
         .iter()

@@ -6,7 +6,7 @@ use kernel::StoreError;
 use partner_core::audit::Breaches;
 use pools_core::audit::{AccountKey, AccountTail, Sums, shown};
 
-use super::Work;
+use super::{Work, walked};
 use crate::Row;
 
 impl Work<'_> {
@@ -23,8 +23,7 @@ impl Work<'_> {
         let name = "ledger-chains";
         let mut breaches = Breaches::default();
         let mut ends: BTreeMap<AccountKey, AccountTail> = BTreeMap::new();
-        let walked = self.statements.walked.chains;
-        self.each(name, "ledger_entries", walked, |row| {
+        self.each(name, &walked::CHAINS, |row| {
             let place = place(row)?;
             let end = ends.get(&place).copied().unwrap_or(AccountTail::NOWHERE);
             let amount = i128::from(row.integer("amount")?);
@@ -54,8 +53,7 @@ impl Work<'_> {
     ) -> Result<(), StoreError> {
         let name = "balance-is-sum-of-entries";
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.accounts;
-        self.each(name, "accounts", walked, |row| {
+        self.each(name, &walked::ACCOUNTS, |row| {
             let place = place(row)?;
             let (available, sequence) = (row.integer("available")?, row.integer("sequence")?);
             let end = ends.remove(&place).unwrap_or(AccountTail::NOWHERE);
@@ -81,8 +79,7 @@ impl Work<'_> {
         let name = "accounts-sum-to-zero";
         let mut sums = Sums::default();
         let mut reserved: BTreeMap<AccountKey, i128> = BTreeMap::new();
-        let walked = self.statements.walked.entries;
-        self.each(name, "ledger_entries", walked, |row| {
+        self.each(name, &walked::ENTRIES, |row| {
             let place = place(row)?;
             let amount = i128::from(row.integer("amount")?);
             for (side, moved) in [("debit", -amount), ("credit", amount)] {
@@ -97,8 +94,7 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
-        let walked = self.statements.walked.accounts;
-        self.each(name, "accounts", walked, |row| {
+        self.each(name, &walked::ACCOUNTS, |row| {
             let available = i128::from(row.integer("available")?);
             sums.add(&place(row)?, "partner".to_owned(), available);
             Ok(())
@@ -114,10 +110,9 @@ impl Work<'_> {
         mut reserved: BTreeMap<AccountKey, i128>,
     ) -> Result<(), StoreError> {
         let name = "reserved-is-open-reserves";
-        let walked = self.statements.walked.reserves;
-        self.each(name, "trades", walked, |row| {
+        self.each(name, &walked::RESERVES, |row| {
             let amount = i128::from(row.integer("reserved")?);
-            *reserved.entry(place(row)?).or_default() -= amount;
+            *reserved.entry(place_of_reserve(row)?).or_default() -= amount;
             Ok(())
         })
         .await?;
@@ -136,5 +131,21 @@ fn place(row: &dyn Row) -> Result<AccountKey, StoreError> {
         row.text("mode")?.to_owned(),
         row.text("partner_id")?.to_owned(),
         row.text("asset")?.to_owned(),
+    ))
+}
+
+/// The account of what a trade has reserved: its pool's currency, or its pool's asset for a sale.
+fn place_of_reserve(row: &dyn Row) -> Result<AccountKey, StoreError> {
+    let pool = row.text("pool")?;
+    let (fiat, crypto) = pool.split_once('-').unwrap_or(("", pool));
+    let asset = if row.text("side")? == "on_ramp" {
+        fiat
+    } else {
+        crypto
+    };
+    Ok((
+        row.text("mode")?.to_owned(),
+        row.text("partner_id")?.to_owned(),
+        asset.to_owned(),
     ))
 }

@@ -6,7 +6,7 @@ use kernel::rates::Side;
 use kernel::{Asset, StoreError};
 use partner_core::audit::Breaches;
 
-use super::{Work, named};
+use super::{Work, named, walked};
 use crate::{Row, previews};
 
 impl Work<'_> {
@@ -14,8 +14,7 @@ impl Work<'_> {
     pub(super) async fn previews(&mut self) -> Result<(), StoreError> {
         let name = "used-preview-is-its-sessions";
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.used_previews;
-        self.each(name, "quote_previews", walked, |row| {
+        self.each(name, &walked::USED_PREVIEWS, |row| {
             // What cannot be read has its own name.
             let preview = previews::preview(row, row.mode()?);
             if let (Ok(preview), Ok(session)) = (preview, session(row))

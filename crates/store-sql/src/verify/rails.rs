@@ -6,7 +6,7 @@ use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::audit::Breaches;
 
-use super::{Work, named};
+use super::{Work, named, walked};
 use crate::{Row, rails, signed_quotes};
 
 impl Work<'_> {
@@ -19,8 +19,7 @@ impl Work<'_> {
     async fn transactions_of_rails(&mut self) -> Result<(), StoreError> {
         let name = "rail-record-has-its-transaction";
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.rail_records;
-        self.each(name, "rail_records", walked, |row| {
+        self.each(name, &walked::RAIL_RECORDS, |row| {
             // What cannot be read has its own name.
             let record = rails::record(row, row.mode()?);
             if let Ok(record) = record
@@ -41,8 +40,7 @@ impl Work<'_> {
         let name = "signed-quote-is-as-it-was-signed";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.signed_quotes;
-        self.each(name, "signed_quotes", walked, |row| {
+        self.each(name, &walked::SIGNED_QUOTES, |row| {
             let mode = row.mode()?;
             let installation = Installation(row.text("installation")?.to_owned());
             let tenant = Tenant {

@@ -5,10 +5,10 @@ use partner_core::audit::Breaches;
 use pools_core::audit::follows_the_rate;
 use pools_core::profile::Network;
 
-use super::{Walked, Work, named};
+use super::{Work, named, walked};
 use crate::{
-    Row, customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies, trades,
-    transactions,
+    Row, Statement, customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies,
+    trades, transactions,
 };
 
 impl Work<'_> {
@@ -22,8 +22,8 @@ impl Work<'_> {
     async fn readable(&mut self) -> Result<(), StoreError> {
         let name = "rows-can-be-read";
         let mut breaches = Breaches::default();
-        for kind in kinds(&self.statements.walked) {
-            self.each(name, kind.table, kind.statement, |row| {
+        for kind in kinds() {
+            self.each(name, kind.statement, |row| {
                 unreadable(row, kind.noun, (kind.read)(row), &mut breaches)
             })
             .await?;
@@ -37,8 +37,7 @@ impl Work<'_> {
     async fn legs(&mut self) -> Result<(), StoreError> {
         let name = "legs-follow-the-rate";
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.quotes;
-        self.each(name, "quotes", walked, |row| {
+        self.each(name, &walked::QUOTES, |row| {
             // What cannot be read has its own name.
             let terms = quotes::terms(row);
             if terms.is_ok_and(|terms| !follows_the_rate(&terms)) {
@@ -56,8 +55,7 @@ impl Work<'_> {
     async fn networks(&mut self) -> Result<(), StoreError> {
         let name = "receipt-names-its-network";
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.deposits;
-        self.each(name, "deposits", walked, |row| {
+        self.each(name, &walked::DEPOSITS, |row| {
             let network = row.opt_text("network")?;
             let fits = match row.asset("asset").ok().map(|asset| asset.kind()) {
                 Some(AssetKind::Fiat) => network.is_none(),
@@ -79,72 +77,61 @@ impl Work<'_> {
 
 /// A kind of rows that partners' requests read.
 struct Kind {
-    table: &'static str,
-    statement: &'static str,
+    statement: &'static Statement,
     /// What a row of it is called.
     noun: &'static str,
     read: fn(&dyn Row) -> Result<(), StoreError>,
 }
 
-fn kinds(walked: &Walked) -> [Kind; 10] {
+fn kinds() -> [Kind; 10] {
     [
         Kind {
-            table: "quotes",
-            statement: walked.quotes,
+            statement: &walked::QUOTES,
             noun: "quote",
             read: |row| quotes::quote(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "trades",
-            statement: walked.trades,
+            statement: &walked::TRADES,
             noun: "trade",
             read: |row| trades::trade(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "sessions",
-            statement: walked.sessions,
+            statement: &walked::SESSIONS,
             noun: "session",
             read: |row| sessions::session(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "transactions",
-            statement: walked.transactions,
+            statement: &walked::TRANSACTIONS,
             noun: "transaction",
             read: |row| transactions::transaction(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "quote_previews",
-            statement: walked.previews,
+            statement: &walked::PREVIEWS,
             noun: "preview",
             read: |row| previews::preview(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "customers",
-            statement: walked.customers,
+            statement: &walked::CUSTOMERS,
             noun: "customer",
             read: |row| customers::customer(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "signed_quotes",
-            statement: walked.signed_quotes,
+            statement: &walked::SIGNED_QUOTES,
             noun: "signed quote",
             read: |row| signed_quotes::quote(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "rail_records",
-            statement: walked.rail_records,
+            statement: &walked::RAIL_RECORDS,
             noun: "rail record",
             read: |row| rails::record(row, row.mode()?).map(drop),
         },
         Kind {
-            table: "session_tallies",
-            statement: walked.tallies,
+            statement: &walked::TALLIES,
             noun: "tally of",
             read: |row| tallies::tally(row).map(drop),
         },
         Kind {
-            table: "gate_profiles",
-            statement: walked.gate_profiles,
+            statement: &walked::GATE_PROFILES,
             noun: "access to the gate",
             read: |row| gate::profile(row).map(drop),
         },

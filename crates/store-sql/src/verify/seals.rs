@@ -8,7 +8,7 @@ use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
 use partner_core::stored_response::{self, RenderedResponse, ResponseStoreError};
 
-use super::{Work, named};
+use super::{Work, named, walked};
 use crate::{Row, customers};
 
 impl Work<'_> {
@@ -26,8 +26,7 @@ impl Work<'_> {
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
         let mut older = 0;
-        let walked = self.statements.walked.secrets;
-        self.each(name, "webhook_secrets", walked, |row| {
+        self.each(name, &walked::SECRETS, |row| {
             older += u64::from(is_older(sealer, row, "sealed")?);
             if secret(sealer, row)?.is_err() {
                 let secret = named(row, "secret of endpoint")?;
@@ -47,8 +46,7 @@ impl Work<'_> {
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
         let mut older = 0;
-        let walked = self.statements.walked.bodies;
-        self.each(name, "events", walked, |row| {
+        self.each(name, &walked::BODIES, |row| {
             older += u64::from(is_older(sealer, row, "body")?);
             let wrong = match body(sealer, row)? {
                 Err(SealBroken) => Some("does not open"),
@@ -73,8 +71,7 @@ impl Work<'_> {
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
         let mut older = 0;
-        let walked = self.statements.walked.packages;
-        self.each(name, "sessions", walked, |row| {
+        self.each(name, &walked::PACKAGES, |row| {
             older += u64::from(is_older(sealer, row, "kyc_package")?);
             if package(sealer, row)?.is_err() {
                 let session = named(row, "session")?;
@@ -94,8 +91,7 @@ impl Work<'_> {
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
         let mut older = 0;
-        let walked = self.statements.walked.customers;
-        self.each(name, "customers", walked, |row| {
+        self.each(name, &walked::CUSTOMERS, |row| {
             older += u64::from(is_older(sealer, row, "person")?);
             let who = row.tenant()?;
             let kept = customers::customer(row, who.mode);
@@ -112,18 +108,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A repeat is given what was answered first.
+    /// A replay can return every stored response.
     async fn answers(&mut self) -> Result<(), StoreError> {
         let name = "answer-can-be-opened";
-        let sealer = self.sealer;
+        let (sealer, is_well_formed) = (self.sealer, self.is_well_formed);
         let mut breaches = Breaches::default();
         let mut older = 0;
-        let walked = self.statements.walked.answers;
-        self.each(name, "answers", walked, |row| {
+        self.each(name, &walked::ANSWERS, |row| {
             older += u64::from(is_older(sealer, row, "answer")?);
-            if let Some(fault) = answer(sealer, row)?.err() {
+            let wrong = match answer(sealer, row)? {
+                Err(error) => Some(error.to_string()),
+                Ok(stored) if is_well_formed(&stored) => None,
+                Ok(_) => Some("a stored response is malformed".to_owned()),
+            };
+            if let Some(wrong) = wrong {
                 let key = named(row, "key")?;
-                breaches.add(|| format!("{key}: {fault}"));
+                breaches.add(|| format!("{key}: {wrong}"));
             }
             Ok(())
         })

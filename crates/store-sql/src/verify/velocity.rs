@@ -6,7 +6,7 @@ use kernel::StoreError;
 use partner_core::audit::Breaches;
 use pools_core::audit::Window;
 
-use super::Work;
+use super::{Work, walked};
 use crate::Row;
 
 impl Work<'_> {
@@ -20,15 +20,13 @@ impl Work<'_> {
     async fn totals(&mut self) -> Result<(), StoreError> {
         let name = "velocity-total-is-plain-sum";
         let mut plain: BTreeMap<(String, String), i128> = BTreeMap::new();
-        let walked = self.statements.walked.counted;
-        self.each(name, "trades", walked, |row| {
+        self.each(name, &walked::COUNTED, |row| {
             *plain.entry(partner(row)?).or_default() += i128::from(row.integer("notional")?);
             Ok(())
         })
         .await?;
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.totals;
-        self.each(name, "velocity", walked, |row| {
+        self.each(name, &walked::TOTALS, |row| {
             let partner = partner(row)?;
             let total = row.text("total")?;
             let sum = plain.remove(&partner).unwrap_or_default();
@@ -55,8 +53,7 @@ impl Work<'_> {
         let name = "velocity-floor-has-passed";
         let now = self.now.millis();
         let mut breaches = Breaches::default();
-        let walked = self.statements.walked.totals;
-        self.each(name, "velocity", walked, |row| {
+        self.each(name, &walked::TOTALS, |row| {
             let floor = row.integer("floor")?;
             if floor > now {
                 let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
@@ -77,8 +74,7 @@ impl Work<'_> {
         let name = "velocity-stays-within-cap";
         let mut breaches = Breaches::default();
         let mut window = Window::default();
-        let walked = self.statements.walked.capped;
-        self.each(name, "trades", walked, |row| {
+        self.each(name, &walked::CAPPED, |row| {
             let partner = partner(row)?;
             let (at, notional) = (row.integer("created_at")?, row.integer("notional")?);
             let sum = window.move_to(partner, at, row.integer("millis")?, notional);

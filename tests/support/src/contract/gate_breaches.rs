@@ -9,12 +9,15 @@ use gate_core::session::SessionId;
 use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
 use partner_core::events::Service;
+use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::stored_response::place;
+use partner_core::{PartnerId, Tenant};
 
 use crate::contract::breaches::{Breach, CHECKED};
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, answer, draft, key};
 use crate::contract::previews::agreeing;
-use crate::contract::world::World;
+use crate::contract::world::{MALFORMED, Seeded, World, sealer};
 
 /// Sessions of every kind of one partner.
 pub(crate) struct Rows {
@@ -111,6 +114,26 @@ fn event(rows: &Rows, change: &str, session: SessionId, kind: &str) -> String {
 
 fn answered(rows: &Rows, change: &str, key: &str) -> String {
     update(rows, "answers", change, &format!("key = '{key}'"))
+}
+
+/// A response that is sealed for its scope and that no replay can read.
+fn malformed(rows: &Rows, name: &str) -> String {
+    let scope = Scope {
+        tenant: Tenant {
+            partner: PartnerId::parse(&rows.partner).unwrap(),
+            mode: Mode::Test,
+        },
+        route: "POST /v1/gate_sessions".to_owned(),
+        key: IdempotencyKey::parse(name.as_bytes()).unwrap(),
+    };
+    let sealed = sealer().seal(&place(&scope), MALFORMED, &Seeded::new(9));
+    let digits: String = sealed
+        .unwrap()
+        .0
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("answer = unhex('{digits}')")
 }
 
 const EARLIER: &str = "created_at = created_at - 1";
@@ -241,6 +264,9 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     // The response is sealed for its original key.
     breach("answer-can-be-opened", |rows| {
         answered(rows, "key = 'another'", "open")
+    }),
+    breach("answer-can-be-opened", |rows| {
+        answered(rows, &malformed(rows, "open"), "open")
     }),
     breach("kyc-package-can-be-opened", |rows| {
         let other = "kyc_package = zeroblob(80)";

@@ -12,6 +12,7 @@ use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
 use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
+use partner_core::stored_response::RenderedResponse;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
@@ -62,6 +63,13 @@ pub(crate) const fn expired_keys(service: Service) -> KeySweep {
 /// The key that seals everything in a contract's database.
 pub(crate) fn sealer() -> Sealer {
     Sealer::new(&MasterKey::new([7; 32]))
+}
+
+/// A stored response that no replay can read.
+pub(crate) const MALFORMED: &[u8] = b"malformed";
+
+fn is_well_formed(stored: &RenderedResponse) -> bool {
+    stored.0 != MALFORMED
 }
 
 /// The data in every event body, of the pools and of the gate.
@@ -554,7 +562,9 @@ impl<F: Fixture> World<F> {
         let told = Mutex::new(Vec::new());
         let progress = |step| told.lock().unwrap().push(step);
         let audit = &self.ports().audit;
-        let report = audit.audit(&sealer(), &progress).await.unwrap();
+        let sealer = sealer();
+        let report = audit.audit(&sealer, is_well_formed, &progress);
+        let report = report.await.unwrap();
         let told: BTreeSet<(usize, usize, &str)> = told
             .into_inner()
             .unwrap()

@@ -1,0 +1,245 @@
+//! Deliveries as their partner sees them, and resends.
+
+use kernel::{Cas, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::{DeliveryId, Service};
+use partner_core::ports::{DeliveryFilter, DeliveryView, UnitOfWork as _};
+use partner_core::webhooks::delivery::{DeliveryInput, Progress};
+
+use super::{Facts, view};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
+
+pub async fn page(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    service: Service,
+    filter: DeliveryFilter,
+    limit: u32,
+) -> Result<Vec<DeliveryView>, StoreError> {
+    let (mode, partner, skip) = (who.mode, &who.partner, filter.skip);
+    let service = service.as_str();
+    let connection = reader.connection();
+    let rows = match filter.status {
+        None => {
+            let values = values![mode, partner, service, limit, skip];
+            connection.fetch_all(&PAGE, values).await?
+        }
+        Some(status) => {
+            let values = values![mode, partner, service, limit, skip, status];
+            connection.fetch_all(&PAGE_OF_STATUS, values).await?
+        }
+    };
+    rows.iter().map(|row| view(&**row, mode)).collect()
+}
+
+/// Every column that [`view`] reads, except the endpoint's URL.
+macro_rules! columns {
+    () => {
+        "d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+             d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type"
+    };
+}
+
+/// The engines find the page in the index alone, however many deliveries it skips.
+macro_rules! page {
+    (sqlite, $condition:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", p.url AS target_url
+             FROM (
+                 SELECT d.sequence, w.url
+                 FROM webhook_endpoints AS w
+                 CROSS JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = w.id
+                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+            $condition,
+            " ORDER BY d.created_at DESC, d.id DESC LIMIT CAST($4 AS bigint) OFFSET CAST($5 AS bigint)
+             ) AS p
+             CROSS JOIN deliveries AS d ON d.sequence = p.sequence
+             CROSS JOIN events AS e ON e.mode = $1 AND e.partner_id = $2 AND e.id = d.event_id
+             ORDER BY d.created_at DESC, d.id DESC"
+        )
+    };
+    (postgres, $condition:literal) => {
+        concat!(
+            "WITH page AS MATERIALIZED (
+                 SELECT d.id, d.created_at, w.url
+                 FROM webhook_endpoints AS w
+                 JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+            $condition,
+            " ORDER BY d.created_at DESC, d.id DESC LIMIT CAST($4 AS bigint) OFFSET CAST($5 AS bigint)
+             )
+             SELECT ",
+            columns!(),
+            ", p.url AS target_url
+             FROM page AS p
+             JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.id = p.id
+             JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+             ORDER BY p.created_at DESC, p.id DESC"
+        )
+    };
+}
+
+pub static PAGE: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: page!(sqlite, ""),
+        postgres: page!(postgres, ""),
+    },
+);
+
+pub static PAGE_OF_STATUS: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: page!(sqlite, " AND d.status = $6"),
+        postgres: page!(postgres, " AND d.status = $6"),
+    },
+);
+
+pub async fn get(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    service: Service,
+    id: DeliveryId,
+) -> Result<Option<DeliveryView>, StoreError> {
+    let row = find(reader.connection(), &FIND, who, service, id).await?;
+    row.map(|row| view(&*row, who.mode)).transpose()
+}
+
+/// Makes a delivery due now, under the partner lock, so that no later event of its object is queued meanwhile.
+pub async fn replay(
+    mut tx: Box<StoreTx>,
+    who: &Tenant,
+    service: Service,
+    id: DeliveryId,
+) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+    let row = find(tx.locked(who).await?, &LOCK, who, service, id).await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let now = tx.now().await?;
+    let mut view = view(&*row, who.mode)?;
+    let before = view.record.progress;
+    let Some(after) = before.advance(DeliveryInput::Replay, now) else {
+        tx.engine.roll_back().await?;
+        return Ok(Some((Cas::Lost, view)));
+    };
+    let connection = tx.locked(who).await?;
+    step(connection, who, id, before, after).await?;
+    hold_back(connection, who, id, now).await?;
+    tx.engine.record_queued();
+    tx.commit().await?;
+    view.record.progress = after;
+    Ok(Some((Cas::Won, view)))
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    statement: &'static Statement,
+    who: &Tenant,
+    service: Service,
+    id: DeliveryId,
+) -> Result<Option<Box<dyn Row>>, StoreError> {
+    let Some(id) = id.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, id, service.as_str()];
+    connection.fetch_optional(statement, values).await
+}
+
+macro_rules! find {
+    ($lock:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", w.url AS target_url
+             FROM deliveries AS d
+             JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+             JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+             WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND w.service = $4",
+            $lock
+        )
+    };
+}
+
+static FIND: Statement = Statement::new("deliveries", find!(""));
+
+/// Locks the row too. SQLite has one writer.
+static LOCK: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: find!(""),
+        postgres: find!(" FOR NO KEY UPDATE OF d"),
+    },
+);
+
+async fn step(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: DeliveryId,
+    before: Progress,
+    after: Progress,
+) -> Result<(), StoreError> {
+    let facts = Facts::of(after.state);
+    let values = values![
+        who.mode,
+        &who.partner,
+        id,
+        before.state.as_str(),
+        Facts::of(before.state).token,
+        after.state.as_str(),
+        after.attempts,
+        facts.due,
+        facts.token,
+        facts.until,
+        facts.delivered,
+    ];
+    match connection.execute(&STEP, values).await? {
+        1 => Ok(()),
+        written => Err(StoreError::Guard(format!(
+            "deliveries: 1 rows expected, {written} written"
+        ))),
+    }
+}
+
+static STEP: Statement = Statement::new(
+    "deliveries",
+    "UPDATE deliveries SET status = $6, attempts = $7, next_attempt_at = $8, lease_token = $9, lease_until = $10,
+            delivered_at = $11
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token IS NOT DISTINCT FROM $5",
+);
+
+/// The later deliveries of its object are due no sooner than the delivery that is resent now.
+async fn hold_back(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: DeliveryId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let values = values![who.mode, &who.partner, id, now];
+    connection.execute(&HOLD_BACK, values).await.map(drop)
+}
+
+/// Postgres locks the rows in the order in which every transaction locks them.
+pub static HOLD_BACK: Statement = Statement::per_engine(
+    "deliveries",
+    Sql {
+        sqlite: "UPDATE deliveries SET next_attempt_at = $4
+     FROM deliveries AS d
+     WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND deliveries.status IN ('pending', 'in_flight')
+       AND deliveries.mode = d.mode AND deliveries.partner_id = d.partner_id
+       AND deliveries.endpoint_id = d.endpoint_id AND deliveries.object_id = d.object_id
+       AND deliveries.sequence > d.sequence AND deliveries.status = 'pending' AND deliveries.next_attempt_at < $4",
+        postgres: "WITH later AS (
+         SELECT f.id FROM deliveries AS d
+         JOIN deliveries AS f ON f.status IN ('pending', 'in_flight') AND f.mode = d.mode
+              AND f.partner_id = d.partner_id AND f.endpoint_id = d.endpoint_id AND f.object_id = d.object_id
+              AND f.position > d.position
+         WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND f.status = 'pending' AND f.next_attempt_at < $4
+         ORDER BY f.position FOR NO KEY UPDATE OF f
+     )
+     UPDATE deliveries AS d SET next_attempt_at = $4
+     FROM later WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = later.id",
+    },
+);

@@ -1,0 +1,119 @@
+//! The invariants that rows show by themselves: each has a statement that finds the rows which break it.
+//!
+//! Most statements have one text for both engines. The others are macros over the engine's name, because Postgres stores ids as
+//! `uuid` and builds the names of objects once, before it looks for them in events.
+
+pub(super) mod gate;
+pub(super) mod pools;
+pub(super) mod rails;
+
+use kernel::StoreError;
+
+use super::named;
+use crate::{Row, Statement};
+
+/// An invariant with the statement that finds its breaches.
+#[derive(Debug)]
+pub(super) struct Invariant {
+    pub(super) name: &'static str,
+    /// What a row is called. Without a noun, the column `breach` is the whole text.
+    noun: Option<&'static str>,
+    pub(super) breaches: &'static Statement,
+}
+
+impl Invariant {
+    /// The statement selects the rows by `mode`, `partner_id` and `id`, with the rest of the text as `breach`.
+    const fn of_rows(name: &'static str, noun: &'static str, breaches: &'static Statement) -> Self {
+        Self {
+            name,
+            noun: Some(noun),
+            breaches,
+        }
+    }
+
+    /// The statement selects whole texts as `breach`.
+    const fn of_texts(name: &'static str, breaches: &'static Statement) -> Self {
+        Self {
+            name,
+            noun: None,
+            breaches,
+        }
+    }
+
+    /// Describes a breach.
+    pub(super) fn text(&self, row: &dyn Row) -> Result<String, StoreError> {
+        let breach = row.text("breach")?;
+        match self.noun {
+            Some(noun) => Ok(format!("{} {breach}", named(row, noun)?)),
+            None => Ok(breach.to_owned()),
+        }
+    }
+}
+
+/// All of them, in the order of the report.
+pub(super) fn all() -> impl Iterator<Item = &'static Invariant> {
+    let of_gate = gate::INVARIANTS.iter().chain(rails::INVARIANTS);
+    pools::INVARIANTS.iter().chain(of_gate)
+}
+
+/// A statement whose text is a macro over the engine's name.
+macro_rules! per_engine {
+    ($table:literal, $text:ident) => {
+        $crate::Statement::per_engine(
+            $table,
+            $crate::Sql {
+                sqlite: $text!(sqlite),
+                postgres: $text!(postgres),
+            },
+        )
+    };
+}
+
+/// An id as text.
+macro_rules! ulid {
+    (sqlite, $id:literal) => {
+        $id
+    };
+    (postgres, $id:literal) => {
+        concat!("ulid(", $id, ")")
+    };
+}
+
+/// The rows of a table with the names that events give them. Postgres builds each name once: while it looks for the name, it would
+/// build it for each event.
+macro_rules! objects {
+    ($engine:ident, $alias:literal, $table:literal, $($prefix:literal, $id:literal => $name:literal),+) => {
+        concat!(
+            $alias, " AS ", objects!($engine), " (SELECT *",
+            $(", ", $prefix, " || mode || '_' || ", ulid!($engine, $id), " AS ", $name,)+
+            " FROM ", $table, ")"
+        )
+    };
+    (sqlite) => {
+        "NOT MATERIALIZED"
+    };
+    (postgres) => {
+        "MATERIALIZED"
+    };
+}
+
+/// SQLite looks up the row of an event's object by the id at the end of the object's name.
+macro_rules! and_by_id {
+    (sqlite, $alias:literal) => {
+        concat!(" AND ", $alias, ".id = substr(e.object_id, -26)")
+    };
+    (postgres, $alias:literal) => {
+        ""
+    };
+}
+
+macro_rules! starts_with {
+    (sqlite, $text:literal, $start:literal) => {
+        concat!("instr(", $text, ", ", $start, ") = 1")
+    };
+    (postgres, $text:literal, $start:literal) => {
+        concat!("starts_with(", $text, ", ", $start, ")")
+    };
+}
+
+use {and_by_id, objects, per_engine, starts_with, ulid};
