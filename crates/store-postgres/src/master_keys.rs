@@ -116,7 +116,7 @@ async fn promote(
 ) -> Result<Cas, StoreError> {
     // Taken first, so that two rotations come one after the other.
     config::hold(conn).await?;
-    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+    if store_sql::config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
         return Ok(Cas::Lost);
     }
     let version = config::draw(conn).await?;
@@ -154,7 +154,7 @@ async fn promote(
 async fn retire(conn: &mut Conn, current: &str) -> Result<Cas, StoreError> {
     // Taken first, so that no rotation makes another key current meanwhile.
     config::hold(conn).await?;
-    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+    if store_sql::config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
         return Ok(Cas::Lost);
     }
     sqlx::query("UPDATE master_keys SET state = 'retired' WHERE state = 'older'")

@@ -11,17 +11,18 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::events::{Endpoint, Service};
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, Reader as _, StoreTx};
 
 use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, config, contingent_credits, errors};
+use crate::{PostgresStore, clock, config, contingent_credits, endpoints, errors};
 
 /// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
 const TRIES_FOR_ANOTHER: u32 = 10;
@@ -258,12 +259,36 @@ impl UnitOfWork for PgTx {
 
 #[async_trait]
 impl EngineTx for PgTx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        self.conn()
+    }
+
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(self.locked_connection(who).await?)
     }
 
-    fn connection(&mut self) -> &mut dyn Connection {
-        self.conn()
+    async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        self.hold_known(who).await
+    }
+
+    async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        self.hold_new(who).await
+    }
+
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError> {
+        endpoints::find(self.locked_connection(who).await?, who, service).await
+    }
+
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+        endpoints::put(self.conn(), who, endpoint).await
+    }
+
+    fn record_reconfigured(&mut self) {
+        self.reconfigured = true;
     }
 
     fn record_lost_race(&mut self) {
@@ -290,17 +315,18 @@ impl PoolsStore for PostgresStore {
 #[async_trait]
 impl PartnerStore for PostgresStore {
     async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        Ok(Box::new(PgTx::begin_change(self, name).await?))
+        let engine = PgTx::begin_change(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        config::fingerprint_kept(&mut conn).await
+        let mut conn = self.inner.read().await?;
+        store_sql::config::fingerprint_kept(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
         let mut tx = PgTx::begin(self, "master_key_check").await?;
-        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        let stored = store_sql::config::master_key(tx.connection(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
     }
@@ -312,6 +338,7 @@ impl ProvisionStore for PostgresStore {
         &self,
         name: &'static str,
     ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        Ok(Box::new(PgTx::begin_change(self, name).await?))
+        let engine = PgTx::begin_change(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }

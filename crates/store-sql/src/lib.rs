@@ -7,21 +7,24 @@
 
 pub mod access;
 pub mod branding;
+pub mod config;
 mod connection;
 pub mod contingent_credits;
 pub mod customers;
 pub mod deliveries;
+mod deposit_claims;
 pub mod deposits;
 pub mod endpoints;
 pub mod events;
-pub mod gate;
+mod gate;
 pub mod idempotency;
-pub mod keys;
+mod keys;
 pub mod ledger;
 pub mod master_keys;
-pub mod partners;
-pub mod pools;
+mod partners;
+mod pools;
 pub mod previews;
+mod provision;
 pub mod quotes;
 pub mod rails;
 mod row;

@@ -7,8 +7,10 @@ use partner_core::ports::{
 };
 use partner_core::sealing::{Fingerprint, Sealed};
 use sqlx::SqliteConnection;
+use store_sql::EngineTx as _;
 use store_sql::master_keys::{master_key, sealed_value};
 
+use crate::connection::Link;
 use crate::row::Columns;
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, config, errors};
@@ -43,7 +45,7 @@ impl MasterKeyStore for SqliteStore {
 
     async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_keys_retire").await?;
-        let kept = config::fingerprint_kept(tx.conn()).await?;
+        let kept = store_sql::config::fingerprint_kept(tx.connection()).await?;
         if kept.as_deref() != Some(current.to_string().as_str()) {
             return Ok(Cas::Lost);
         }
@@ -123,7 +125,11 @@ async fn promote(
 ) -> Result<Cas, StoreError> {
     // Taken first, so that two rotations come one after the other.
     config::raise(conn).await?;
-    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+    if store_sql::config::fingerprint_kept(&mut Link(&mut *conn))
+        .await?
+        .as_deref()
+        != Some(current)
+    {
         return Ok(Cas::Lost);
     }
     let known: i64 = sqlx::query_scalar("SELECT count(*) FROM master_keys WHERE fingerprint = ?1")

@@ -10,16 +10,17 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::events::{Endpoint, Service};
 use partner_core::key::KeyId;
 use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_sql::{Connection, EngineTx};
+use store_sql::{Connection, EngineTx, Reader as _, StoreTx};
 
 use crate::connection::Link;
 use crate::open::Inner;
-use crate::{SqliteStore, clock, config, contingent_credits, errors};
+use crate::{SqliteStore, clock, config, contingent_credits, endpoints, errors};
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct SqliteTx {
@@ -127,13 +128,37 @@ impl UnitOfWork for SqliteTx {
 
 #[async_trait]
 impl EngineTx for SqliteTx {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut self.tx
+    }
+
     /// There is one writer, so whoever has it has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
     }
 
-    fn connection(&mut self) -> &mut dyn Connection {
-        &mut self.tx
+    async fn lock_known(&mut self, _: &Tenant) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn lock_new(&mut self, _: &Tenant) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError> {
+        endpoints::find(self.conn(), who, service).await
+    }
+
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+        endpoints::put(self.conn(), who, endpoint).await
+    }
+
+    fn record_reconfigured(&mut self) {
+        self.reconfigured = true;
     }
 
     fn record_lost_race(&mut self) {
@@ -160,17 +185,18 @@ impl PoolsStore for SqliteStore {
 #[async_trait]
 impl PartnerStore for SqliteStore {
     async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        config::fingerprint_kept(&mut conn).await
+        let mut conn = self.inner.read().await?;
+        store_sql::config::fingerprint_kept(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_key_check").await?;
-        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        let stored = store_sql::config::master_key(tx.connection(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
     }
@@ -182,6 +208,7 @@ impl ProvisionStore for SqliteStore {
         &self,
         name: &'static str,
     ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
