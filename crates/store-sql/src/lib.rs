@@ -18,6 +18,7 @@ pub mod endpoints;
 pub mod events;
 mod gate;
 pub mod idempotency;
+pub mod jumps;
 mod keys;
 pub mod ledger;
 pub mod master_keys;
