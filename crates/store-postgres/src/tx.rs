@@ -287,12 +287,23 @@ impl EngineTx for PgTx {
         endpoints::put(self.conn(), who, endpoint).await
     }
 
+    async fn lock_config(&mut self) -> Result<(), StoreError> {
+        config::hold(self.conn()).await
+    }
+
     fn record_reconfigured(&mut self) {
         self.reconfigured = true;
     }
 
     fn record_lost_race(&mut self) {
         self.measured.lost();
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = PgTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 

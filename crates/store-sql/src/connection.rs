@@ -93,6 +93,9 @@ pub trait EngineTx: Unconverted + UnitOfWork {
     /// Inserts or replaces an endpoint of a locked partner.
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
 
+    /// Locks the version of the configuration. On SQLite the transaction is the only writer.
+    async fn lock_config(&mut self) -> Result<(), StoreError>;
+
     /// Records a change of what running services cache. The commit stores a new version of the configuration.
     fn record_reconfigured(&mut self);
 

@@ -157,12 +157,23 @@ impl EngineTx for SqliteTx {
         endpoints::put(self.conn(), who, endpoint).await
     }
 
+    async fn lock_config(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn record_reconfigured(&mut self) {
         self.reconfigured = true;
     }
 
     fn record_lost_race(&mut self) {
         self.measured.lost();
+    }
+}
+
+impl SqliteStore {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 
@@ -185,8 +196,7 @@ impl PoolsStore for SqliteStore {
 #[async_trait]
 impl PartnerStore for SqliteStore {
     async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        let engine = SqliteTx::begin(self, name).await?;
-        Ok(Box::new(StoreTx::new(Box::new(engine))))
+        Ok(self.begin_tx(name).await?)
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
@@ -208,7 +218,6 @@ impl ProvisionStore for SqliteStore {
         &self,
         name: &'static str,
     ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        let engine = SqliteTx::begin(self, name).await?;
-        Ok(Box::new(StoreTx::new(Box::new(engine))))
+        Ok(self.begin_tx(name).await?)
     }
 }
