@@ -40,8 +40,9 @@ pub enum Resource<'r> {
 }
 
 impl Resource<'_> {
-    /// The id of the resource. The event of an endpoint has none: it is about itself, so it waits for no other event.
-    fn id(&self) -> Option<String> {
+    /// The id of the resource; `None` for an endpoint, whose event is about itself, so that it waits for no other event.
+    #[must_use]
+    pub fn id(&self) -> Option<String> {
         match self {
             Self::Session(session) => Some(session.id.to_string()),
             Self::Customer(customer) => Some(customer.id.to_string()),

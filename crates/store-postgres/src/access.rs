@@ -10,20 +10,19 @@ use partner_core::ports::{ConfigVersions, Directory};
 use partner_core::{Access, PartnerId};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_sql::Reader;
 use store_sql::access::{self, StoredProfile};
+use store_sql::{Reader as _, config};
 
 use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
-use crate::{PostgresStore, config, errors};
+use crate::{PostgresStore, errors};
 
 #[async_trait]
 impl ConfigVersions for PostgresStore {
     async fn config_version(&self) -> Result<i64, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        config::version(&mut conn).await
+        config::version(self.inner.read().await?.connection()).await
     }
 }
 

@@ -9,9 +9,10 @@ use crate::conn::Conn;
 use kernel::{Clock, StoreError, Timestamp};
 use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
+use store_sql::jumps;
 
+use crate::errors;
 use crate::quotes::Instants;
-use crate::{errors, jumps};
 
 /// The server's clock, held back from ever going backwards: the largest of what it says, the last
 /// instant used here, and the last one written to the books that are held. Servers' clocks step,

@@ -5,13 +5,6 @@ use kernel::StoreError;
 
 use crate::errors;
 
-pub(crate) async fn version(conn: &mut Conn) -> Result<i64, StoreError> {
-    sqlx::query_scalar("SELECT version FROM config_version WHERE id = 1")
-        .fetch_one(conn)
-        .await
-        .map_err(errors::statement)
-}
-
 /// Takes the number until the transaction ends.
 pub(crate) async fn hold(conn: &mut Conn) -> Result<(), StoreError> {
     sqlx::query("SELECT version FROM config_version WHERE id = 1 FOR UPDATE")
@@ -44,33 +37,4 @@ pub(crate) async fn put(conn: &mut Conn, version: i64) -> Result<(), StoreError>
     } else {
         Err(errors::rows("config_version", 1, raised))
     }
-}
-
-/// Stores the first fingerprint ever given and returns that of the current key.
-pub(crate) async fn master_key(conn: &mut Conn, fingerprint: &str) -> Result<String, StoreError> {
-    let stored = sqlx::query(
-        "INSERT INTO installation (id, master_key_fingerprint) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
-    )
-    .bind(fingerprint)
-    .execute(&mut *conn)
-    .await
-    .map_err(errors::statement)?
-    .rows_affected();
-    if stored == 1 {
-        sqlx::query("INSERT INTO master_keys (fingerprint, number) VALUES ($1, 1)")
-            .bind(fingerprint)
-            .execute(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-    }
-    let kept = fingerprint_kept(conn).await?;
-    kept.ok_or_else(|| errors::rows("installation", 1, 0))
-}
-
-/// The fingerprint of the current key, if there is one.
-pub(crate) async fn fingerprint_kept(conn: &mut Conn) -> Result<Option<String>, StoreError> {
-    sqlx::query_scalar("SELECT master_key_fingerprint FROM installation WHERE id = 1")
-        .fetch_optional(conn)
-        .await
-        .map_err(errors::statement)
 }

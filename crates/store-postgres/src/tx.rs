@@ -18,7 +18,7 @@ use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
-use store_sql::{Connection, EngineTx, StoreTx, contingent_credits};
+use store_sql::{Connection, EngineTx, Reader as _, StoreTx, contingent_credits};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -279,6 +279,22 @@ impl EngineTx for PgTx {
         self.queued = true;
     }
 
+    async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        self.hold_known(who).await
+    }
+
+    async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        self.hold_new(who).await
+    }
+
+    async fn lock_config(&mut self) -> Result<(), StoreError> {
+        config::hold(self.conn()).await
+    }
+
+    fn record_reconfigured(&mut self) {
+        self.reconfigured = true;
+    }
+
     fn record_lost_race(&mut self) {
         self.measured.lost();
     }
@@ -334,17 +350,18 @@ impl PoolsStore for PostgresStore {
 #[async_trait]
 impl PartnerStore for PostgresStore {
     async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        Ok(Box::new(PgTx::begin_change(self, name).await?))
+        let engine = PgTx::begin_change(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        config::fingerprint_kept(&mut conn).await
+        let mut conn = self.inner.read().await?;
+        store_sql::config::fingerprint_kept(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
         let mut tx = PgTx::begin(self, "master_key_check").await?;
-        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        let stored = store_sql::config::master_key(tx.connection(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
     }
@@ -356,6 +373,7 @@ impl ProvisionStore for PostgresStore {
         &self,
         name: &'static str,
     ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        Ok(Box::new(PgTx::begin_change(self, name).await?))
+        let engine = PgTx::begin_change(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }

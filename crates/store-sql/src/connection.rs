@@ -122,6 +122,18 @@ pub trait EngineTx: QuoteTx + UnitOfWork {
     /// Records that a delivery was queued. The engine wakes the workers after the commit.
     fn record_queued(&mut self);
 
+    /// Locks a partner that must exist. On SQLite a foreign key rejects the write for a missing partner, so there is nothing to do.
+    async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError>;
+
+    /// Locks a partner that this transaction may have inserted.
+    async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError>;
+
+    /// Locks the version of the configuration. On SQLite the transaction is the only writer.
+    async fn lock_config(&mut self) -> Result<(), StoreError>;
+
+    /// Records a change of what running services cache. The commit stores a new version of the configuration.
+    fn record_reconfigured(&mut self);
+
     /// Counts that a guarded write lost a race.
     fn record_lost_race(&mut self);
 

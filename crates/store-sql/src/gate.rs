@@ -4,19 +4,36 @@ use std::collections::BTreeSet;
 
 use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::{Mode, StoreError};
+use partner_core::Tenant;
 use partner_core::origin::Origin;
 
 use crate::{Connection, Row, Statement, json, values};
 
+pub(crate) async fn profile_find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+) -> Result<Option<GateProfile>, StoreError> {
+    let values = values![who.mode, &who.partner];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| profile(&*row)).transpose()
+}
+
+static FIND: Statement = Statement::new(
+    "gate_profiles",
+    "SELECT partner_id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails, preview_locks,
+            live_session_quota, create_session_limit
+     FROM gate_profiles WHERE mode = $1 AND partner_id = $2",
+);
+
 /// The profile in a row that may have none beside it.
-pub fn opt_profile(row: &dyn Row) -> Result<Option<GateProfile>, StoreError> {
+pub(crate) fn opt_profile(row: &dyn Row) -> Result<Option<GateProfile>, StoreError> {
     match row.opt_flag("gate_enabled")? {
         Some(_) => profile(row).map(Some),
         None => Ok(None),
     }
 }
 
-pub fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
+pub(crate) fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
     Ok(GateProfile {
         enabled: row.flag("gate_enabled")?,
         allowed_domains: domains(row)?,
@@ -30,7 +47,7 @@ pub fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
 }
 
 /// Every origin that an active partner of a mode allows.
-pub async fn origins_all(
+pub(crate) async fn origins_all(
     connection: &mut dyn Connection,
     mode: Mode,
 ) -> Result<BTreeSet<Origin>, StoreError> {
@@ -60,8 +77,39 @@ fn domains(row: &dyn Row) -> Result<BTreeSet<Origin>, StoreError> {
     })
 }
 
-/// The column `allowed_domains` of a profile.
-pub fn domains_document(profile: &GateProfile) -> Result<String, StoreError> {
+pub(crate) async fn profile_put(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    profile: &GateProfile,
+) -> Result<(), StoreError> {
     let domains = profile.allowed_domains.iter().map(Origin::as_str);
-    json(&domains.collect::<Vec<_>>())
+    let domains = json(&domains.collect::<Vec<_>>())?;
+    let quota = profile.live_session_quota.map(i64::try_from).transpose();
+    let limit = profile.create_session_limit.as_ref();
+    let limit = limit.map(ToString::to_string);
+    let values = values![
+        who.mode,
+        &who.partner,
+        profile.enabled,
+        &domains,
+        profile.flow_sessions,
+        profile.kyc_trusted,
+        profile.rails,
+        profile.preview_locks,
+        quota.map_err(StoreError::unexpected)?,
+        &limit,
+    ];
+    connection.execute(&PUT, values).await.map(drop)
 }
+
+static PUT: Statement = Statement::new(
+    "gate_profiles",
+    "INSERT INTO gate_profiles (mode, partner_id, enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
+                                preview_locks, live_session_quota, create_session_limit)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+     ON CONFLICT (mode, partner_id) DO UPDATE SET
+         enabled = excluded.enabled, allowed_domains = excluded.allowed_domains,
+         flow_sessions = excluded.flow_sessions, kyc_trusted = excluded.kyc_trusted, rails = excluded.rails,
+         preview_locks = excluded.preview_locks, live_session_quota = excluded.live_session_quota,
+         create_session_limit = excluded.create_session_limit",
+);

@@ -1,11 +1,64 @@
-//! API keys.
+//! API keys. Their secret texts are not stored.
 
-use kernel::{Mode, StoreError};
-use partner_core::key::{KeyKind, KeyRecord};
+use std::collections::BTreeMap;
 
-use crate::Row;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
+use partner_core::{PartnerId, Tenant};
 
-pub fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
+use crate::{Connection, Row, Statement, values};
+
+pub(crate) async fn list(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+) -> Result<Vec<KeyRecord>, StoreError> {
+    let values = values![who.mode, &who.partner];
+    let rows = connection.fetch_all(&LIST, values).await?;
+    rows.iter().map(|row| record(&**row, who.mode)).collect()
+}
+
+static LIST: Statement = Statement::new(
+    "api_keys",
+    "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label, expires_at
+     FROM api_keys WHERE mode = $1 AND partner_id = $2 ORDER BY created_at, id",
+);
+
+pub(crate) async fn owner(
+    connection: &mut dyn Connection,
+    hash: &KeyHash,
+) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
+    let values = values![hash.0.as_slice()];
+    let Some(row) = connection.fetch_optional(&OWNER, values).await? else {
+        return Ok(None);
+    };
+    let mode = row.mode()?;
+    Ok(Some((row.partner()?, mode, record(&*row, mode)?)))
+}
+
+static OWNER: Statement = Statement::new(
+    "api_keys",
+    "SELECT mode, partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label, expires_at
+     FROM api_keys WHERE hash = $1",
+);
+
+pub(crate) async fn find(
+    connection: &mut dyn Connection,
+    id: KeyId,
+) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
+    let values = values![id.mode(), id];
+    let Some(row) = connection.fetch_optional(&FIND, values).await? else {
+        return Ok(None);
+    };
+    Ok(Some((row.partner()?, record(&*row, id.mode())?)))
+}
+
+static FIND: Statement = Statement::new(
+    "api_keys",
+    "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label, expires_at
+     FROM api_keys WHERE mode = $1 AND id = $2",
+);
+
+pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
     Ok(KeyRecord {
         id: row.id("id", mode)?,
         kind: row.parsed("kind", KeyKind::parse)?,
@@ -18,3 +71,100 @@ pub fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
         expires_at: row.opt_instant("expires_at")?,
     })
 }
+
+/// Stores a key whose hash no key of any mode has. On Postgres no index spans the modes, so the statement checks it. Changes of the
+/// configuration run one after the other, so no other transaction inserts the hash meanwhile.
+pub(crate) async fn insert(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    new: &NewKey,
+) -> Result<(), StoreError> {
+    let key = &new.record;
+    if key.id.mode() != who.mode {
+        let error = format!("api_keys: {} is of another mode", key.id);
+        return Err(StoreError::Guard(error));
+    }
+    let values = values![
+        who.mode,
+        &who.partner,
+        key.id,
+        new.hash.0.as_slice(),
+        key.kind.as_str(),
+        &key.prefix,
+        &key.last4,
+        key.generated,
+        key.created_at,
+        key.revoked_at,
+        &key.label,
+        key.expires_at,
+    ];
+    match connection.execute(&INSERT, values).await? {
+        1 => Ok(()),
+        _ => Err(StoreError::Guard(format!(
+            "api_keys_hash: {} is another key",
+            key.id
+        ))),
+    }
+}
+
+static INSERT: Statement = Statement::new(
+    "api_keys",
+    "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at,
+                           label, expires_at)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+     WHERE NOT EXISTS (SELECT 1 FROM api_keys WHERE hash = $4)",
+);
+
+/// Replaces the label and the expiry of a key.
+pub(crate) async fn describe(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: KeyId,
+    terms: &KeyTerms,
+) -> Result<(), StoreError> {
+    let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
+    match connection.execute(&DESCRIBE, values).await? {
+        1 => Ok(()),
+        rows => Err(StoreError::Guard(format!(
+            "api_keys: 1 rows expected, {rows} written"
+        ))),
+    }
+}
+
+static DESCRIBE: Statement = Statement::new(
+    "api_keys",
+    "UPDATE api_keys SET label = $4, expires_at = $5 WHERE mode = $1 AND partner_id = $2 AND id = $3",
+);
+
+pub(crate) async fn revoke(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: KeyId,
+    at: Timestamp,
+) -> Result<Cas, StoreError> {
+    let values = values![who.mode, &who.partner, id, at];
+    Cas::from_rows(connection.execute(&REVOKE, values).await?)
+}
+
+static REVOKE: Statement = Statement::new(
+    "api_keys",
+    "UPDATE api_keys SET revoked_at = $4
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND revoked_at IS NULL",
+);
+
+/// The last use of each key of the partner.
+pub(crate) async fn used(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+    let values = values![who.mode, &who.partner];
+    let rows = connection.fetch_all(&USED, values).await?;
+    rows.iter()
+        .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
+        .collect()
+}
+
+static USED: Statement = Statement::new(
+    "key_uses",
+    "SELECT key_id, last_used_at FROM key_uses WHERE mode = $1 AND partner_id = $2",
+);

@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::rates::SPREAD_CEILING_BPS;
 use kernel::{Mode, StoreError};
-use partner_core::PartnerId;
+use partner_core::{PartnerId, Tenant};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::{Connection, Row, Statement, json, values};
+use crate::{Connection, Row, Statement, deposit_claims, json, values};
 
 /// The largest draw fee an operator can set.
 const DRAW_FEE_CEILING_BPS: u16 = 5_000;
 
 /// Every pool of a mode, by id.
-pub async fn all(connection: &mut dyn Connection, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+pub(crate) async fn all(
+    connection: &mut dyn Connection,
+    mode: Mode,
+) -> Result<Vec<Pool>, StoreError> {
     let rows = connection.fetch_all(&ALL, values![mode]).await?;
     rows.iter().map(|row| pool(&**row)).collect()
 }
@@ -25,7 +28,22 @@ static ALL: Statement = Statement::new(
     "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 ORDER BY id",
 );
 
-pub fn pool(row: &dyn Row) -> Result<Pool, StoreError> {
+pub(crate) async fn find(
+    connection: &mut dyn Connection,
+    mode: Mode,
+    id: PoolId,
+) -> Result<Option<Pool>, StoreError> {
+    let id = id.to_string();
+    let row = connection.fetch_optional(&FIND, values![mode, &id]).await?;
+    row.map(|row| pool(&*row)).transpose()
+}
+
+static FIND: Statement = Statement::new(
+    "pools",
+    "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 AND id = $2",
+);
+
+fn pool(row: &dyn Row) -> Result<Pool, StoreError> {
     Ok(Pool {
         id: row.parsed("id", PoolId::parse)?,
         networks: row.parsed("networks", networks)?,
@@ -39,13 +57,58 @@ fn networks(text: &str) -> Option<Vec<Network>> {
     networks.iter().map(|name| Network::parse(name)).collect()
 }
 
-/// The column `networks` of a pool.
-pub fn networks_document(pool: &Pool) -> Result<String, StoreError> {
+pub(crate) async fn put(
+    connection: &mut dyn Connection,
+    mode: Mode,
+    pool: &Pool,
+) -> Result<(), StoreError> {
     let networks = pool.networks.iter().map(|network| network.as_str());
-    json(&networks.collect::<Vec<_>>())
+    let networks = json(&networks.collect::<Vec<_>>())?;
+    let id = pool.id.to_string();
+    let values = values![mode, &id, &networks, pool.available, pool.native_addresses,];
+    connection.execute(&PUT, values).await.map(drop)
 }
 
-pub fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
+static PUT: Statement = Statement::new(
+    "pools",
+    "INSERT INTO pools (mode, id, networks, available, native_addresses) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (mode, id) DO UPDATE SET networks = excluded.networks, available = excluded.available,
+         native_addresses = excluded.native_addresses",
+);
+
+pub(crate) async fn profile_find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+) -> Result<Option<PoolsProfile>, StoreError> {
+    let values = values![who.mode, &who.partner];
+    let row = connection.fetch_optional(&PROFILE_FIND, values).await?;
+    row.map(|row| profile(&*row)).transpose()
+}
+
+static PROFILE_FIND: Statement = Statement::new(
+    "pools_profiles",
+    "SELECT partner_id, enabled, access, kyc, tier, allowed, balance_gate, velocity_cap, iban, funding_reference, terms
+     FROM pools_profiles WHERE mode = $1 AND partner_id = $2",
+);
+
+/// Every profile of a mode, by partner.
+pub(crate) async fn profiles_all(
+    connection: &mut dyn Connection,
+    mode: Mode,
+) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+    let rows = connection.fetch_all(&PROFILES_ALL, values![mode]).await?;
+    rows.iter()
+        .map(|row| Ok((row.partner()?, profile(&**row)?)))
+        .collect()
+}
+
+static PROFILES_ALL: Statement = Statement::new(
+    "pools_profiles",
+    "SELECT partner_id, enabled, access, kyc, tier, allowed, balance_gate, velocity_cap, iban, funding_reference, terms
+     FROM pools_profiles WHERE mode = $1 ORDER BY partner_id",
+);
+
+fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
     Ok(PoolsProfile {
         enabled: row.flag("enabled")?,
         access: row.parsed("access", PoolsAccess::parse)?,
@@ -61,7 +124,7 @@ pub fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
 }
 
 /// The profile in a row that may have none beside it; then the partner's is the absent one.
-pub fn profile_of(row: &dyn Row, partner: &PartnerId) -> Result<PoolsProfile, StoreError> {
+pub(crate) fn profile_of(row: &dyn Row, partner: &PartnerId) -> Result<PoolsProfile, StoreError> {
     match row.opt_flag("enabled")? {
         Some(_) => profile(row),
         None => Ok(PoolsProfile::absent(partner)),
@@ -73,11 +136,50 @@ fn allowed(text: &str) -> Option<BTreeSet<PoolId>> {
     pools.iter().map(|pool| PoolId::parse(pool)).collect()
 }
 
-/// The column `allowed` of a profile.
-pub fn allowed_document(profile: &PoolsProfile) -> Result<String, StoreError> {
-    let pools = profile.allowed.iter().map(ToString::to_string);
-    json(&pools.collect::<Vec<_>>())
+/// Replaces the profile and the partner's deposit claims.
+pub(crate) async fn profile_put(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    profile: &PoolsProfile,
+) -> Result<(), StoreError> {
+    let allowed = profile.allowed.iter().map(ToString::to_string);
+    let allowed = json(&allowed.collect::<Vec<_>>())?;
+    let terms = profile.terms.iter();
+    let terms = terms.map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms)));
+    let terms = json(&terms.collect::<BTreeMap<_, _>>())?;
+    let values = values![
+        who.mode,
+        &who.partner,
+        profile.enabled,
+        profile.access.as_str(),
+        profile.kyc.as_str(),
+        &profile.tier,
+        &allowed,
+        profile.balance_gate,
+        profile.velocity_cap,
+        &profile.iban,
+        &profile.funding_reference,
+        &terms,
+    ];
+    connection.execute(&PROFILE_PUT, values).await?;
+    deposit_claims::put(connection, who, profile).await
 }
+
+static PROFILE_PUT: Statement = Statement::new(
+    "pools_profiles",
+    "INSERT INTO pools_profiles (mode, partner_id, enabled, access, kyc, tier, allowed, balance_gate,
+                                 velocity_cap, iban, funding_reference, terms, velocity_cap_since)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+             coalesce((SELECT max(created_at) FROM trades WHERE mode = $1 AND partner_id = $2), 0))
+     ON CONFLICT (mode, partner_id) DO UPDATE SET
+         enabled = excluded.enabled, access = excluded.access, kyc = excluded.kyc, tier = excluded.tier,
+         allowed = excluded.allowed, balance_gate = excluded.balance_gate,
+         velocity_cap_since = CASE WHEN pools_profiles.velocity_cap IS NOT DISTINCT FROM excluded.velocity_cap
+                              THEN pools_profiles.velocity_cap_since
+                              ELSE excluded.velocity_cap_since END,
+         velocity_cap = excluded.velocity_cap, iban = excluded.iban,
+         funding_reference = excluded.funding_reference, terms = excluded.terms",
+);
 
 fn terms(text: &str) -> Option<BTreeMap<PoolId, PoolTerms>> {
     let documents: BTreeMap<String, TermsDocument> = serde_json::from_str(text).ok()?;
@@ -85,13 +187,6 @@ fn terms(text: &str) -> Option<BTreeMap<PoolId, PoolTerms>> {
         .into_iter()
         .map(|(pool, document)| Some((PoolId::parse(&pool)?, document.parse()?)))
         .collect()
-}
-
-/// The column `terms` of a profile.
-pub fn terms_document(profile: &PoolsProfile) -> Result<String, StoreError> {
-    let terms = profile.terms.iter();
-    let documents = terms.map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms)));
-    json(&documents.collect::<BTreeMap<_, _>>())
 }
 
 /// The terms in one pool as they stand in the document.

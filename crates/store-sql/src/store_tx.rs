@@ -29,6 +29,27 @@ impl StoreTx {
         self.engine.locked(who).await
     }
 
+    /// See [`EngineTx::connection`].
+    pub(crate) fn connection(&mut self) -> &mut dyn Connection {
+        self.engine.connection()
+    }
+
+    /// The connection without a lock, for a change of the configuration.
+    pub(crate) fn reconfiguring(&mut self) -> &mut dyn Connection {
+        self.engine.record_reconfigured();
+        self.engine.connection()
+    }
+
+    /// The connection for a change of a partner's configuration. The partner must exist.
+    pub(crate) async fn reconfiguring_partner(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<&mut dyn Connection, StoreError> {
+        self.engine.record_reconfigured();
+        self.engine.lock_known(who).await?;
+        Ok(self.engine.connection())
+    }
+
     /// Passes the outcome of a guarded write on, and counts a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {

@@ -10,18 +10,18 @@ use partner_core::ports::{ConfigVersions, Directory};
 use partner_core::{Access, PartnerId};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
-use store_sql::Reader;
 use store_sql::access::{self, StoredProfile};
+use store_sql::{Reader as _, config};
 
+use crate::connection::Link;
 use crate::open::Inner;
 use crate::row::{Columns, json, key};
-use crate::{SqliteStore, config, errors};
+use crate::{SqliteStore, errors};
 
 #[async_trait]
 impl ConfigVersions for SqliteStore {
     async fn config_version(&self) -> Result<i64, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        config::version(&mut conn).await
+        config::version(self.inner.read().await?.connection()).await
     }
 }
 
@@ -60,7 +60,7 @@ impl Inner {
         wanted: &BTreeSet<KeyId>,
     ) -> Result<BTreeMap<KeyId, Arc<Access<P>>>, StoreError> {
         let now = self.clock.elapsed();
-        let version = config::version(conn).await?;
+        let version = config::version(&mut Link(&mut *conn)).await?;
         let cache = P::cache(&self.access);
         let mut found = BTreeMap::new();
         let mut missing = Vec::new();

@@ -9,8 +9,10 @@ use kernel::{Clock, StoreError, Timestamp};
 use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
 use sqlx::SqliteConnection;
+use store_sql::jumps;
 
-use crate::{errors, jumps};
+use crate::connection::Link;
+use crate::errors;
 
 /// The process's clock, held back from ever going backwards: the largest of what it says, the last
 /// instant used, and the last one that any process has stored in this database.
@@ -36,7 +38,7 @@ impl StoreClock {
         process: Arc<dyn Clock>,
         conn: &mut SqliteConnection,
     ) -> Result<Self, StoreError> {
-        let noted = jumps::read(conn).await?;
+        let noted = jumps::read(&mut Link(&mut *conn)).await?;
         let watch = ClockWatch::start(process.now(), process.elapsed(), noted.jump);
         Ok(Self {
             last: AtomicI64::new(stored(conn).await?),

@@ -18,7 +18,7 @@ use pools_core::ports::{PoolsStore, PoolsTx};
 use pools_core::trade::TradeStatus;
 use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_sql::{Connection, EngineTx, StoreTx, contingent_credits};
+use store_sql::{Connection, EngineTx, Reader as _, StoreTx, contingent_credits};
 
 use crate::connection::Link;
 use crate::open::Inner;
@@ -134,6 +134,22 @@ impl EngineTx for SqliteTx {
         &mut self.tx
     }
 
+    async fn lock_known(&mut self, _: &Tenant) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn lock_new(&mut self, _: &Tenant) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn lock_config(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn record_reconfigured(&mut self) {
+        self.reconfigured = true;
+    }
+
     /// The one writer has locked everything.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
@@ -208,17 +224,17 @@ impl PoolsStore for SqliteStore {
 #[async_trait]
 impl PartnerStore for SqliteStore {
     async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        Ok(self.begin_tx(name).await?)
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        config::fingerprint_kept(&mut conn).await
+        let mut conn = self.inner.read().await?;
+        store_sql::config::fingerprint_kept(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_key_check").await?;
-        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        let stored = store_sql::config::master_key(tx.connection(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
     }
@@ -230,6 +246,6 @@ impl ProvisionStore for SqliteStore {
         &self,
         name: &'static str,
     ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        Ok(self.begin_tx(name).await?)
     }
 }

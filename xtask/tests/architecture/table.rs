@@ -52,7 +52,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "store-sql",
-        imports: Only("kernel partner-core pools-core gate-core instruments"),
+        imports: Only("kernel partner-core pools-core gate-core provisioning instruments"),
         pure: None,
         tests: "",
         because: "what an entity's statements and rows mean is the same in every store, and its writes have failpoints; it knows no driver and no store",

@@ -1,4 +1,4 @@
-//! Reads a JSON text into a tree that keeps numbers as they were written.
+//! Reads a JSON text into a tree that keeps numbers exactly as sent.
 //!
 //! `serde_json` decides what is well-formed. This module refuses what JSON allows and two readers understand differently: duplicate keys,
 //! NUL characters, lone surrogates and deep nesting. A number is never turned into a float: a number of a million digits stays text.

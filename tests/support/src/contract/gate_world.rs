@@ -24,6 +24,8 @@ use partner_core::ports::{InFlight, Ticket};
 use partner_core::stored_response::{
     IdempotentResponse, RenderError, RenderedResponse, ResponseStore,
 };
+use serde_json::json;
+use serde_json::value::to_raw_value;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::world::{Member, Seeded, World, profile, sealer};
@@ -85,7 +87,10 @@ impl<F: GateFixture> World<F> {
             store: store.clone(),
             sealer: sealer.clone(),
             entropy: entropy.clone(),
-            render: |_, _, _| Ok(Box::default()),
+            render: |_, resource, _| {
+                let data = json!({ "id": resource.id() });
+                to_raw_value(&data).map_err(|error| RenderError(error.into()))
+            },
         };
         let idempotent = Idempotent {
             store: store.clone(),

@@ -1,4 +1,4 @@
-//! What the operator's tools read and write in one transaction.
+//! The operator's transactions: partners, keys, pools and profiles.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,27 @@ use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
 use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use provisioning::ports::ProvisionTx;
-use store_sql::{EngineTx as _, endpoints};
 
-use crate::connection::Link;
-use crate::tx::SqliteTx;
-use crate::{config, deposit_claims, gate, keys, partners, pools};
+use crate::{StoreTx, config, deposit_claims, endpoints, gate, keys, partners, pools};
 
 #[async_trait]
-impl PartnerTx for SqliteTx {
+impl PartnerTx for StoreTx {
     async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
-        config::fingerprint_kept(self.conn()).await
+        config::fingerprint_kept(self.connection()).await
     }
 
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
-        partners::ids(self.conn(), mode).await
+        partners::ids(self.connection(), mode).await
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
-        partners::find(self.conn(), who).await
+        partners::find(self.locked(who).await?, who).await
     }
 
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        partners::put(self.conn(), mode, partner).await
+        partners::put(self.reconfiguring(), mode, partner).await?;
+        let partner = partner.id.clone();
+        self.engine.lock_new(&Tenant { partner, mode }).await
     }
 
     async fn endpoint_get(
@@ -42,36 +40,34 @@ impl PartnerTx for SqliteTx {
         who: &Tenant,
         service: Service,
     ) -> Result<Option<Endpoint>, StoreError> {
-        endpoints::find(&mut Link(self.conn()), who, service).await
+        endpoints::find(self.locked(who).await?, who, service).await
     }
 
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        endpoints::put(&mut Link(self.conn()), who, endpoint).await
+        endpoints::put(self.reconfiguring_partner(who).await?, who, endpoint).await
     }
 
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
-        keys::list(self.conn(), who).await
+        keys::list(self.locked(who).await?, who).await
     }
 
     async fn key_owner(
         &mut self,
         hash: &KeyHash,
     ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
-        keys::owner(self.conn(), hash).await
+        keys::owner(self.connection(), hash).await
     }
 
     async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        keys::insert(self.conn(), who, key).await
+        keys::insert(self.reconfiguring_partner(who).await?, who, key).await
     }
 
     async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
-        keys::find(self.conn(), id).await
+        keys::find(self.connection(), id).await
     }
 
     async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
-        keys::used(self.conn(), who).await
+        keys::used(self.connection(), who).await
     }
 
     async fn key_describe(
@@ -80,41 +76,44 @@ impl PartnerTx for SqliteTx {
         id: KeyId,
         terms: &KeyTerms,
     ) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        keys::describe(self.conn(), who, id, terms).await
+        keys::describe(self.reconfiguring_partner(who).await?, who, id, terms).await
     }
 
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
-        self.reconfigured = true;
-        around(Step::KeyRevoke, keys::revoke(self.conn(), id, at)).await
+        let Some((partner, _)) = keys::find(self.reconfiguring(), id).await? else {
+            return Ok(Cas::Lost);
+        };
+        let mode = id.mode();
+        let who = Tenant { partner, mode };
+        let revoking = keys::revoke(self.locked(&who).await?, &who, id, at);
+        around(Step::KeyRevoke, revoking).await
     }
 
     async fn config_version_raise(&mut self) -> Result<(), StoreError> {
-        self.reconfigured = true;
+        self.engine.record_reconfigured();
         Ok(())
     }
 }
 
 #[async_trait]
-impl ProvisionTx for SqliteTx {
+impl ProvisionTx for StoreTx {
     async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
-        pools::find(self.conn(), mode, id).await
+        pools::find(self.connection(), mode, id).await
     }
 
     async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        pools::put(self.conn(), mode, pool).await
+        pools::put(self.reconfiguring(), mode, pool).await
     }
 
     async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
-        store_sql::pools::all(self.connection(), mode).await
+        pools::all(self.connection(), mode).await
     }
 
     async fn pools_profile_get(
         &mut self,
         who: &Tenant,
     ) -> Result<Option<PoolsProfile>, StoreError> {
-        pools::profile_find(self.conn(), who).await
+        pools::profile_find(self.locked(who).await?, who).await
     }
 
     async fn pools_profile_put(
@@ -122,23 +121,22 @@ impl ProvisionTx for SqliteTx {
         who: &Tenant,
         profile: &PoolsProfile,
     ) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        pools::profile_put(self.conn(), who, profile).await
+        pools::profile_put(self.reconfiguring_partner(who).await?, who, profile).await
     }
 
     async fn pools_profiles_all(
         &mut self,
         mode: Mode,
     ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
-        pools::profiles_all(self.conn(), mode).await
+        pools::profiles_all(self.connection(), mode).await
     }
 
     async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        deposit_claims::release(self.conn(), who).await
+        deposit_claims::release(self.connection(), who).await
     }
 
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
-        gate::profile_find(self.conn(), who).await
+        gate::profile_find(self.locked(who).await?, who).await
     }
 
     async fn gate_profile_put(
@@ -146,7 +144,6 @@ impl ProvisionTx for SqliteTx {
         who: &Tenant,
         profile: &GateProfile,
     ) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        gate::profile_put(self.conn(), who, profile).await
+        gate::profile_put(self.reconfiguring_partner(who).await?, who, profile).await
     }
 }

@@ -1,0 +1,52 @@
+//! The two single rows: the installation, and the version of the configuration.
+
+use kernel::StoreError;
+
+use crate::{Connection, Statement, values};
+
+pub async fn version(connection: &mut dyn Connection) -> Result<i64, StoreError> {
+    let row = connection.fetch_one(&VERSION, values![]).await?;
+    row.integer("version")
+}
+
+static VERSION: Statement = Statement::new(
+    "config_version",
+    "SELECT version FROM config_version WHERE id = 1",
+);
+
+/// Stores the first fingerprint ever given and returns that of the current key.
+pub async fn master_key(
+    connection: &mut dyn Connection,
+    fingerprint: &str,
+) -> Result<String, StoreError> {
+    let values = values![fingerprint];
+    if connection.execute(&INSTALL, values).await? == 1 {
+        connection.execute(&FIRST_KEY, values).await?;
+    }
+    let kept = fingerprint_kept(connection).await?;
+    kept.ok_or_else(|| StoreError::Guard("installation: 1 rows expected, 0 written".to_owned()))
+}
+
+static INSTALL: Statement = Statement::new(
+    "installation",
+    "INSERT INTO installation (id, master_key_fingerprint) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
+);
+
+static FIRST_KEY: Statement = Statement::new(
+    "master_keys",
+    "INSERT INTO master_keys (fingerprint, number) VALUES ($1, 1)",
+);
+
+/// The fingerprint of the current key, if there is one.
+pub async fn fingerprint_kept(
+    connection: &mut dyn Connection,
+) -> Result<Option<String>, StoreError> {
+    let row = connection.fetch_optional(&FINGERPRINT, values![]).await?;
+    row.map(|row| row.text("master_key_fingerprint").map(str::to_owned))
+        .transpose()
+}
+
+static FINGERPRINT: Statement = Statement::new(
+    "installation",
+    "SELECT master_key_fingerprint FROM installation WHERE id = 1",
+);
