@@ -1,4 +1,4 @@
-//! The program on a server's database: who migrates it, what it refuses, and that it serves.
+//! The program on a Postgres database: migrations, refused settings, and serving.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
-/// What the program says on stderr as it ends by itself, on one line.
+/// Runs the program until it exits by itself, and returns its one line on stderr.
 fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ended = output(folder.path(), arguments, variables);
@@ -23,11 +23,11 @@ fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String 
     assert_eq!(text(&ended.stdout), "");
     assert_eq!(said.lines().count(), 1, "{said}");
     let left = std::fs::read_dir(folder.path()).unwrap();
-    assert_eq!(left.count(), 0, "nothing is made");
+    assert_eq!(left.count(), 0, "the program creates no file");
     said
 }
 
-/// Does something as the database's owner.
+/// Runs a statement as the owner of the database.
 fn as_owner(database: &Database, sql: &str) {
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(async { run(&mut database.owner().await, sql).await });
@@ -35,7 +35,7 @@ fn as_owner(database: &Database, sql: &str) {
 
 // rule: program.migrate, config.embedded-migrates, health.ready
 #[test]
-fn the_owner_migrates_and_another_role_serves() {
+fn owner_migrates_and_another_role_serves() {
     let database = Database::bare_now();
     let (owning, serving) = (database.owning(), database.serving());
     let variables = [
@@ -51,7 +51,11 @@ fn the_owner_migrates_and_another_role_serves() {
         "the schema is already version ",
     ] {
         let migrated = output(folder.path(), &["migrate"], &variables[..2]);
-        assert_eq!(migrated.status.code(), Some(0), "it needs no key");
+        assert_eq!(
+            migrated.status.code(),
+            Some(0),
+            "migrating needs no master key"
+        );
         let printed = text(&migrated.stdout);
         assert!(printed.starts_with(said), "{printed}");
     }
@@ -85,7 +89,7 @@ fn the_owner_migrates_and_another_role_serves() {
     assert!(said.contains("9000"), "{said}");
 }
 
-/// A replica that was started with the old key alone settles nothing once another key is current, and says that it is not ready.
+/// A replica that was started with only the old key settles nothing after another key became current, and is not ready.
 // rule: base.master-key-rotation, health.ready
 #[test]
 fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
@@ -145,10 +149,10 @@ fn promote(variables: &[(&str, &str)]) {
     });
 }
 
-/// As after a failover to a standby that was not promoted, over HTTP.
+/// The same as after a failover to a standby that was not promoted, over HTTP.
 // rule: base.database-readiness, base.database-refuses-writes
 #[test]
-fn service_is_not_ready_and_leaves_nothing_unknown_while_the_database_refuses_writes() {
+fn service_is_not_ready_and_leaves_no_unknown_outcome_while_database_refuses_writes() {
     let database = Database::make_now();
     let (serving, operating) = (database.serving(), database.operating());
     let key = ("MASTER_KEY", KEY);
@@ -201,7 +205,7 @@ fn service_is_not_ready_and_leaves_nothing_unknown_while_the_database_refuses_wr
 
 // rule: config.embedded-migrates
 #[test]
-fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
+fn serving_migrates_server_if_configured() {
     let database = Database::bare_now();
     let owning = database.owning();
     let variables = [
@@ -222,7 +226,7 @@ fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
 
 // rule: config.database-server, config.database-hosts, base.master-key-server, program.bad-configuration
 #[test]
-fn what_cannot_be_is_refused_and_no_password_is_shown() {
+fn invalid_database_settings_are_refused_without_showing_passwords() {
     let port = "postgres://penstock:hunter2@127.0.0.1:port/penstock";
     let away = "postgres://penstock:hunter2@127.0.0.1:1/penstock";
     let standby =
