@@ -1,4 +1,4 @@
-//! Buying over HTTP as a partner does: quote, transact, poll; each answer judged.
+//! Buys over HTTP as a partner does: quote, transact, poll. Each response is checked.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::client::{Call, Client};
 use super::tour::DESTINATION;
 
-/// What is bought with, in EUR: its fraction settles on the first poll.
+/// The amount of a purchase in EUR. Its fraction settles on the first poll.
 pub(super) const AMOUNT: &str = "100.00";
-/// Polls before it is given up, and the pause between them.
+/// Maximum number of polls, and the pause between two polls.
 const POLLS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A partner's secret key, and where it is used.
+/// A partner's secret key, and the API that accepts it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buyer<'b> {
     pub(super) client: Client,
@@ -21,7 +21,7 @@ pub(super) struct Buyer<'b> {
 }
 
 impl Buyer<'_> {
-    /// Takes a firm quote; its id, and what was seen.
+    /// Creates a firm quote. Returns the quote's id and a description.
     pub(super) async fn quote(self) -> Result<(String, String), String> {
         let body = json!({
             "side": "on_ramp", "type": "firm", "fiatCurrency": "EUR", "cryptoCurrency": "USDT",
@@ -36,7 +36,7 @@ impl Buyer<'_> {
         Ok((quote, seen))
     }
 
-    /// Executes a quote, for the first time or again; the trade's id.
+    /// Executes a quote. `again` says whether the quote already has a trade. Returns the trade's id.
     pub(super) async fn transact(self, quote: &str, again: bool) -> Result<String, String> {
         let body = json!({ "quoteId": quote });
         let key = format!("check-{quote}");
@@ -51,7 +51,7 @@ impl Buyer<'_> {
         text(&answer, "transactId")
     }
 
-    /// Polls until the trade is settled; what was seen.
+    /// Polls until the trade is settled. Returns a description.
     pub(super) async fn settle(self, quote: &str) -> Result<String, String> {
         let path = format!("/v1/pools/transactions/{quote}");
         for poll in 1..=POLLS {

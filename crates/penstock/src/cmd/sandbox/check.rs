@@ -1,4 +1,4 @@
-//! `penstock sandbox --check`: the main job, performed over HTTP, each step judged.
+//! `penstock sandbox --check`: performs the main job over HTTP and checks each step.
 
 use kernel::{Amount, Asset, RequestId};
 use partner_core::Tenant;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
-/// A step that was taken.
+/// A step with its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
     step: &'static str,
@@ -23,14 +23,14 @@ pub(super) struct Step {
     seen: String,
 }
 
-/// Everything that was done and seen.
+/// The steps with their results.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
     steps: Vec<Step>,
 }
 
-/// Performs the main job; stops at the first step that fails, as the later ones build on it.
+/// Performs the main job. Stops at the first step that fails, because later steps depend on it.
 pub(super) async fn check(
     installation: &Installation,
     demo: &Demo,
@@ -91,7 +91,7 @@ const STEPS: [&str; 18] = [
     "pay-in",
 ];
 
-/// Where the two services are.
+/// Clients of the two services.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Services {
     pub(super) pools: Client,
@@ -103,15 +103,15 @@ struct Tour<'t> {
     who: Tenant,
     demo: &'t Demo,
     services: Services,
-    /// The quote that was given.
+    /// The id of the quote.
     quote: String,
-    /// The trade that executes it.
+    /// The id of the quote's trade.
     trade: String,
-    /// Who receives events.
+    /// The partner that receives the events.
     listener: Option<Listener>,
 }
 
-/// What a step has seen, or why it failed.
+/// A description of what the step did, or why it failed.
 type Seen = Result<String, String>;
 
 impl Tour<'_> {
@@ -135,7 +135,7 @@ impl Tour<'_> {
             "preview" => self.preview().await,
             "lock" => self.lock().await,
             "pay-in" => self.pay_in().await,
-            other => Err(format!("no step is called {other}")),
+            other => Err(format!("unknown step {other}")),
         }
     }
 
@@ -143,7 +143,7 @@ impl Tour<'_> {
         let base = &self.installation.base;
         let amount = Asset::fiat("EUR").and_then(|asset| Amount::parse(AMOUNT, asset).ok());
         let credit = Credit {
-            amount: amount.ok_or("no amount to credit")?,
+            amount: amount.ok_or("the amount to credit is invalid")?,
             network: None,
             reference: format!("check-{}", RequestId::new(&*base.clock, &*base.entropy)),
         };
@@ -171,7 +171,7 @@ impl Tour<'_> {
             .collect();
         expect(
             ids.contains(&"EUR-USDT"),
-            "EUR-USDT among the pools",
+            "EUR-USDT in the list of pools",
             &answer,
         )?;
         Ok(ids.join(", "))
@@ -234,10 +234,10 @@ impl Tour<'_> {
             .into_iter()
             .flatten()
             .find(|entry| entry.get("ref").and_then(Value::as_str) == Some(&self.quote))
-            .ok_or_else(|| format!("expected an entry of the quote, got {answer}"))?;
+            .ok_or_else(|| format!("expected a ledger entry of the quote, got {answer}"))?;
         expect(
             text(ours, "delta")? == format!("-{AMOUNT}"),
-            "the debit",
+            "the amount of the debit",
             ours,
         )?;
         expect(
@@ -296,7 +296,7 @@ impl Tour<'_> {
     fn listener(&mut self) -> Result<&mut Listener, String> {
         self.listener
             .as_mut()
-            .ok_or_else(|| "nobody listens".to_owned())
+            .ok_or_else(|| "no receiver was started".to_owned())
     }
 
     fn buyer(&self) -> Buyer<'_> {

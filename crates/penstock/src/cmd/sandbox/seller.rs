@@ -1,19 +1,19 @@
-//! The gate over HTTP as a partner uses it: a session with its widget, and a signed quote that a pay-in redeems; each
-//! answer judged.
+//! Uses the gate over HTTP as a partner does: a session with its widget, and a signed quote that a pay-in redeems. Each response
+//! is checked.
 
 use serde_json::{Value, json};
 
 use super::buyer::{expect, text};
 use super::client::{Call, Client};
 
-/// Where the partner's pages are.
+/// The origin of the partner's pages.
 pub(super) const PAGES: &str = "https://shop.example";
-/// What a session is for, in EUR.
+/// The amount of a session in EUR.
 const AMOUNT: &str = "100.00";
 
 const PAY_INS: &str = "/v1/rails/pay_ins";
 
-/// A partner's keys, and where they are used.
+/// A partner's keys, and the API that accepts them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seller<'s> {
     pub(super) client: Client,
@@ -21,7 +21,7 @@ pub(super) struct Seller<'s> {
     pub(super) publishable_key: &'s str,
 }
 
-/// A session that was created.
+/// A created session.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) id: String,
@@ -29,7 +29,7 @@ pub(super) struct Opened {
 }
 
 impl Seller<'_> {
-    /// Creates a session, under a key of its own.
+    /// Creates a session with this idempotency key.
     pub(super) async fn open(self, key: &str) -> Result<(Opened, String), String> {
         let body = json!({
             "amount": AMOUNT, "currency": "EUR", "target_token": "USDT", "flow": "on_ramp",
@@ -48,7 +48,7 @@ impl Seller<'_> {
         Ok((opened, seen))
     }
 
-    /// Starts the session's widget as its browser would.
+    /// Starts the session's widget as a browser does.
     pub(super) async fn bootstrap(self, session: &Opened) -> Result<String, String> {
         let body = json!({ "clientSecret": session.client_secret });
         let mut call = Call::post(self.publishable_key, "/v1/embed/bootstrap", body);
@@ -63,7 +63,7 @@ impl Seller<'_> {
         Ok(format!("a token for pages of {PAGES} until {until}"))
     }
 
-    /// Pays the session by hand; its transaction.
+    /// Completes the session with a test helper. Returns the id of its transaction.
     pub(super) async fn complete(self, session: &Opened) -> Result<String, String> {
         let path = format!("/v1/test_helpers/sessions/{}/complete", session.id);
         let call = Call::post(self.secret_key, path, json!({}));
@@ -84,7 +84,7 @@ impl Seller<'_> {
         self.client.call(Call::get(self.secret_key, path)).await
     }
 
-    /// Asks what an order would cost, and holds one price of it; what was seen.
+    /// Requests previews of an order and locks the price of one. Returns a description.
     pub(super) async fn preview(self) -> Result<String, String> {
         let call = Call::post(self.secret_key, "/v1/quotes/preview", order());
         let answer = self.client.call(call).await?;
@@ -102,7 +102,7 @@ impl Seller<'_> {
         Ok(format!("{id}: {crypto} USDT by {method} until {until}"))
     }
 
-    /// Locks a rate, under a key of its own; the signed quote's id, and what was seen.
+    /// Locks a rate with this idempotency key. Returns the signed quote's id and a description.
     pub(super) async fn lock(self, key: &str) -> Result<(String, String), String> {
         let mut call = Call::post(self.secret_key, "/v1/quotes", order());
         call.idempotency_key = Some(key);
@@ -122,7 +122,7 @@ impl Seller<'_> {
         Ok((quote, seen))
     }
 
-    /// Redeems a signed quote for a session; the pay-in's id.
+    /// Redeems a signed quote for a session. Returns the pay-in's id.
     pub(super) async fn pay_in(
         self,
         key: &str,
@@ -144,7 +144,7 @@ impl Seller<'_> {
     }
 }
 
-/// What a preview and a signed quote are asked for.
+/// The order of a preview and of a signed quote.
 fn order() -> Value {
     json!({
         "currency": "EUR", "asset": "USDT", "amount": AMOUNT, "side": "on_ramp", "payment_method": "sepa",
