@@ -22,7 +22,7 @@ use crate::key_uses::KeyUses;
 
 /// Interval between two reads of the configuration's version.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Cached keys, at most. The least used keys are evicted first.
+/// Maximum number of cached keys. The least used keys are evicted first.
 const MAX_KEYS: u64 = 100_000;
 
 /// Caches known keys, the pools and the allowed origins for at most [`LONGEST_CACHED`], and drops all entries when the
@@ -90,7 +90,7 @@ impl DirectoryCache {
                     if known != Some(version) {
                         self.invalidate();
                         directory::invalidated();
-                        tracing::debug!(config.version = version, "Configuration read afresh");
+                        tracing::debug!(config.version = version, "Reloaded the configuration");
                     }
                     known = Some(version);
                     failing = false;

@@ -28,9 +28,9 @@ fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
@@ -93,8 +93,8 @@ fn gate_service_reports_every_configuration_error_and_does_not_start() {
     assert_eq!(ended.status.code(), Some(2));
     assert_eq!(text(&ended.stdout), "");
     for (name, _) in variables {
-        let told = format!("PENSTOCK_{name}: expected");
-        assert!(text(&ended.stderr).contains(&told), "{ended:?}");
+        let expected = format!("PENSTOCK_{name}: expected");
+        assert!(text(&ended.stderr).contains(&expected), "{ended:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

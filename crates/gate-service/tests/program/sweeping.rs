@@ -93,10 +93,10 @@ fn make(address: &str, path: &str, body: &str) -> String {
     stream
         .write_all(format!("{head}{body}").as_bytes())
         .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 201"), "{response}");
     let made: Value = serde_json::from_str(body).unwrap();
     made["id"].as_str().unwrap().to_owned()
 }

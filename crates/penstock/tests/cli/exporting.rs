@@ -140,7 +140,7 @@ fn invalid_windows_and_partners_are_refused_on_one_line() {
     }
 }
 
-/// Closes the read end of the pipe before the program writes.
+/// Writes to a full device.
 #[test]
 fn export_fails_if_output_cannot_be_written() {
     let installation = with_deposits();

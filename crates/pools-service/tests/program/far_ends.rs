@@ -25,11 +25,11 @@ impl UpstreamServer {
         let kept = Arc::clone(&heads);
         let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#.to_owned();
         let report = Arc::new(Mutex::new(delivered));
-        let said = Arc::clone(&report);
+        let current_report = Arc::clone(&report);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let said = said.lock().unwrap().clone();
-                kept.lock().unwrap().push(respond(stream, &said));
+                let report = current_report.lock().unwrap().clone();
+                kept.lock().unwrap().push(respond(stream, &report));
             }
         });
         Self { url, heads, report }
@@ -174,11 +174,11 @@ fn service_refuses_another_engine_while_the_former_has_open_trades() {
 
     let ended = output(folder.path(), &[], &[("ENGINE", &second_url)]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = text(&ended.stderr);
-    let line = told
+    let stderr = text(&ended.stderr);
+    let line = stderr
         .lines()
         .find(|line| line.starts_with("PENSTOCK_ENGINE: "));
-    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let line = line.unwrap_or_else(|| panic!("{stderr}"));
     for part in [
         &*format!("{}/desk (1 open trade)", first.url),
         &*format!("{}/desk", second.url),
@@ -230,14 +230,14 @@ fn service_creates_nothing_when_file_of_sources_is_invalid() {
     .unwrap();
     let ended = output(folder.path(), &[], &[("RATES", "http:rates.toml")]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = text(&ended.stderr);
+    let stderr = text(&ended.stderr);
     for line in [
         "PENSTOCK_RATES: rates.toml:1: max_spread_bps: missing",
         "PENSTOCK_RATES: rates.toml:2: max_age: unknown key; the nearest known one is `max_age_ms`",
     ] {
         assert!(
-            told.lines().any(|found| found.starts_with(line)),
-            "{line} in\n{told}"
+            stderr.lines().any(|found| found.starts_with(line)),
+            "{line} in\n{stderr}"
         );
     }
     assert!(!folder.path().join("penstock-data").exists());
@@ -257,10 +257,13 @@ fn config_command_reports_errors_of_files_that_serving_needs() {
             let key = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=";
             let given = [(name, value), ("MODE", mode), ("MASTER_KEY", key)];
             let ended = output(folder.path(), &["config"], &given);
-            let told = text(&ended.stderr);
-            assert_eq!(ended.status.code(), Some(2), "{value}: {told}");
+            let stderr = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{value}: {stderr}");
             let named = format!("PENSTOCK_{name}: ");
-            assert!(told.lines().any(|line| line.starts_with(&named)), "{told}");
+            assert!(
+                stderr.lines().any(|line| line.starts_with(&named)),
+                "{stderr}"
+            );
         }
     }
     assert!(!folder.path().join("penstock-data").exists());

@@ -38,13 +38,13 @@ fn pools_service_refuses_database_of_another_program_unchanged() {
     let url = format!("sqlite://{}", path.display());
     for command in ["serve", "migrate"] {
         let ended = output(folder.path(), &[command], &[("DATABASE_URL", &url)]);
-        let told = text(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(2), "{command}: {told}");
+        let stderr = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{command}: {stderr}");
         for part in [
             "PENSTOCK_DATABASE_URL: expected a Penstock database",
             "notes.db is no Penstock database: it has the table `notes`",
         ] {
-            assert!(told.contains(part), "{command}: {part}: {told}");
+            assert!(stderr.contains(part), "{command}: {part}: {stderr}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), notes, "{command}");
         let left = std::fs::read_dir(folder.path()).unwrap().count();
@@ -67,12 +67,12 @@ fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(served.get("/health").starts_with("HTTP/1.1 200"));
-    let told = served.logged();
+    let logged = served.logged();
     for part in [
         "The database takes no writes",
         "penstock.db fails to read or write: check the disk",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(logged.contains(part), "{part}: {logged}");
     }
     served.limit_files("unlimited");
     eventually(|| (status() == "HTTP/1.1 200").then_some(()));
@@ -202,14 +202,14 @@ fn pools_service_prints_contract_and_migrates() {
     let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
     assert_eq!(printed.status.code(), Some(0));
     assert!(text(&printed.stdout).starts_with("openapi: "));
-    for said in [
+    for line in [
         "the database was empty; its schema is now version ",
         "the schema is already version ",
     ] {
         let migrated = output(folder.path(), &["migrate"], &[]);
         assert_eq!(migrated.status.code(), Some(0));
         let printed = text(&migrated.stdout);
-        assert!(printed.starts_with(said), "{printed}");
+        assert!(printed.starts_with(line), "{printed}");
     }
     assert!(folder.path().join("penstock-data/penstock.db").exists());
     let other_key = [("MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];

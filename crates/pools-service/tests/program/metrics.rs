@@ -28,15 +28,15 @@ fn metrics_are_served_only_by_their_own_listener() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &[METRICS]);
     let private = served.metrics_address();
-    let answer = get(&private, "/metrics");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = get(&private, "/metrics");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     assert!(
-        answer.contains("content-type: text/plain; version=0.0.4"),
-        "{answer}"
+        response.contains("content-type: text/plain; version=0.0.4"),
+        "{response}"
     );
     for path in ["/", "/v1/pools", "/health", "/docs"] {
-        let answer = get(&private, path);
-        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+        let response = get(&private, path);
+        assert!(response.starts_with("HTTP/1.1 404"), "{path}: {response}");
     }
     assert!(served.get("/metrics").starts_with("HTTP/1.1 404"));
     let (code, logged) = served.end("-TERM");

@@ -174,9 +174,9 @@ pub(crate) fn get(address: &str, path: &str) -> String {
 fn exchange(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 fn configured(variables: &[(&str, &str)]) -> Config {
@@ -301,9 +301,9 @@ pub(crate) fn quote(served: &Served, headers: &[(&str, &str)], euros: &str) -> S
     let body = format!(
         r#"{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"{euros}","destAddress":"0x52908400098527886E0F7030069857D2E4169EE7"}}"#
     );
-    let answer = served.send("POST /v1/pools/EUR-USDT/quote", headers, &body);
-    let quote = json(&answer)["quoteId"].as_str().map(str::to_owned);
-    quote.unwrap_or_else(|| panic!("{answer}"))
+    let response = served.send("POST /v1/pools/EUR-USDT/quote", headers, &body);
+    let quote = json(&response)["quoteId"].as_str().map(str::to_owned);
+    quote.unwrap_or_else(|| panic!("{response}"))
 }
 
 /// Executes a quote.
@@ -315,7 +315,7 @@ pub(crate) fn transact(served: &Served, headers: &[(&str, &str)], quote: &str) -
 }
 
 /// The body of a response.
-pub(crate) fn json(answer: &str) -> Value {
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+pub(crate) fn json(response: &str) -> Value {
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap()
 }

@@ -18,13 +18,13 @@ const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ended = output(folder.path(), arguments, variables);
-    let said = text(&ended.stderr).to_owned();
-    assert_eq!(ended.status.code(), Some(code), "{said}");
+    let stderr = text(&ended.stderr).to_owned();
+    assert_eq!(ended.status.code(), Some(code), "{stderr}");
     assert_eq!(text(&ended.stdout), "");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     let left = std::fs::read_dir(folder.path()).unwrap();
     assert_eq!(left.count(), 0, "the program creates no file");
-    said
+    stderr
 }
 
 /// Runs a statement as the owner of the database.
@@ -43,10 +43,10 @@ fn owner_migrates_and_another_role_serves() {
         ("MIGRATE_DATABASE_URL", owning.as_str()),
         ("MASTER_KEY", KEY),
     ];
-    let said = refused(&["serve"], &variables, 1);
-    assert!(said.contains("run `pools-service migrate`"), "{said}");
+    let stderr = refused(&["serve"], &variables, 1);
+    assert!(stderr.contains("run `pools-service migrate`"), "{stderr}");
     let folder = tempfile::tempdir().unwrap();
-    for said in [
+    for line in [
         "the database was empty; its schema is now version ",
         "the schema is already version ",
     ] {
@@ -57,7 +57,7 @@ fn owner_migrates_and_another_role_serves() {
             "migrating needs no master key"
         );
         let printed = text(&migrated.stdout);
-        assert!(printed.starts_with(said), "{printed}");
+        assert!(printed.starts_with(line), "{printed}");
     }
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(database.grant());
@@ -80,13 +80,13 @@ fn owner_migrates_and_another_role_serves() {
         &database,
         "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
     );
-    let said = refused(&["serve"], &variables, 1);
+    let stderr = refused(&["serve"], &variables, 1);
     assert!(
-        said.contains("9000") && said.contains("run the newer one"),
-        "{said}"
+        stderr.contains("9000") && stderr.contains("run the newer one"),
+        "{stderr}"
     );
-    let said = refused(&["migrate"], &variables, 1);
-    assert!(said.contains("9000"), "{said}");
+    let stderr = refused(&["migrate"], &variables, 1);
+    assert!(stderr.contains("9000"), "{stderr}");
 }
 
 /// A replica that was started with only the old key settles nothing after another key became current, and is not ready.
@@ -122,8 +122,8 @@ fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
         "{refused}"
     );
     let (_, logged) = served.end("-TERM");
-    let told = "The database's current master key is not configured";
-    assert!(logged.contains(told), "{logged}");
+    let message = "The database's current master key is not configured";
+    assert!(logged.contains(message), "{logged}");
     let restarted = Served::start(folder.path(), &[serve[0], rotate[1]]);
     let polled = json(&restarted.send(&path, &headers, ""));
     assert_eq!(polled["status"], "settled", "{polled}");
@@ -219,9 +219,9 @@ fn serving_migrates_server_if_configured() {
         assert_eq!(served.end("-TERM").0, Some(0));
     }
     let elsewhere = [("MIGRATE_DATABASE_URL", "sqlite://some.db")];
-    let said = refused(&["serve"], &[&variables[..], &elsewhere].concat(), 2);
-    let told = "PENSTOCK_MIGRATE_DATABASE_URL: expected the owner's connection";
-    assert!(said.starts_with(told), "{said}");
+    let stderr = refused(&["serve"], &[&variables[..], &elsewhere].concat(), 2);
+    let message = "PENSTOCK_MIGRATE_DATABASE_URL: expected the owner's connection";
+    assert!(stderr.starts_with(message), "{stderr}");
 }
 
 // rule: config.database-server, config.database-hosts, base.master-key-server, program.bad-configuration
@@ -232,7 +232,7 @@ fn invalid_database_settings_are_refused_without_showing_passwords() {
     let standby =
         "postgres://penstock:hunter2@127.0.0.1:1,127.0.0.1:2/penstock?target_session_attrs=standby";
     let key = ("MASTER_KEY", KEY);
-    for (variables, code, told) in [
+    for (variables, code, message) in [
         (
             &[("DATABASE_URL", port), key][..],
             2,
@@ -264,16 +264,16 @@ fn invalid_database_settings_are_refused_without_showing_passwords() {
             "the database cannot be opened: ",
         ),
     ] {
-        let said = refused(&["serve"], variables, code);
+        let stderr = refused(&["serve"], variables, code);
         assert!(
-            said.starts_with(told) && !said.contains("hunter2"),
-            "{said}"
+            stderr.starts_with(message) && !stderr.contains("hunter2"),
+            "{stderr}"
         );
     }
-    let said = refused(&["migrate"], &[("DATABASE_URL", away)], 1);
+    let stderr = refused(&["migrate"], &[("DATABASE_URL", away)], 1);
     assert!(
-        said.contains("the server at 127.0.0.1:1: ") && !said.contains("hunter2"),
-        "{said}"
+        stderr.contains("the server at 127.0.0.1:1: ") && !stderr.contains("hunter2"),
+        "{stderr}"
     );
     let folder = tempfile::tempdir().unwrap();
     let shown = output(folder.path(), &["config"], &[("DATABASE_URL", away), key]);

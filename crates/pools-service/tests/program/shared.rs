@@ -16,9 +16,9 @@ fn are_counted(services: [&Served; 2], how: &str) {
 
 /// The state of the limits in the readiness response. The service is ready in every such state.
 fn limits(served: &Served) -> String {
-    let answer = served.get("/health/ready");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    json(&answer)["checks"]["limits"]
+    let response = served.get("/health/ready");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    json(&response)["checks"]["limits"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -50,14 +50,14 @@ fn unanswered(served: &Served) -> String {
 fn admitted(served: &Served) -> bool {
     let bearer = format!("Bearer {KEY}");
     let begun = Instant::now();
-    let answer = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
+    let response = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
     assert!(
         begun.elapsed() < Duration::from_secs(5),
         "{:?}",
         begun.elapsed()
     );
-    let status = answer.get(9..12).unwrap();
-    assert!(["200", "429"].contains(&status), "{answer}");
+    let status = response.get(9..12).unwrap();
+    assert!(["200", "429"].contains(&status), "{response}");
     status == "200"
 }
 
