@@ -45,7 +45,7 @@ pub(crate) struct HttpClient {
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
@@ -93,17 +93,17 @@ impl HttpClient {
         &self,
         request: Request<Full<Bytes>>,
         within: Duration,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<HttpResponse, CallError> {
         let answered = tokio::time::timeout(within, self.exchange(request));
         answered.await.unwrap_or(Err(CallError::Late(within)))
     }
 
-    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, CallError> {
+    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<HttpResponse, CallError> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        let answer = self.client.request(request).await;
-        let (head, body) = answer.map_err(CallError::Failed)?.into_parts();
+        let response = self.client.request(request).await;
+        let (head, body) = response.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
         let body = body.map_err(|fault| {
             if fault.is::<LengthLimitError>() {
@@ -112,7 +112,7 @@ impl HttpClient {
                 CallError::Broken(fault)
             }
         })?;
-        Ok(Answer {
+        Ok(HttpResponse {
             status: head.status,
             body: body.to_bytes(),
         })
@@ -211,9 +211,9 @@ mod tests {
                 let mut stream = Stream::new(&mut session, &mut tcp);
                 // A client that does not trust the certificate closes the connection.
                 if stream.read(&mut [0; 1024]).is_ok() {
-                    let answer =
+                    let response =
                         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
-                    stream.write_all(answer).unwrap();
+                    stream.write_all(response).unwrap();
                     stream.conn.send_close_notify();
                     let _ = stream.flush();
                 }
@@ -222,7 +222,7 @@ mod tests {
         (port, roots)
     }
 
-    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<Answer, CallError> {
+    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<HttpResponse, CallError> {
         let request = Request::get(format!("https://{host}:{port}/"));
         let request = request.body(Full::default()).unwrap();
         client.send(request, Duration::from_secs(20)).await
@@ -232,9 +232,9 @@ mod tests {
     async fn client_sends_no_request_without_verified_certificate() {
         let (port, roots) = encrypted();
         let client = HttpClient::trusting(roots.clone(), 1024).unwrap();
-        let answer = get(&client, "localhost", port).await.unwrap();
+        let response = get(&client, "localhost", port).await.unwrap();
         assert_eq!(
-            (answer.status, &answer.body[..]),
+            (response.status, &response.body[..]),
             (StatusCode::OK, &b"{}"[..])
         );
         let another = get(&client, "127.0.0.1", port)
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn respond_to_each(mut tcp: TcpStream) {
-        let answer = |length: usize, body: &str| {
+        let response = |length: usize, body: &str| {
             format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
         };
         let reader = BufReader::new(tcp.try_clone().unwrap());
@@ -287,9 +287,9 @@ mod tests {
                 .for_each(drop);
             let path = first.split(' ').nth(1).unwrap();
             pending += &match path {
-                "/half" => answer(100, path),
-                "/long" => answer(2000, &"x".repeat(2000)),
-                _ => answer(path.len(), path),
+                "/half" => response(100, path),
+                "/long" => response(2000, &"x".repeat(2000)),
+                _ => response(path.len(), path),
             };
             if path != "/late" {
                 let _ = tcp.write_all(std::mem::take(&mut pending).as_bytes());

@@ -105,9 +105,9 @@ impl HttpEngine {
         Q: Serialize + Sync,
         A: DeserializeOwned,
     {
-        let answer = self.call(operation, trade, body).await;
+        let response = self.call(operation, trade, body).await;
         let name = operation.id();
-        match &answer {
+        match &response {
             Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
                 tracing::info!(operation = name, "The engine responds again");
             }
@@ -121,7 +121,7 @@ impl HttpEngine {
                 }
             }
         }
-        answer.ok()
+        response.ok()
     }
 
     async fn call<Q, A>(
@@ -135,15 +135,15 @@ impl HttpEngine {
         A: DeserializeOwned,
     {
         let request = self.request(operation, trade, body)?;
-        let answer = self.client.send(request, self.timeout).await?;
-        if answer.status != StatusCode::OK {
-            return Err(Silence::Status(answer.status));
+        let response = self.client.send(request, self.timeout).await?;
+        if response.status != StatusCode::OK {
+            return Err(Silence::Status(response.status));
         }
         // The JSON parser would also accept a list of the fields as an object.
-        if !answer.body.trim_ascii_start().starts_with(b"{") {
+        if !response.body.trim_ascii_start().starts_with(b"{") {
             return Err(Silence::NoObject);
         }
-        Ok(serde_json::from_slice(&answer.body)?)
+        Ok(serde_json::from_slice(&response.body)?)
     }
 
     fn request<Q: Serialize>(
@@ -177,20 +177,21 @@ const NO_BODY: Option<&()> = None;
 impl Engine for HttpEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
-        let answer: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
-        Some(answer.status.into())
+        let response: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
+        Some(response.status.into())
     }
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
-        let answer: wire::HoldAnswer = self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
-        Some(answer.status.into())
+        let response: wire::HoldAnswer =
+            self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
+        Some(response.status.into())
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
         let asked = self.ask(Operation::Confirm, Some(trade), NO_BODY);
-        let answer: wire::ConfirmAnswer = asked.await?;
-        Some(answer.status.into())
+        let response: wire::ConfirmAnswer = asked.await?;
+        Some(response.status.into())
     }
 
     async fn let_go(&self, trade: TradeId) -> Option<()> {
@@ -201,8 +202,8 @@ impl Engine for HttpEngine {
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let asked = self.ask(Operation::Report, Some(enquiry.trade), NO_BODY);
-        let answer: wire::Report = asked.await?;
-        Some(answer.into())
+        let response: wire::Report = asked.await?;
+        Some(response.into())
     }
 
     fn name(&self) -> EngineName {
@@ -220,13 +221,13 @@ mod tests {
 
     #[test]
     fn malformed_response_is_shown_shortened() {
-        let told = |word: &str| {
+        let error_of = |word: &str| {
             let body = format!(r#"{{"status":"{word}"}}"#);
             let unread = serde_json::from_str::<wire::HoldAnswer>(&body).unwrap_err();
             Silence::from(unread).to_string()
         };
-        let wrong = told("heldd");
+        let wrong = error_of("heldd");
         assert!(wrong.contains("unknown variant `heldd`"), "{wrong}");
-        assert!(told(&"x".repeat(60_000)).len() < 300);
+        assert!(error_of(&"x".repeat(60_000)).len() < 300);
     }
 }

@@ -42,15 +42,15 @@ async fn measured<T>(
     word: impl FnOnce(&T) -> &'static str,
 ) -> T {
     let watch = Stopwatch::start();
-    let answer = call.instrument(trace::call("engine", operation)).await;
-    upstream::engine(operation, word(&answer), watch.read());
-    answer
+    let response = call.instrument(trace::call("engine", operation)).await;
+    upstream::engine(operation, word(&response), watch.read());
+    response
 }
 
 #[async_trait]
 impl Engine for MeasuredEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
-        measured("depth", self.0.depth(order), |answer| match answer {
+        measured("depth", self.0.depth(order), |response| match response {
             None => NO_RESPONSE,
             Some(Depth::Enough) => "enough",
             Some(Depth::Insufficient) => "dry",
@@ -60,7 +60,7 @@ impl Engine for MeasuredEngine {
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let hold = around(Step::EngineHold, self.0.hold(trade, order, output));
-        measured("hold", hold, |answer| match answer {
+        measured("hold", hold, |response| match response {
             None => NO_RESPONSE,
             Some(Hold::Held) => "held",
             Some(Hold::Refused) => "refused",
@@ -70,7 +70,7 @@ impl Engine for MeasuredEngine {
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
         let confirm = around(Step::EngineConfirm, self.0.confirm(trade));
-        measured("confirm", confirm, |answer| match answer {
+        measured("confirm", confirm, |response| match response {
             None => NO_RESPONSE,
             Some(Confirmation::Confirmed) => "confirmed",
             Some(Confirmation::Lapsed) => "lapsed",
@@ -79,7 +79,7 @@ impl Engine for MeasuredEngine {
     }
 
     async fn let_go(&self, trade: TradeId) -> Option<()> {
-        measured("let_go", self.0.let_go(trade), |answer| match answer {
+        measured("let_go", self.0.let_go(trade), |response| match response {
             None => NO_RESPONSE,
             Some(()) => "done",
         })
@@ -88,7 +88,7 @@ impl Engine for MeasuredEngine {
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let report = around(Step::EngineReport, self.0.report(enquiry));
-        measured("report", report, |answer| match answer {
+        measured("report", report, |response| match response {
             None => NO_RESPONSE,
             Some(EngineReport::InProgress) => "in_progress",
             Some(EngineReport::Delivered(_)) => "delivered",
@@ -136,8 +136,8 @@ impl RateSource for MeasuredRates {
         let watch = Stopwatch::start();
         let asked = self.0.rate(fiat, crypto, order);
         let rate = asked.instrument(trace::call("rates", "rate")).await;
-        let answer = rate.as_ref().map_or(NO_RESPONSE, |_| "rate");
-        upstream::rates(answer, watch.read());
+        let response = rate.as_ref().map_or(NO_RESPONSE, |_| "rate");
+        upstream::rates(response, watch.read());
         rate
     }
 }

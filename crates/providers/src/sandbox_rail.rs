@@ -108,9 +108,12 @@ mod tests {
 
     #[tokio::test]
     async fn instructions_state_that_no_money_moves() {
-        let told = SandboxRail.instructions(&pay_in("100.00")).await.unwrap().0;
-        assert_eq!(told["amount"], "100.00");
-        assert_eq!(told["reference"], "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK");
-        assert!(told["note"].ends_with("and no money moves."));
+        let instructions = SandboxRail.instructions(&pay_in("100.00")).await.unwrap().0;
+        assert_eq!(instructions["amount"], "100.00");
+        assert_eq!(
+            instructions["reference"],
+            "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"
+        );
+        assert!(instructions["note"].ends_with("and no money moves."));
     }
 }

@@ -198,17 +198,17 @@ async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), 
         sealed_again: work.sealed_again,
         damaged: work.damaged,
     };
-    terminal.answer(&rotated, || told(&task, &work))
+    terminal.answer(&rotated, || report(&task, &work))
 }
 
-fn told(task: &Task, work: &Work<'_>) -> String {
+fn report(task: &Task, work: &Work<'_>) -> String {
     let sealed = format!(
         "{} values were encrypted again, and no value uses an older key",
         work.sealed_again
     );
     let next = "next: remove the older key from PENSTOCK_MASTER_KEY or from the key file (`penstock master-key list` says which it is), and \
                 restart the services; keep the older key with the backups from before the rotation";
-    let mut told = match task {
+    let mut report = match task {
         Task::Promote { new, .. } => format!("the key {new} is current; {sealed}\n{next}"),
         Task::Resume { current, .. } => {
             format!("finished the interrupted rotation to the key {current}; {sealed}\n{next}")
@@ -221,17 +221,17 @@ fn told(task: &Task, work: &Work<'_>) -> String {
         next: Some(next), ..
     } = task
     {
-        told.push_str(&format!(
+        report.push_str(&format!(
             "\nthe key {next} is configured but not used yet: run `penstock master-key rotate` again to rotate to it"
         ));
     }
     if work.damaged > 0 {
-        told.push_str(&format!(
+        report.push_str(&format!(
             "\n{} values are damaged: they cannot be decrypted with the key that they name; `penstock verify` lists them, restore them from a backup",
             work.damaged
         ));
     }
-    told
+    report
 }
 
 async fn task(installation: &Installation) -> Result<Task, Failure> {
@@ -297,10 +297,10 @@ impl<'r> Work<'r> {
     /// Repeats passes until a pass finds no older value.
     async fn seal_everything(&mut self) -> Result<(), Failure> {
         let progress = Progress::begin("sealing");
-        let told =
+        let report =
             |pass: Pass| progress.say(format!("{} values read, {} older", pass.read, pass.older));
         for _ in 0..MAX_PASSES {
-            let pass = self.rotation.pass(&told).await?;
+            let pass = self.rotation.pass(&report).await?;
             if let Some(missing) = pass.missing {
                 return Err(Failure::Failed(format!(
                     "{} values need a key that is not configured, such as the one with fingerprint {missing}; `penstock verify` names \

@@ -202,11 +202,11 @@ fn reference_is_credited_once() {
         again,
         serde_json::json!({"applied": false, "balance": "1000.00"})
     );
-    let said = installation.run(&credit("1000.00", "EUR"));
+    let done = installation.run(&credit("1000.00", "EUR"));
     assert!(
-        said.out
+        done.out
             .starts_with("nothing done: r1 was already credited"),
-        "{said:?}"
+        "{done:?}"
     );
     for (amount, currency) in [("1000.01", "EUR"), ("1000.00", "GBP")] {
         let done = installation.run(&credit(amount, currency));
@@ -338,8 +338,8 @@ fn fresh_database_passes_verify() {
     assert_eq!(report["ok"], true);
     assert_eq!(report["breaches"], serde_json::json!([]));
     assert!(report["figures"].is_object());
-    let said = installation.run(&["verify"]);
-    assert!(said.out.trim_end().ends_with("invariants hold"), "{said:?}");
+    let done = installation.run(&["verify"]);
+    assert!(done.out.trim_end().ends_with("invariants hold"), "{done:?}");
 }
 
 /// Passes a key in place of each argument, as a user who pastes a key into the wrong place.

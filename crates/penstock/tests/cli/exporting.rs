@@ -84,7 +84,7 @@ fn empty_window_exports_only_column_names() {
 #[test]
 fn invalid_windows_and_partners_are_refused_on_one_line() {
     let installation = with_deposits();
-    for (rest, code, said) in [
+    for (rest, code, message) in [
         (
             "--partner acme --from yesterday --to 2100-01-01",
             2,
@@ -130,9 +130,9 @@ fn invalid_windows_and_partners_are_refused_on_one_line() {
             let command = format!("export {books} {rest}");
             let done = installation.run(&words(&command));
             assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
-            assert!(done.err.starts_with(said), "{command}: {done:?}");
+            assert!(done.err.starts_with(message), "{command}: {done:?}");
             let one = done.err.lines().count() == 1;
-            assert!(one || said.starts_with("error: "), "{done:?}");
+            assert!(one || message.starts_with("error: "), "{done:?}");
             let json = installation.run(&[&words(&command)[..], &["--output", "json"]].concat());
             assert_eq!((json.code, json.out.as_str()), (code, ""), "{json:?}");
             assert!(!json.error().is_empty());

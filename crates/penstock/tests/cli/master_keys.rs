@@ -212,11 +212,11 @@ fn rotation_reads_both_keys_from_variable_and_can_be_repeated() {
     for keys in [SECOND, &both] {
         let again = with(&installation, keys, &["master-key", "rotate"]);
         assert_eq!(again.code, 0, "{again:?}");
-        let told = format!(
+        let message = format!(
             "no new key is configured, so the key {} stays current; 0 values were encrypted again",
             known(&installation, keys)[1]
         );
-        assert!(again.out.starts_with(&told), "{again:?}");
+        assert!(again.out.starts_with(&message), "{again:?}");
     }
 }
 
@@ -250,8 +250,8 @@ fn interrupted_rotation_needs_both_keys_until_resumed() {
     assert!(early.err.contains(&needed), "{early:?}");
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let told = format!("finished the interrupted rotation to the key {second}");
-    assert!(done.out.starts_with(&told), "{done:?}");
+    let message = format!("finished the interrupted rotation to the key {second}");
+    assert!(done.out.starts_with(&message), "{done:?}");
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
 }
 
@@ -324,8 +324,8 @@ async fn rotation_finishes_despite_damaged_value_and_reports_it() {
     base.store.close().await;
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let told = "1 values are damaged: they cannot be decrypted with the key that they name";
-    assert!(done.out.contains(told), "{done:?}");
+    let message = "1 values are damaged: they cannot be decrypted with the key that they name";
+    assert!(done.out.contains(message), "{done:?}");
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 1);
 }
 

@@ -79,8 +79,11 @@ fn lost_master_key_stops_every_command_and_is_not_replaced() {
     for words in [&["verify"][..], &["apply", "-f", "file.toml"]] {
         let done = installation.run(words);
         assert_eq!(done.code, 2, "{done:?}");
-        let told = done.err.contains("master.key is missing: restore");
-        assert!(told && done.err.contains("webhook secrets"), "{done:?}");
+        let is_reported = done.err.contains("master.key is missing: restore");
+        assert!(
+            is_reported && done.err.contains("webhook secrets"),
+            "{done:?}"
+        );
         assert_eq!(files(&installation), ["penstock.db"]);
     }
 }
@@ -193,8 +196,8 @@ fn other_file_than_sqlite_is_reported_with_remedy() {
     std::fs::write(&path, &letter).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 2, "{done:?}");
-    let told = format!("{} is not a SQLite database: ", path.display());
-    assert!(done.err.contains(&told), "{done:?}");
+    let message = format!("{} is not a SQLite database: ", path.display());
+    assert!(done.err.contains(&message), "{done:?}");
     assert!(done.err.contains("name another file"), "{done:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), letter);
     assert_eq!(files(&installation), ["penstock.db"]);
@@ -208,8 +211,8 @@ fn folder_in_place_of_database_is_reported_with_remedy() {
     std::fs::create_dir(&path).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 1, "{done:?}");
-    let told = format!("{} cannot be opened: check that ", path.display());
-    assert!(done.err.contains(&told), "{done:?}");
+    let message = format!("{} cannot be opened: check that ", path.display());
+    assert!(done.err.contains(&message), "{done:?}");
     assert!(done.err.contains("user "), "{done:?}");
     assert!(!done.err.contains("unexpected fault"), "{done:?}");
 }
@@ -227,8 +230,8 @@ fn damaged_database_is_reported_with_remedy() {
     for words in [&["verify"][..], &["key", "list", "--partner", "acme"]] {
         let done = installation.run(words);
         assert_eq!(done.code, 1, "{done:?}");
-        let told = format!("{} is damaged: ", path.display());
-        assert!(done.err.contains(&told), "{done:?}");
+        let message = format!("{} is damaged: ", path.display());
+        assert!(done.err.contains(&message), "{done:?}");
         assert!(done.err.contains("restore a backup"), "{done:?}");
         assert!(!done.err.contains("unexpected fault"), "{done:?}");
     }

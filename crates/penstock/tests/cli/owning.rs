@@ -315,11 +315,11 @@ fn key_create_and_list_show_label_and_expiry() {
     let made = installation.json(&[&create[..], &terms].concat());
     assert_eq!(made["label"], "shop 1");
     assert_eq!(made["expires_at"], "2099-01-31T00:00:00.000Z");
-    let said = installation.run(&[&create[..], &terms].concat()).out;
-    let lines: Vec<&str> = said.lines().collect();
+    let output = installation.run(&[&create[..], &terms].concat()).out;
+    let lines: Vec<&str> = output.lines().collect();
     assert!(
         lines[0].contains(" \"shop 1\" of acme, shown only once: "),
-        "{said}"
+        "{output}"
     );
     assert_eq!(lines[1], "the key expires 2099-01-31T00:00:00.000Z");
     let plain = installation.json(&create);

@@ -197,12 +197,12 @@ fn new_secret_is_printed_with_documented_fields() {
         (&"acme".into(), &"pools".into())
     );
     assert!(plain["overlap_until"].is_null());
-    let said = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
-    assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert_eq!(said.out.matches("whsec_").count(), 1, "{said:?}");
+    let done = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.out.matches("whsec_").count(), 1, "{done:?}");
     assert!(
-        said.out.contains("next: give it to the partner"),
-        "{said:?}"
+        done.out.contains("next: give it to the partner"),
+        "{done:?}"
     );
     let again = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
     assert_eq!((again.code, again.out.as_str()), (1, ""));
@@ -217,7 +217,7 @@ fn new_secret_is_printed_with_documented_fields() {
 fn invalid_arguments_are_refused_on_one_line() {
     let installation = Installation::new();
     assert_eq!(installation.apply(&file(), &[]).code, 0);
-    for (words, code, said) in [
+    for (words, code, message) in [
         (
             "--partner acme --service gate",
             1,
@@ -267,7 +267,7 @@ fn invalid_arguments_are_refused_on_one_line() {
         let words: Vec<&str> = words.split(' ').collect();
         let done = installation.run(&[&["webhook", "rotate-secret"], &words[..]].concat());
         assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
-        assert!(done.err.starts_with(said), "{words:?}: {done:?}");
+        assert!(done.err.starts_with(message), "{words:?}: {done:?}");
         let lines = done.err.lines().count();
         assert!(lines == 1 || done.err.starts_with("error: "), "{done:?}");
     }

@@ -49,8 +49,8 @@ fn check_fails_if_event_does_not_arrive() {
     let failed = crate::fixture::ended(run.unwrap());
     assert_eq!(failed.code, 1, "{failed:?}");
     assert_eq!(failed.out.matches('✓').count(), 11, "{failed:?}");
-    let said = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
-    assert!(failed.out.contains(said), "{failed:?}");
+    let message = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
+    assert!(failed.out.contains(message), "{failed:?}");
 }
 
 /// The demo partner's endpoint belongs to the developer: a check keeps its URL, and the demo partner's events still go there.
@@ -192,8 +192,8 @@ fn printed_calls_work_when_pasted() {
         .collect();
     for call in &calls {
         let run = Command::new("bash").args(["-c", call]).output().unwrap();
-        let answer: Value = serde_json::from_slice(&run.stdout).unwrap();
-        assert!(answer.get("code").is_none(), "{call}: {answer}");
+        let response: Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert!(response.get("code").is_none(), "{call}: {response}");
     }
     assert_eq!(calls.len(), 2);
     sandbox.stop();
@@ -317,9 +317,9 @@ fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Value
         "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     let status = head.get(9..12).unwrap().parse().unwrap();
     (status, serde_json::from_str(body).unwrap())
 }

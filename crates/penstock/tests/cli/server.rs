@@ -108,15 +108,15 @@ fn server_database_needs_key_of_first_opening() {
     let installation = Installation::on_a_server(Database::make_now());
     let without = with_key(&installation, &["verify"], "");
     assert_eq!(without.code, 2, "{without:?}");
-    let told = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
-    assert!(without.err.starts_with(told), "{without:?}");
+    let message = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
+    assert!(without.err.starts_with(message), "{without:?}");
     assert_eq!(installation.run(&["verify"]).code, 0);
     let other = KEY.replace("AAEC", "BBEC");
     let refused = with_key(&installation, &["verify"], &other);
     assert_eq!(refused.code, 2, "{refused:?}");
-    let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
+    let message = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
     let shown = refused.err.contains(&other) || refused.err.contains(KEY);
-    assert!(refused.err.starts_with(told) && !shown, "{refused:?}");
+    assert!(refused.err.starts_with(message) && !shown, "{refused:?}");
 }
 
 // rule: config.database-server, cli.exit-codes

@@ -205,11 +205,11 @@ impl Source {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(Bytes::new()));
-        let answer = client
+        let response = client
             .send(request.map_err(|_| SourceError::Unmade)?, within)
             .await?;
-        match answer.status {
-            StatusCode::OK => Ok(serde_json::from_slice(&answer.body)?),
+        match response.status {
+            StatusCode::OK => Ok(serde_json::from_slice(&response.body)?),
             other => Err(SourceError::Status(other)),
         }
     }

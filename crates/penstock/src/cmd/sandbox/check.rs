@@ -158,12 +158,12 @@ impl Tour<'_> {
 
     async fn discover(&self) -> Seen {
         let key = &self.demo.publishable_key;
-        let answer = self
+        let response = self
             .services
             .pools
             .call(Call::get(key, "/v1/pools"))
             .await?;
-        let pools = answer.get("pools").and_then(Value::as_array);
+        let pools = response.get("pools").and_then(Value::as_array);
         let ids: Vec<&str> = pools
             .into_iter()
             .flatten()
@@ -172,22 +172,22 @@ impl Tour<'_> {
         expect(
             ids.contains(&"EUR-USDT"),
             "EUR-USDT in the list of pools",
-            &answer,
+            &response,
         )?;
         Ok(ids.join(", "))
     }
 
     async fn capabilities(&self) -> Seen {
         let path = "/v1/pools/EUR-USDT/capabilities";
-        let answer = self.buyer().get(path).await?;
-        let sides = answer.get("sides").and_then(Value::as_array);
+        let response = self.buyer().get(path).await?;
+        let sides = response.get("sides").and_then(Value::as_array);
         let buys = sides.is_some_and(|sides| sides.iter().any(|side| side == "on_ramp"));
-        expect(buys, "the side on_ramp", &answer)?;
+        expect(buys, "the side on_ramp", &response)?;
         Ok(format!(
             "tier {}, fee {} bps, spread at most {} bps",
-            text(&answer, "tier")?,
-            number(&answer, "drawFeeBps")?,
-            number(&answer, "spreadCapBps")?
+            text(&response, "tier")?,
+            number(&response, "drawFeeBps")?,
+            number(&response, "spreadCapBps")?
         ))
     }
 
@@ -211,30 +211,30 @@ impl Tour<'_> {
     }
 
     async fn trade(&self) -> Seen {
-        let answer = self.buyer().trade(&self.trade).await?;
-        let settled = text(&answer, "status")? == "settled";
-        expect(settled, "status settled", &answer)?;
-        let ordered = text(&answer, "fiatAmount")? == AMOUNT;
-        expect(ordered, "the amount of the order", &answer)?;
-        let crypto = text(&answer, "cryptoAmount")?;
-        let fill = text(&answer, "engineFillTxId")?;
+        let response = self.buyer().trade(&self.trade).await?;
+        let settled = text(&response, "status")? == "settled";
+        expect(settled, "status settled", &response)?;
+        let ordered = text(&response, "fiatAmount")? == AMOUNT;
+        expect(ordered, "the amount of the order", &response)?;
+        let crypto = text(&response, "cryptoAmount")?;
+        let fill = text(&response, "engineFillTxId")?;
         Ok(format!("{AMOUNT} EUR for {crypto} USDT, fill {fill}"))
     }
 
     async fn balance(&self) -> Seen {
-        let answer = self.buyer().get("/v1/pools/EUR-USDT/balance").await?;
-        Ok(format!("{} EUR", text(&answer, "balance")?))
+        let response = self.buyer().get("/v1/pools/EUR-USDT/balance").await?;
+        Ok(format!("{} EUR", text(&response, "balance")?))
     }
 
     async fn ledger(&self) -> Seen {
         let path = "/v1/pools/ledger?currency=EUR&limit=50";
-        let answer = self.buyer().get(path).await?;
-        let entries = answer.get("entries").and_then(Value::as_array);
+        let response = self.buyer().get(path).await?;
+        let entries = response.get("entries").and_then(Value::as_array);
         let ours = entries
             .into_iter()
             .flatten()
             .find(|entry| entry.get("ref").and_then(Value::as_str) == Some(&self.quote))
-            .ok_or_else(|| format!("expected a ledger entry of the quote, got {answer}"))?;
+            .ok_or_else(|| format!("expected a ledger entry of the quote, got {response}"))?;
         expect(
             text(ours, "delta")? == format!("-{AMOUNT}"),
             "the amount of the debit",

@@ -94,9 +94,9 @@ impl Client {
             }
             None => Bytes::new(),
         };
-        let answer = sender.send_request(request.body(Full::new(body))?).await?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
+        let response = sender.send_request(request.body(Full::new(body))?).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
         driving.abort();
         Ok((status, body))
     }

@@ -64,8 +64,8 @@ impl Judge<'_> {
     /// Verifies both signatures of a delivery of the gate. Returns the event's type and object.
     pub(super) fn of_gate(self, delivery: &Delivery) -> Result<(String, Value), String> {
         let (_, event) = self.authentic(delivery, Service::Gate)?;
-        let said = |field| event.get(field).cloned();
-        match (said("type"), said("data")) {
+        let field_of = |field| event.get(field).cloned();
+        match (field_of("type"), field_of("data")) {
             (Some(Value::String(kind)), Some(data)) => Ok((kind, data)),
             _ => Err(format!("expected a type and data, got {event}")),
         }
@@ -227,9 +227,9 @@ mod tests {
     fn delivery_needs_both_signatures_and_every_header() {
         let good = delivery(SECRET);
         assert!(judged(&good).is_ok(), "{:?}", judged(&good));
-        let refused = |planted: &Delivery, said: &str| {
-            let fault = judged(planted).unwrap_err();
-            assert!(fault.contains(said), "{fault}");
+        let refused = |delivery: &Delivery, message: &str| {
+            let fault = judged(delivery).unwrap_err();
+            assert!(fault.contains(message), "{fault}");
         };
         let forged = delivery(OTHER);
         refused(&forged, "Pools-Signature does not verify");

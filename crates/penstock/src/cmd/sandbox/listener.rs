@@ -165,18 +165,18 @@ impl Listener {
         let (session, _) = seller.open(&key).await?;
         let record = seller.pay_in(&key, &self.quote, &session).await?;
         let mut awaited = OF_A_PAY_IN.to_vec();
-        let mut told = None;
+        let mut reported = None;
         while !awaited.is_empty() {
             let delivery = self.next(installation, &record).await?;
             let (kind, data) = self.judge(installation).of_gate(&delivery)?;
             awaited.retain(|awaited| *awaited != kind);
             if kind == PAID_IN {
-                told = Some(data);
+                reported = Some(data);
             }
         }
         let shown = self.seller(client).paid_in(&record).await?;
-        if told.as_ref() != Some(&shown) {
-            return Err(format!("expected {PAID_IN} with {shown}, got {told:?}"));
+        if reported.as_ref() != Some(&shown) {
+            return Err(format!("expected {PAID_IN} with {shown}, got {reported:?}"));
         }
         let events = OF_A_PAY_IN.len();
         Ok(format!(
