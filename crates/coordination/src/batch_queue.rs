@@ -33,7 +33,7 @@ use tracing::{Instrument, Span};
 use held::{HeldPartners, SeparateRun};
 pub use options::BatchQueueOptions;
 
-/// Runs of a single command that loses races, at most.
+/// Maximum number of runs of a single command that loses races.
 const MAX_TRIES: u32 = 3;
 /// Longest wait before the first retry. Each further retry may wait twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(4);
@@ -168,7 +168,7 @@ where
     C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    /// Runs whatever has queued, never waiting to fill a batch, until the queue is closed and empty.
+    /// Runs the queued commands as soon as there are any, without waiting to fill a batch, until the queue is closed and empty.
     async fn work(mut self, mut waiting: mpsc::Receiver<Waiting<C, R>>, closing: Arc<Notify>) {
         let max_batch = self.executor.options.max_batch.max(1);
         let mut fresh = Vec::with_capacity(max_batch);
@@ -510,7 +510,7 @@ fn only<R>(ran: Ran<R>) -> Result<Option<R>, StoreError> {
     }
 }
 
-/// Replies to a submitter. A submitter that has gone changes nothing: what was committed stays committed.
+/// Sends a result to its submitter. A submitter may be gone; a committed command stays committed.
 fn send<R>(reply: Reply<R>, result: Result<R, StoreError>) {
     drop(reply.send(result));
 }

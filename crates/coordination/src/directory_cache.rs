@@ -19,7 +19,7 @@ use crate::key_uses::KeyUses;
 
 /// Interval between two reads of the configuration's version.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Cached keys, at most. The least used keys are evicted first.
+/// Maximum number of cached keys. The least used keys are evicted first.
 const MAX_KEYS: u64 = 100_000;
 
 /// Caches known keys and the listings of one product for at most [`LONGEST_CACHED`], and drops all entries when the

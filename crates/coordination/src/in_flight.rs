@@ -66,9 +66,9 @@ impl InFlight for MemoryInFlight {
     }
 
     /// Requests enter in the order of their arrival.
-    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+    async fn enter_within(&self, scope: &Scope, timeout: Duration) -> Option<Ticket> {
         let (joined, permit) = self.join(scope, false)?;
-        let entered = tokio::time::timeout(patience, permit.acquire_owned()).await;
+        let entered = tokio::time::timeout(timeout, permit.acquire_owned()).await;
         Some(held(entered.ok()?.ok()?, joined))
     }
 }
@@ -149,13 +149,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn request_enters_after_holder_leaves() {
         let in_flight = Arc::new(MemoryInFlight::new());
-        let patience = Duration::from_secs(4);
-        let ticket = in_flight.enter_within(&scope("acme", "k"), patience).await;
+        let timeout = Duration::from_secs(4);
+        let ticket = in_flight.enter_within(&scope("acme", "k"), timeout).await;
         let mut waiting = Vec::new();
         for _ in 0..2 {
             let in_flight = Arc::clone(&in_flight);
             waiting.push(tokio::spawn(async move {
-                in_flight.enter_within(&scope("acme", "k"), patience).await
+                in_flight.enter_within(&scope("acme", "k"), timeout).await
             }));
             tokio::task::yield_now().await;
         }
@@ -175,8 +175,8 @@ mod tests {
     async fn request_that_gave_up_leaves_no_entry() {
         let in_flight = MemoryInFlight::new();
         let ticket = in_flight.enter(&scope("acme", "k")).await;
-        let patience = Duration::from_millis(10);
-        let refused = in_flight.enter_within(&scope("acme", "k"), patience).await;
+        let timeout = Duration::from_millis(10);
+        let refused = in_flight.enter_within(&scope("acme", "k"), timeout).await;
         assert!(refused.is_none());
         drop(ticket);
         assert!(in_flight.scopes.lock().is_empty());

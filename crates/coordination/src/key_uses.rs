@@ -1,4 +1,4 @@
-//! When keys were last used: noted in memory with each request, and handed out rarely to be stored.
+//! The last uses of keys: recorded in memory with each request, and returned rarely to be stored.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -26,9 +26,9 @@ pub use url::{RedisUrl, UnreadUrl};
 
 /// Interval between probes of an idle connection.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest backoff before the first attempt to reconnect. It doubles with each failed attempt.
+/// Maximum backoff before the first attempt to reconnect. It doubles with each failed attempt.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// Longest backoff before any attempt.
+/// Maximum backoff before any attempt.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(2);
 /// After a connection has lasted this long, the backoff restarts at its first value.
 const STEADY: Duration = Duration::from_secs(10);
@@ -55,10 +55,10 @@ impl Default for RedisTimeouts {
     }
 }
 
-/// One connection to the shared Redis, used by many requests concurrently.
+/// One connection to the shared Redis, used by concurrent requests.
 pub struct RedisConnection {
     client: Client,
-    patience: RedisTimeouts,
+    timeouts: RedisTimeouts,
     entropy: Arc<dyn Entropy>,
     prefix: String,
     windows: Script,
@@ -72,14 +72,14 @@ enum Line {
     /// No attempt was made yet.
     Untried,
     Up(Arc<MultiplexedConnection>),
-    Away,
+    Down,
 }
 
 /// Why a call has no response.
 #[derive(Debug)]
-enum Unanswered {
+enum NoResponse {
     /// Redis is known to be unavailable, so the call was not sent.
-    Away,
+    NotSent,
     /// The call was sent and may have been executed.
     Lost,
 }
@@ -87,7 +87,7 @@ enum Unanswered {
 /// Why a connection was closed or not established.
 #[derive(Debug, thiserror::Error)]
 enum ConnectionError {
-    #[error("no answer within {0:?}")]
+    #[error("no response within {0:?}")]
     Late(Duration),
     #[error("no connection within {0:?}")]
     Unconnected(Duration),
@@ -101,26 +101,26 @@ impl RedisConnection {
         url: &RedisUrl,
         mode: Mode,
         entropy: Arc<dyn Entropy>,
-        patience: RedisTimeouts,
+        timeouts: RedisTimeouts,
     ) -> Arc<Self> {
-        let shared = Self::of(url.client(), mode, entropy, patience, throttle::SERVER_TIME);
+        let shared = Self::of(url.client(), mode, entropy, timeouts, throttle::SERVER_TIME);
         shared.connect().await;
         Arc::new(shared)
     }
 
-    /// `now` is the text that gives the windows' script the time.
+    /// `now` is the part of the script that reads the time.
     fn of(
         client: Client,
         mode: Mode,
         entropy: Arc<dyn Entropy>,
-        patience: RedisTimeouts,
+        timeouts: RedisTimeouts,
         now: &str,
     ) -> Self {
         // The driver uses the process's cryptography provider. An installed provider is kept.
         drop(rustls::crypto::ring::default_provider().install_default());
         Self {
             client,
-            patience,
+            timeouts,
             entropy,
             prefix: format!("penstock:{mode}"),
             windows: throttle::script(now),
@@ -151,7 +151,7 @@ impl RedisConnection {
             if begun.elapsed() >= STEADY {
                 failures = 0;
             }
-            sleep(self.rest(failures)).await;
+            sleep(self.backoff(failures)).await;
             failures = failures.saturating_add(1);
             self.connect().await;
         }
@@ -170,7 +170,7 @@ impl RedisConnection {
     }
 
     /// A random backoff, so that replicas that lost the same Redis do not reconnect at the same time.
-    fn rest(&self, failures: u32) -> Duration {
+    fn backoff(&self, failures: u32) -> Duration {
         let most = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(failures));
         let mut random = [0; 2];
         self.entropy.fill(&mut random);
@@ -178,7 +178,7 @@ impl RedisConnection {
     }
 
     async fn connect(&self) {
-        let most = self.patience.connection;
+        let most = self.timeouts.connection;
         let stopwatch = Stopwatch::start();
         let dialled = timeout(most, self.dial()).await;
         measured::asked(Call::Probe, matches!(dialled, Ok(Ok(_))), stopwatch.read());
@@ -188,7 +188,8 @@ impl RedisConnection {
         }
     }
 
-    /// A connection that has passed the calls of a request. A Redis that is read-only, is full or may not run scripts fails them.
+    /// Opens a connection and tries the calls of a request on it. They fail on a Redis that is read-only, is full or may not run
+    /// scripts.
     async fn dial(&self) -> Result<MultiplexedConnection, ConnectionError> {
         let unbounded = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
@@ -199,7 +200,7 @@ impl RedisConnection {
             .await?;
         self.windows.load_async(&mut connection).await?;
         self.release.load_async(&mut connection).await?;
-        let most = self.patience.answer;
+        let most = self.timeouts.answer;
         let probed = timeout(most, self.probe(connection.clone())).await;
         probed.map_err(|_| ConnectionError::Late(most))??;
         Ok(connection)
@@ -222,16 +223,16 @@ impl RedisConnection {
         tracing::info!("Limits are shared: Redis is available");
     }
 
-    /// `from` is the connection that failed. A connection that was already replaced changes nothing.
+    /// Marks the connection `from` as down. Does nothing if `from` was already replaced.
     fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, fault: &ConnectionError) {
         let fell = self.line.send_if_modified(|line| {
             let falls = match line {
                 Line::Untried => true,
                 Line::Up(standing) => from.is_some_and(|from| Arc::ptr_eq(from, standing)),
-                Line::Away => false,
+                Line::Down => false,
             };
             if falls {
-                *line = Line::Away;
+                *line = Line::Down;
             }
             falls
         });
@@ -249,16 +250,16 @@ impl RedisConnection {
         &self,
         call: Call,
         question: impl FnOnce(MultiplexedConnection) -> F,
-    ) -> Result<T, Unanswered>
+    ) -> Result<T, NoResponse>
     where
         F: Future<Output = RedisResult<T>>,
     {
         let line = self.line.borrow().clone();
         let Line::Up(connection) = line else {
             measured::asked(call, false, None);
-            return Err(Unanswered::Away);
+            return Err(NoResponse::NotSent);
         };
-        let most = self.patience.answer;
+        let most = self.timeouts.answer;
         let stopwatch = Stopwatch::start();
         let answered = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
         measured::asked(call, matches!(answered, Ok(Ok(_))), stopwatch.read());
@@ -268,7 +269,7 @@ impl RedisConnection {
             Err(_) => ConnectionError::Late(most),
         };
         self.fall(Some(&connection), &fault);
-        Err(Unanswered::Lost)
+        Err(NoResponse::Lost)
     }
 
     /// The key of a partner's or a client's value. Redis receives only a digest.

@@ -28,7 +28,7 @@ where
         )
     }
 
-    /// Keeps a value for about `life` or shorter. The caller of [`TakeOnceCache::take`] checks whether it is still valid.
+    /// Keeps a value for at most about `life`. The caller of [`TakeOnceCache::take`] checks whether the value is still valid.
     pub fn put(&self, key: K, value: V, life: Duration) {
         self.0.insert(key, (value, life));
     }
@@ -45,7 +45,7 @@ impl<K, V> fmt::Debug for TakeOnceCache<K, V> {
     }
 }
 
-/// The lifetime of each value is the `life` it was put with.
+/// The lifetime of each value: the `life` of [`TakeOnceCache::put`].
 struct Life;
 
 impl<K, V> Expiry<K, (V, Duration)> for Life {

@@ -14,7 +14,7 @@ use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus};
 
 /// Number of shards. Requests of different callers rarely wait for the same shard's lock.
 const SHARDS: usize = 64;
-/// Buckets of keys, at most, and also buckets of client networks, at most.
+/// Maximum number of buckets of keys, and also of client networks.
 ///
 /// Keys and networks have separate shards. Above the limit a shard removes an arbitrary bucket of its own kind: a flood of
 /// networks may soften the limits of networks, but it cannot exhaust the memory and cannot evict the bucket of a key.
@@ -109,7 +109,7 @@ pub(crate) struct WindowState {
     pub(crate) closes_in: Duration,
 }
 
-/// The decision on a request that finds these windows. Every throttle uses it.
+/// The decision on a request with these windows. Every throttle uses this function.
 pub(crate) fn verdict<'t>(
     windows: impl Iterator<Item = (&'t Tier, WindowState)>,
     counts: Counts,
@@ -207,7 +207,7 @@ impl Shard {
     }
 }
 
-/// The window of a tier among those of a bucket.
+/// The window of a tier among the windows of a bucket.
 fn found(tier: &Tier, open: &[Window], now: Timestamp) -> WindowState {
     let window = open
         .iter()
@@ -238,7 +238,7 @@ fn count_in(open: &mut Vec<Window>, tier: &Tier, now: Timestamp) {
 }
 
 impl Window {
-    /// A window that a set-back clock puts far into the future counts as closed.
+    /// Whether the window is open. A window far in the future, left by a clock that was set back, counts as closed.
     fn is_open(&self, now: Timestamp) -> bool {
         now.since(self.opened) < self.per && self.opened.since(now) < self.per
     }

@@ -1,7 +1,7 @@
 //! The gate service: its API on top of a runtime.
 //!
-//! The program of the same name is a few lines around [`start`]; `penstock sandbox` and the tests
-//! call it in their own process.
+//! The program of the same name is a few lines around [`start`]. `penstock sandbox` and the tests call [`start`] in their own
+//! process.
 
 use std::sync::Arc;
 
@@ -31,20 +31,20 @@ pub use runtime::service::{BoundService, StartError};
 
 const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 
-/// Binds the service to the address of its configuration, and starts delivering its events, expiring
-/// its sessions and settling its rails.
+/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions and advance
+/// rail records.
 ///
 /// # Errors
-/// [`StartError`]; nothing listens then.
+/// [`StartError`]; the service does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?)
 }
 
-/// The same beside another service of this process, whose metrics are of both.
+/// Starts the service in a process with another service. Both share one set of metrics.
 ///
 /// # Errors
-/// As [`start`].
+/// The same as of [`start`].
 pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?)
@@ -68,7 +68,7 @@ pub fn openapi_yaml() -> Result<String, StartError> {
     Ok(gate_http::openapi_yaml()?)
 }
 
-/// What only the sandbox has, published beside it.
+/// The contract of the sandbox's test helpers, published separately.
 ///
 /// # Errors
 /// [`StartError::Contract`].
@@ -76,7 +76,7 @@ pub fn test_helpers_yaml() -> Result<String, StartError> {
     Ok(gate_http::test_helpers_yaml()?)
 }
 
-/// What the widget calls itself, published beside it.
+/// The contract of the API that the embedded widget calls, published separately.
 ///
 /// # Errors
 /// [`StartError::Contract`].

@@ -1,9 +1,8 @@
-//! Where a test may end the process, fail a step, hold it up, or set its clock apart.
+//! Failpoints: where a test may end the process, fail a step, delay it, or skew its clock.
 //!
-//! An adapter runs each step that must survive a crash through [`around`]: the point before it and
-//! the point after it are reached whatever the step does. Every route's handler answers between two
-//! points of its own ([`Handler`]). Unless the feature `failpoints` is on, that is the step or the
-//! handler itself and nothing else. Cores know nothing of it.
+//! An adapter runs each step that must survive a crash through [`around`], which reaches one point before the step and one after
+//! it, whatever the outcome of the step. Each route's handler runs between two points of its own ([`Handler`]). Without the
+//! feature `failpoints` these functions only run the step or the handler. Cores do not know failpoints.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
 compile_error!(

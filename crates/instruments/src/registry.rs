@@ -343,7 +343,7 @@ mod tests {
         let mut book = MetricRegistry::default();
         let doors = book.counters("doors_total", "Doors opened", ["colour", "side"]);
         let open = book.gauge("doors_open", "Doors that are open");
-        let spans = book.histogram("door_seconds", "How long one stood open", &[0.5]);
+        let spans = book.histogram("door_seconds", "How long a door was open", &[0.5]);
         doors.inc(["red", "left"]);
         doors.add(["red", "left"], 2);
         open.set(7);
@@ -359,7 +359,7 @@ mod tests {
                 "# HELP doors_open Doors that are open.",
                 "# TYPE doors_open gauge",
                 "doors_open 7",
-                "# HELP door_seconds How long one stood open.",
+                "# HELP door_seconds How long a door was open.",
                 "# TYPE door_seconds histogram",
                 "door_seconds_sum 0.25",
                 "door_seconds_count 1",

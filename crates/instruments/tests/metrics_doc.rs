@@ -1,4 +1,4 @@
-//! `docs/metrics.md` lists what the code records: it is generated from the same book as `/metrics`.
+//! `docs/metrics.md` lists what the code records: the page is generated from the same registry as `/metrics`.
 //!
 //! `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc` rewrites it.
 
@@ -32,7 +32,7 @@ returns 404 for everything else. The public listener never serves metrics. Witho
 | --- | --- | --- | --- |
 ";
 
-/// The page as the code would write it.
+/// The page that the code generates.
 fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
     let entries = catalogue();
@@ -60,7 +60,7 @@ fn labels(entry: &MetricDoc) -> String {
     quoted.join(", ")
 }
 
-/// The heading is the name alone, so that its anchor is the name.
+/// The heading is only the name, so that the anchor equals the name.
 fn section(text: &mut String, entry: &MetricDoc) {
     let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, wrapped(entry.help));
     if entry.kind == Kind::Histogram {
@@ -69,7 +69,7 @@ fn section(text: &mut String, entry: &MetricDoc) {
     }
 }
 
-/// The text in lines of at most 138 characters, which leaves space for a full stop.
+/// Wraps the text in lines of at most 138 characters, which leaves space for a full stop.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;
@@ -103,7 +103,7 @@ fn page_lists_every_metric() {
 fn names_and_labels_follow_prometheus_rules() {
     let entries = catalogue();
     let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name).collect();
-    assert_eq!(names.len(), entries.len(), "every name stands once");
+    assert_eq!(names.len(), entries.len(), "every name is unique");
     let word = |text: &str| {
         text.bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -116,7 +116,7 @@ fn names_and_labels_follow_prometheus_rules() {
             "{}",
             entry.name
         );
-        // What the library writes of a counter goes by the name without its ending.
+        // The library describes a counter under its name without the suffix.
         let base = entry.name.strip_suffix("_total");
         assert!(
             !base.is_some_and(|base| names.contains(base)),
@@ -128,7 +128,7 @@ fn names_and_labels_follow_prometheus_rules() {
             "{}",
             entry.name
         );
-        // What a client or a partner chooses would make series without end.
+        // A label chosen by a client or a partner would create an unbounded number of series.
         for label in &entry.labels {
             let open = ["partner", "key", "id", "quote", "trade", "address", "path"];
             assert!(

@@ -1,29 +1,29 @@
-//! Addresses that money is sent to: each form with the check its chain gives it, so that a slip of
-//! one letter is found before anything is sent.
+//! Addresses that money is sent to. Each form is validated with the check that its chain offers, so that a typing error is found
+//! before anything is sent.
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 use sha3::Keccak256;
 
-/// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never zero. Mixed
-/// case has passed the EIP-55 checksum; one case alone passes on format.
+/// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never zero. A mixed-case address has passed the EIP-55
+/// checksum. An address in one case has no checksum.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EvmAddress(String);
 
-/// Why a text is not an address.
+/// Why a text is not an EVM, TRON or Solana address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Not `0x` and 40 hexadecimal digits, or the zero address.
     #[error("expected an EVM address: 0x and 40 hexadecimal digits, not the zero address")]
     Invalid,
-    /// Mixed case that does not carry the EIP-55 checksum.
+    /// A mixed-case address whose case does not match the EIP-55 checksum.
     #[error("the address is mixed-case and fails its EIP-55 checksum")]
     Checksum,
     /// Not a TRON address, or the zero address.
     #[error("expected a TRON address: T and 33 characters in base58, not the zero address")]
     NotTron,
-    /// A TRON address with another checksum.
+    /// A TRON address whose checksum is wrong.
     #[error("the TRON address fails its checksum")]
     TronChecksum,
     /// Not a Solana address, or the zero address.
@@ -32,7 +32,7 @@ pub enum AddressError {
 }
 
 impl AddressError {
-    /// Is only the checksum wrong?
+    /// Whether only the checksum is wrong.
     #[must_use]
     pub const fn is_checksum(self) -> bool {
         match self {
@@ -42,12 +42,12 @@ impl AddressError {
     }
 }
 
-/// An address that crypto is delivered to, as the partner wrote it.
+/// An address for the delivery of crypto, as the partner wrote it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeliveryAddress(String);
 
 impl DeliveryAddress {
-    /// Reads an address of TRON.
+    /// Parses a TRON address.
     ///
     /// # Errors
     /// [`AddressError::NotTron`], [`AddressError::TronChecksum`].
@@ -62,7 +62,7 @@ impl DeliveryAddress {
         }
     }
 
-    /// Reads an address of Solana.
+    /// Parses a Solana address.
     ///
     /// # Errors
     /// [`AddressError::NotSolana`].
@@ -73,7 +73,7 @@ impl DeliveryAddress {
         }
     }
 
-    /// Reads an address of any form, as a row has it.
+    /// Parses a stored address of any form.
     #[must_use]
     pub fn stored(text: &str) -> Option<Self> {
         let address = DepositAddress::parse(text).ok()?;
@@ -100,7 +100,7 @@ impl fmt::Debug for DeliveryAddress {
 }
 
 impl EvmAddress {
-    /// Reads an address.
+    /// Parses an EVM address.
     ///
     /// # Errors
     /// [`AddressError`].
@@ -132,8 +132,8 @@ impl fmt::Debug for EvmAddress {
     }
 }
 
-/// The 40 digits of an address in the mixed case of EIP-55: a letter is upper case if the digit of the Keccak-256 hash of the
-/// lower-case digits at its place is 8 or more.
+/// The 40 digits of an address in EIP-55 mixed case. A letter is upper case if the digit at the same place in the Keccak-256 hash
+/// of the lower-case digits is 8 or more.
 fn checksummed(address: &[u8; 20]) -> String {
     let digits = hex::encode(address);
     let hash = hex::encode(Keccak256::digest(&digits));
@@ -149,38 +149,38 @@ fn checksummed(address: &[u8; 20]) -> String {
         .collect()
 }
 
-/// An address that a partner sends crypto to: of an EVM network, of TRON, or of Solana.
+/// A deposit address, to which a partner sends crypto, on an EVM network, TRON or Solana.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DepositAddress(String);
 
-/// Why a text is no deposit address.
+/// Why a text is not a deposit address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DepositError {
-    /// It begins as an EVM address does, and is none.
+    /// The text starts with `0x` but is not an EVM address.
     #[error(transparent)]
     Evm(#[from] AddressError),
-    /// It has the length of a TRON address, and another checksum.
+    /// The text has the length of a TRON address but a wrong checksum.
     #[error("the TRON address fails its checksum")]
     TronChecksum,
-    /// Nobody has its key.
-    #[error("this address belongs to nobody: what is sent there is lost")]
+    /// The key of the address is unknown to everyone.
+    #[error("no one has the key of this address: crypto sent to it is lost")]
     Nobodys,
-    /// None of the forms.
+    /// The text matches no form.
     #[error(
         "expected an address of an EVM network (0x and 40 hexadecimal digits), of TRON (T and 33 characters), or of Solana (32 bytes in base58)"
     )]
     Unknown,
 }
 
-/// The longest address of any form; nothing longer is decoded.
-const LONGEST: usize = 44;
-/// What a TRON address says before its 20 bytes, and how long its checksum is.
+/// Length of the longest address of any form, in characters. Longer texts are not decoded.
+const MAX_CHARS: usize = 44;
+/// The first byte of a decoded TRON address, the characters of its text, and the bytes of its checksum.
 const TRON_PREFIX: u8 = 0x41;
 const TRON_LENGTH: usize = 34;
-const CHECKSUM: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
 
 impl DepositAddress {
-    /// Reads an address. Its form tells the network: EVM networks share theirs.
+    /// Parses an address. The form selects the network; all EVM networks share one form.
     ///
     /// # Errors
     /// [`DepositError`].
@@ -206,10 +206,10 @@ fn is_tron_shaped(text: &str) -> bool {
     text.starts_with('T') && text.len() == TRON_LENGTH
 }
 
-/// A prefix, 20 bytes, and the first of a digest over both: base58check.
+/// Validates base58check: a prefix, 20 bytes, and the first bytes of a digest over both.
 fn tron(text: &str) -> Result<(), DepositError> {
     let decoded = base58(text)?;
-    let at = decoded.len().saturating_sub(CHECKSUM);
+    let at = decoded.len().saturating_sub(CHECKSUM_BYTES);
     let (body, checksum) = decoded.split_at_checked(at).ok_or(DepositError::Unknown)?;
     let digest = Sha256::digest(Sha256::digest(body));
     if !digest.starts_with(checksum) {
@@ -221,7 +221,7 @@ fn tron(text: &str) -> Result<(), DepositError> {
     }
 }
 
-/// A public key: no checksum, so only its length tells a slip.
+/// Validates a public key. Solana has no checksum, so only the length is checked.
 fn solana(text: &str) -> Result<(), DepositError> {
     let key = base58(text)?;
     if key.len() != 32 {
@@ -231,7 +231,7 @@ fn solana(text: &str) -> Result<(), DepositError> {
 }
 
 fn base58(text: &str) -> Result<Vec<u8>, DepositError> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_CHARS {
         return Err(DepositError::Unknown);
     }
     let decoded = bs58::decode(text).into_vec();
@@ -260,7 +260,7 @@ mod tests {
 
     // rule: pools.quote.address-checksum
     #[test]
-    fn takes_the_vectors_of_the_proposal() {
+    fn evm_address_parses_vectors_of_eip_55() {
         let one_case = [
             "0x52908400098527886E0F7030069857D2E4169EE7",
             "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
@@ -274,7 +274,7 @@ mod tests {
 
     // rule: pools.quote.address-form, pools.quote.address-zero
     #[test]
-    fn refuses_what_is_no_address() {
+    fn evm_address_parser_refuses_other_texts() {
         let zero = format!("0x{}", "0".repeat(40));
         for bad in [
             "",
@@ -294,7 +294,7 @@ mod tests {
 
     // rule: apply.deposit-address
     #[test]
-    fn a_deposit_address_has_a_form_and_passes_its_check() {
+    fn deposit_address_parses_every_form() {
         for good in [
             MIXED[0],
             "0x52908400098527886E0F7030069857D2E4169EE7",
@@ -310,7 +310,7 @@ mod tests {
 
     // rule: apply.deposit-address
     #[test]
-    fn a_slip_in_a_deposit_address_is_found() {
+    fn deposit_address_parser_finds_typing_errors() {
         use DepositError as F;
         let zero = format!("0x{}", "0".repeat(40));
         for (bad, fault) in [
@@ -343,7 +343,7 @@ mod tests {
 
     // rule: pools.quote.native-addresses
     #[test]
-    fn delivery_address_is_of_its_chain() {
+    fn delivery_address_parser_refuses_addresses_of_other_chains() {
         type Reader = fn(&str) -> Result<DeliveryAddress, AddressError>;
         let readers: [(Reader, &str, AddressError); 2] = [
             (DeliveryAddress::tron, TRON, AddressError::NotTron),
@@ -374,7 +374,7 @@ mod tests {
     proptest! {
         // rule: pools.quote.address-checksum, pools.quote.address-form
         #[test]
-        fn an_address_reads_with_its_checksum_and_in_one_case(bytes in any::<[u8; 20]>()) {
+        fn evm_address_parses_with_checksum_or_in_one_case(bytes in any::<[u8; 20]>()) {
             prop_assume!(bytes != [0; 20]);
             let digits = checksummed(&bytes);
             let mixed = format!("0x{digits}");
@@ -386,14 +386,14 @@ mod tests {
 
         // rule: pools.quote.address-checksum
         #[test]
-        fn one_flipped_letter_breaks_the_checksum(bytes in any::<[u8; 20]>(), which in any::<prop::sample::Index>()) {
+        fn flipped_letter_breaks_checksum(bytes in any::<[u8; 20]>(), which in any::<prop::sample::Index>()) {
             prop_assume!(bytes != [0; 20]);
             let mut text = format!("0x{}", checksummed(&bytes)).into_bytes();
             let letters: Vec<usize> = (2..42).filter(|at| text[*at].is_ascii_alphabetic()).collect();
             prop_assume!(!letters.is_empty());
             text[letters[which.index(letters.len())]] ^= 0x20;
             let text = String::from_utf8(text).unwrap();
-            // A flip may leave one case alone, which passes on format.
+            // A flipped letter may leave all letters in one case, which has no checksum.
             let one_case = text[2..] == text[2..].to_lowercase() || text[2..] == text[2..].to_uppercase();
             let expected = if one_case { Ok(EvmAddress(text.clone())) } else { Err(AddressError::Checksum) };
             prop_assert_eq!(EvmAddress::parse(&text), expected);

@@ -32,7 +32,7 @@ pub enum StoreError {
         row: String,
     },
     /// A constraint of the schema refused a write that the rules allowed.
-    #[error("the store's own guard refused a write: {0}")]
+    #[error("a database constraint rejected the write: {0}")]
     Guard(String),
     /// Any other error.
     #[error("unexpected fault of the store")]

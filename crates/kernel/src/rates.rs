@@ -1,7 +1,7 @@
-//! Rates: what a source gives for a pair, and what a side is given of it.
+//! Rates of a source for a pair, and the rate that a partner gets.
 //!
-//! Pairs are quoted as mid = crypto per fiat. A purchase's rate is mid × (1 − bps), a sale's is
-//! (1 − bps) / mid, as exact fractions rounded down once; what is cut off stays with the operator.
+//! A pair is quoted as mid = crypto per fiat. The rate of a purchase is mid × (1 − bps), the rate of a sale is (1 − bps) / mid.
+//! Both are exact fractions, rounded down once. The operator keeps the remainder.
 
 use crate::{Mid, Rate};
 
@@ -11,7 +11,7 @@ pub const WHOLE_BPS: u16 = 10_000;
 /// The largest spread any quote can carry, in basis points.
 pub const SPREAD_CEILING_BPS: u16 = 50;
 
-/// Which way an order goes.
+/// The direction of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// Fiat paid in, crypto delivered.
@@ -21,7 +21,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The word on the wire and in rows.
+    /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Side {
         }
     }
 
-    /// Reads the word written by [`Side::as_str`].
+    /// Parses the text that [`Side::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -41,16 +41,16 @@ impl Side {
     }
 }
 
-/// A rate a source has given for a pair.
+/// A rate that a source returned for a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceRate {
-    /// Crypto per fiat, between buying and selling.
+    /// Crypto per fiat, midway between the buying and the selling price.
     pub mid: Mid,
     /// The source's spread in basis points, before any cap.
     pub spread_bps: u16,
 }
 
-/// Output per unit of input, the mid less `cut_bps`; `None` where nothing is left of it.
+/// Output per unit of input: the mid minus `cut_bps`. Returns `None` if the result is zero.
 #[must_use]
 pub fn rate_of(mid: &Mid, side: Side, cut_bps: u16) -> Option<Rate> {
     let kept = WHOLE_BPS.checked_sub(cut_bps)?;
@@ -69,7 +69,7 @@ mod tests {
 
     // rule: pools.price.rate, pools.price.rate-rounding
     #[test]
-    fn a_rate_is_the_mid_less_the_cut_rounded_down_once() {
+    fn rate_is_mid_minus_cut_rounded_down_once() {
         let mid = Mid::new(Decimal::from_str_exact("1.0850").unwrap()).unwrap();
         let rate = |side, cut| rate_of(&mid, side, cut).map(|rate| rate.to_string());
         assert_eq!(rate(Side::OnRamp, 25), Some("1.0822875".to_owned()));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_reads_back() {
+    fn side_parses_its_own_text() {
         for side in [Side::OnRamp, Side::OffRamp] {
             assert_eq!(Side::parse(side.as_str()), Some(side));
         }

@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line's arguments.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Which installation is meant.
+/// The installation to work on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct InstallationArgs {
     /// Database, sqlite:// or postgres:// [default: sqlite://penstock-data/penstock.db]

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-/// A command's path and a call of it. Tests run every call, in this order, on an installation with the partner `acme`.
+/// A command and an example of it. Tests run every example, in this order, on an installation with the partner `acme`.
 const EXAMPLES: [(&[&str], &str); 20] = [
     (&["sandbox"], "penstock sandbox"),
     (
@@ -50,7 +50,7 @@ const EXAMPLES: [(&[&str], &str); 20] = [
     (&["completions"], "penstock completions zsh"),
 ];
 
-/// Adds the examples to the commands they are for.
+/// Adds the examples to the help of their commands.
 pub(crate) fn add_to(command: Command) -> Command {
     at(command, &mut Vec::new())
 }

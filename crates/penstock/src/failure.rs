@@ -1,19 +1,19 @@
-//! How a command ends when it does not do what was asked.
+//! The failure of a command.
 
 use kernel::StoreError;
 use runtime::{ConfigError, OpenError};
 
-/// Why, in lines for the operator.
+/// Why a command failed, in lines for the operator.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was given cannot be used: exit 2. One line a fault.
+    /// Bad input: exit code 2. One line per error.
     Input(Vec<String>),
-    /// It was refused, or it failed: exit 1.
+    /// The command was refused, or failed: exit code 1.
     Failed(String),
 }
 
 impl Failure {
-    /// Bad input with one fault.
+    /// Bad input with one error.
     pub(crate) fn input(line: impl Into<String>) -> Self {
         Self::Input(vec![line.into()])
     }

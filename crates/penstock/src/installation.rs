@@ -1,4 +1,4 @@
-//! Finding and opening the installation a command works on.
+//! Finds and opens the installation that a command works on.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::Terminal;
 
 impl InstallationArgs {
-    /// Flags, variables and the file, with the flags a command adds.
+    /// The sources of settings: flags, variables and the file, with the flags that a command adds.
     pub(crate) fn sources(&self, added: Vec<(&'static str, String)>) -> Sources {
         let mut sources = Sources::of_process(self.config.clone());
         let mut flag = |name, value: &Option<String>| {
@@ -24,7 +24,7 @@ impl InstallationArgs {
         sources
     }
 
-    /// Reads the configuration, warning people of what may surprise them.
+    /// Loads the configuration, and prints its warnings for people.
     pub(crate) fn load(
         &self,
         added: Vec<(&'static str, String)>,
@@ -45,8 +45,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation that is meant, which has to be there; an embedded database is
-    /// migrated.
+    /// Opens the configured installation, which must exist. Migrates an embedded database.
     pub(crate) async fn open(
         given: &InstallationArgs,
         terminal: &Terminal,
@@ -56,7 +55,7 @@ impl Installation {
         Ok(Self::on(base))
     }
 
-    /// Opens the installation of a configuration that has been read, made where there is none.
+    /// Opens the installation of a loaded configuration, and creates a missing embedded database.
     pub(crate) async fn open_or_make(config: Config) -> Result<Self, Failure> {
         let base = OpenedBase::open(config, Ports::of_machine()).await?;
         Ok(Self::on(base))
@@ -75,7 +74,7 @@ impl Installation {
         }
     }
 
-    /// The partner of a name, in this mode; refused where there is none.
+    /// The tenant of a partner in this mode. Fails if the partner is unknown.
     pub(crate) async fn tenant(&self, partner: PartnerId) -> Result<Tenant, Failure> {
         let mode = self.mode;
         let who = Tenant { partner, mode };
@@ -85,7 +84,7 @@ impl Installation {
         }
     }
 
-    /// Says where the partner was looked for, and names the one that may be meant.
+    /// The failure for an unknown partner. It names the database and the most similar partner.
     async fn no_partner(&self, who: &Tenant) -> Result<Failure, Failure> {
         let Tenant { partner, mode } = who;
         let database = &self.base.config.database;
@@ -99,13 +98,13 @@ impl Installation {
         )))
     }
 
-    /// Waits until everything is written and closed.
+    /// Closes the store after its writes have ended.
     pub(crate) async fn close(self) {
         self.base.store.close().await;
     }
 }
 
-/// Reads a partner's name.
+/// Parses a partner's id.
 pub(crate) fn partner_id(text: &str) -> Result<PartnerId, Failure> {
     PartnerId::parse(text)
         .ok_or_else(|| Failure::input("--partner: expected 1 to 64 of a-z, 0-9, _ and -"))

@@ -1,7 +1,7 @@
 //! The operator's and developer's command line.
 //!
-//! A command is a thin file in `cmd/`: it reads its arguments, runs one use case of a core, and
-//! says what came of it. `terminal` is the one place that prints.
+//! A command is a short file in `cmd/`: it parses its arguments, runs one use case of a core, and prints the result. Only
+//! `terminal` prints.
 
 mod arguments;
 mod cmd;
@@ -22,7 +22,7 @@ use failure::Failure;
 use partner_core::credential::masked;
 use terminal::{Output, Terminal};
 
-/// Runs the command the process was started with: exit 0, 1 (refused or failed), 2 (bad input).
+/// Runs the command line of this process. The exit code is 0, 1 (refused or failed) or 2 (bad input).
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = match parse(std::env::args_os().collect()) {
@@ -41,7 +41,7 @@ pub fn run() -> ExitCode {
 }
 
 fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    // clap takes the second word of `help --help` for a command's name.
+    // clap would read the second word of `help --help` as the name of a command.
     if let [_, first, second, ..] = words.as_slice()
         && first == "help"
         && (second == "--help" || second == "-h")
@@ -70,8 +70,8 @@ async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode,
     }
 }
 
-/// Help and version are answers; anything else is bad input, said in the form that was asked for
-/// as far as that can be told.
+/// Prints help and version to stdout. Other errors of the arguments are bad input, printed in the requested format if the
+/// arguments contain it.
 fn unread_arguments(unread: &clap::Error) -> ExitCode {
     if !unread.use_stderr() {
         let _ = unread.print();
@@ -80,7 +80,7 @@ fn unread_arguments(unread: &clap::Error) -> ExitCode {
     let text = unread.render().to_string();
     let output = Output::wanted(std::env::args_os());
     if output == Output::Text && masked(&text) == text {
-        // In colours, where the terminal has them.
+        // Prints with colours if the terminal supports them.
         let _ = unread.print();
         return ExitCode::from(2);
     }

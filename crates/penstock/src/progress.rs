@@ -1,30 +1,30 @@
-//! How far long work is: one line on stderr, where that is a terminal, gone when it is done.
+//! The progress of long work: one line on stderr if stderr is a terminal, removed at the end.
 
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 
-/// How often the line moves although nothing was said.
+/// How often the line is drawn again without a new text.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The line, for as long as it lives.
+/// A progress line. Dropping it removes the line.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Begins to tell. Where stderr is no terminal, nobody is told.
+    /// Shows a progress line, unless stderr is not a terminal.
     pub(crate) fn begin(line: &'static str) -> Self {
         let bar = ProgressBar::new_spinner().with_message(line);
         bar.enable_steady_tick(TICK);
         Self(bar)
     }
 
-    /// Tells nobody.
+    /// Shows nothing.
     pub(crate) fn hidden() -> Self {
         Self(ProgressBar::hidden())
     }
 
-    /// Says something else.
+    /// Changes the text.
     pub(crate) fn say(&self, line: String) {
         self.0.set_message(line);
     }

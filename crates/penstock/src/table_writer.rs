@@ -1,4 +1,4 @@
-//! Rows for other programs, written one by one: as CSV, or as one JSON array.
+//! Writes rows for other programs one by one: as CSV, or as one JSON array.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 
 use crate::terminal::Output;
 
-/// What stands in one place of a row.
+/// The value of one column in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// Nothing: an empty field, or null.
+    /// No value: an empty field in CSV, null in JSON.
     Empty,
     /// A number.
     Number(u64),
-    /// A word, an id, an amount or an instant: its form is known.
+    /// A text of a known form: a fixed text, an id, an amount or an instant.
     Plain(String),
-    /// A text that somebody else has chosen.
+    /// A text chosen by a partner or an operator.
     Text(String),
 }
 
 impl Cell {
-    /// A value that need not be there.
+    /// An optional value.
     pub(crate) fn plain<T: ToString>(value: Option<T>) -> Self {
         value.map_or(Self::Empty, |value| Self::Plain(value.to_string()))
     }
 }
 
-/// Where rows are written. Every row has the sheet's columns.
+/// Writes a table. Every row has the table's columns.
 pub(crate) struct TableWriter<W: Write> {
     columns: &'static [&'static str],
     form: Form<W>,
@@ -39,7 +39,7 @@ enum Form<W: Write> {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// Begins a sheet; CSV has its columns' names first, also where no row follows.
+    /// Starts a table. CSV starts with the names of the columns, also if no row follows.
     pub(crate) fn begin(
         output: Output,
         columns: &'static [&'static str],
@@ -80,7 +80,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Ends the sheet: only now is it whole.
+    /// Ends the table, which is incomplete until then.
     pub(crate) fn end(self) -> io::Result<()> {
         match self.form {
             Form::Csv(mut writer) => writer.flush(),
@@ -102,8 +102,8 @@ fn field(cell: &Cell) -> Cow<'_, str> {
     }
 }
 
-/// A spreadsheet computes what begins like a formula. An apostrophe in front makes it a text; a
-/// text that begins with one gets another, so that taking one away gives back every text.
+/// Adds an apostrophe to a text that a spreadsheet would read as a formula. A text that starts with an apostrophe gets another
+/// one, so that removing one apostrophe restores every text.
 fn guarded(text: &str) -> Cow<'_, str> {
     const SPECIAL: [char; 8] = ['=', '+', '-', '@', '\t', '\r', '\n', '\''];
     if text.starts_with(SPECIAL) {
@@ -149,7 +149,7 @@ mod tests {
 
     // rule: cli.export.formulas
     #[test]
-    fn csv_quotes_and_disarms_texts_and_leaves_amounts_alone() {
+    fn csv_quotes_and_guards_texts_but_not_amounts() {
         assert_eq!(
             written(Output::Text, &rows()),
             "a,b,c\n\"a,\"\"b\"\"\nc\",-1.50,\n'=1+1,7,''quoted\n"
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_one_array_of_texts_as_they_are() {
+    fn json_is_one_array_of_unchanged_texts() {
         let array: Value = serde_json::from_str(&written(Output::Json, &rows())).unwrap();
         let expected = serde_json::json!([
             {"a": "a,\"b\"\nc", "b": "-1.50", "c": null},

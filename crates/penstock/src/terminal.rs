@@ -1,4 +1,4 @@
-//! What is printed, and for whom.
+//! Prints the output of commands, for people or for programs.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// For whom a command answers.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// Text for people
@@ -20,7 +20,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// What the arguments ask for, where they could not be read as a whole.
+    /// The format that the arguments request, even if they cannot be parsed as a whole.
     pub(crate) fn wanted(arguments: impl Iterator<Item = OsString>) -> Self {
         let arguments: Vec<OsString> = arguments.collect();
         let apart = arguments
@@ -34,7 +34,7 @@ impl Output {
     }
 }
 
-/// Where a command answers.
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     output: Output,
@@ -45,25 +45,25 @@ impl Terminal {
         Self { output }
     }
 
-    /// For whom the command answers.
+    /// The requested format.
     pub(crate) const fn output(&self) -> Output {
         self.output
     }
 
-    /// Whether a person reads the output.
+    /// Whether the output is for people.
     pub(crate) fn is_for_people(&self) -> bool {
         self.output == Output::Text
     }
 
-    /// How text is emphasised on stdout: not at all unless it is a terminal that takes colours.
+    /// The style of text on stdout. It is plain unless stdout is a terminal with colours.
     pub(crate) fn style(&self) -> Style {
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Style(self.is_for_people() && !is_plain && io::stdout().is_terminal())
     }
 
-    /// Answers: a value on one line for programs, or text for people. The text is made only where it is shown.
+    /// Prints the result: JSON on one line for programs, or `text` for people.
     ///
-    /// A reader that has stopped reading, such as `head`, is no failure.
+    /// A closed pipe, such as that of `head`, is not an error.
     pub(crate) fn answer<T: Serialize>(
         &self,
         value: &T,
@@ -71,13 +71,13 @@ impl Terminal {
     ) -> Result<(), Failure> {
         match write(&self.line(value, text)?) {
             Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::Failed(format!("stdout: not written ({fault})")))
+                Err(Failure::Failed(format!("cannot write to stdout ({fault})")))
             }
             _ => Ok(()),
         }
     }
 
-    /// Answers with something that is printed this once. Output that fails loses it, so the failure says what to do then.
+    /// Prints a result that cannot be printed again. If printing fails, the failure contains `remedy`.
     pub(crate) fn answer_once<T: Serialize>(
         &self,
         value: &T,
@@ -87,7 +87,7 @@ impl Terminal {
         let written = self.line(value, text).map(|line| write(&line))?;
         written.map_err(|fault| {
             let remedy = remedy();
-            Failure::Failed(format!("stdout: not written ({fault}); {remedy}"))
+            Failure::Failed(format!("cannot write to stdout ({fault}); {remedy}"))
         })
     }
 
@@ -104,22 +104,21 @@ impl Terminal {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Tells people how far it is; programs get the whole at the end.
+    /// Prints a progress line for people. Programs get only the result.
     pub(crate) fn progress(&self, line: &str) {
         if self.output == Output::Text {
             say(line);
         }
     }
 
-    /// Says something to people; programs are not told.
+    /// Prints a remark for people on stderr. Programs get no remarks.
     pub(crate) fn remark(&self, line: &str) {
         if self.output == Output::Text {
             say_error(&masked(line));
         }
     }
 
-    /// Says why the command did not do what was asked. Whatever was given may be repeated in it,
-    /// so keys and secrets are masked here, once for all.
+    /// Prints why the command failed. The message may repeat an argument, so keys and secrets are masked here for all commands.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
         let text = masked(&failure.lines().join("\n"));
         match self.output {
@@ -130,17 +129,17 @@ impl Terminal {
     }
 }
 
-/// Emphasis by ANSI codes, if it is on.
+/// Emphasis by ANSI codes, if enabled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style(bool);
 
 impl Style {
-    /// What a reader should see first.
+    /// Emphasises the most important text.
     pub(crate) fn strong(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    /// Labels beside values.
+    /// Dims the label of a value.
     pub(crate) fn faint(self, text: &str) -> String {
         self.wrap("2", text)
     }
@@ -154,8 +153,7 @@ impl Style {
     }
 }
 
-/// Prints a line on stdout. Whoever started the program may have stopped reading; that is no
-/// reason to stop.
+/// Prints a line on stdout. A failed write is ignored, because the reader may have closed the pipe.
 pub(crate) fn say(line: &str) {
     let _ = write(line);
 }
@@ -175,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_of_errors_is_found_even_in_broken_arguments() {
+    fn output_format_is_found_in_invalid_arguments() {
         let wanted = |line: &str| Output::wanted(line.split(' ').map(OsString::from));
         assert_eq!(wanted("penstock nonsense --output json"), Output::Json);
         assert_eq!(wanted("penstock --output=json"), Output::Json);

@@ -1,7 +1,7 @@
 //! The pools service: its API on top of a runtime.
 //!
-//! The program of the same name is a few lines around [`start`]; `penstock sandbox` and the tests
-//! call it in their own process.
+//! The program of the same name is a few lines around [`start`]. `penstock sandbox` and the tests call [`start`] in their own
+//! process.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use runtime::service::Bound;
 
 pub use runtime::service::{BoundService, StartError};
 
-/// Binds the service to the address of its configuration, and starts delivering its events.
+/// Binds the service to the configured address and starts delivering its events.
 ///
 /// # Errors
-/// [`StartError`]; nothing listens then.
+/// [`StartError`]; the service does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     runtime.check_engine().await?;
     let wanted = runtime.base.config.pools_listen;
@@ -41,7 +41,7 @@ pub fn openapi_yaml() -> Result<String, StartError> {
     Ok(pools_http::openapi_yaml()?)
 }
 
-/// What an operator's engine answers, as `PENSTOCK_ENGINE=http:<url>` expects it.
+/// The contract that an operator's engine implements for `PENSTOCK_ENGINE=http:<url>`.
 ///
 /// # Errors
 /// [`StartError::Contract`].

@@ -1,7 +1,7 @@
-//! Calls to far ends of the operator's own: one request, one answer of bounded length, by a deadline.
+//! Calls to the operator's upstreams: one request, one response of limited length, one deadline.
 //!
-//! No redirects, no proxies, no cookies, no compression: the client has none of them. Addresses are
-//! not judged, because the operator chose them; most are private.
+//! The client has no redirects, proxies, cookies or compression. It calls every address, because the operator chose it; most of
+//! these addresses are private.
 
 use std::error::Error;
 use std::io;
@@ -25,51 +25,49 @@ use tower_service::Service;
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
-/// The head of an answer is at most this long.
+/// Maximum length of a response's head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// How long a connection may wait for its next request: servers commonly close theirs after 5
-/// seconds or more.
+/// How long an idle connection is kept. Most servers close an idle connection after 5 seconds or later.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long connecting may go on when nobody waits for it any more.
+/// How long a connection attempt may last after its call has timed out or used another connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections that wait, of one far end.
+/// Idle connections per upstream.
 const MAX_IDLE: usize = 64;
-/// Calls at once; the next waits for one of them, within its own deadline.
+/// Concurrent calls. Another call waits for one of these to end, within its own deadline.
 const MAX_CONCURRENT_CALLS: usize = 256;
 
-/// Makes calls.
+/// An HTTP client for one upstream.
 pub(crate) struct HttpClient {
-    client: Client<Patient, Full<Bytes>>,
+    client: Client<ConnectorWithTimeout, Full<Bytes>>,
     permits: Semaphore,
     longest: usize,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
 
-/// Why there is no answer. Of none of these can be told whether the request was acted on.
+/// Why a call has no response. After each of these errors it is unknown whether the upstream acted on the request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    #[error("no answer within {0:?}")]
+    #[error("no response within {0:?}")]
     Late(Duration),
     #[error("the call failed: {}", causes(.0))]
     Failed(#[source] hyper_util::client::legacy::Error),
-    #[error("the answer broke off: {0}")]
+    #[error("the response was cut off: {0}")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
-    #[error("the answer is longer than {0} bytes")]
+    #[error("the response is longer than {0} bytes")]
     TooLong(usize),
 }
 
 impl HttpClient {
-    /// A client whose answers are at most `longest` bytes. The machine's certificates are read only
-    /// where something is encrypted.
+    /// A client for responses of at most `longest` bytes. Reads the machine's certificates only if `encrypted`.
     pub(crate) fn new(encrypted: bool, longest: usize) -> io::Result<Self> {
         let roots = if encrypted {
-            of_machine()?
+            machine_certificates()?
         } else {
             RootCertStore::empty()
         };
@@ -82,7 +80,7 @@ impl HttpClient {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE)
             .http1_max_buf_size(MAX_HEAD_BYTES)
-            .build(Patient::trusting(roots)?);
+            .build(ConnectorWithTimeout::trusting(roots)?);
         Ok(Self {
             client,
             permits: Semaphore::new(MAX_CONCURRENT_CALLS),
@@ -90,22 +88,22 @@ impl HttpClient {
         })
     }
 
-    /// Sends a request and reads the whole answer, both before the deadline.
+    /// Sends a request and reads the whole response before the deadline.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
         within: Duration,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<HttpResponse, CallError> {
         let answered = tokio::time::timeout(within, self.exchange(request));
         answered.await.unwrap_or(Err(CallError::Late(within)))
     }
 
-    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, CallError> {
+    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<HttpResponse, CallError> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        let answer = self.client.request(request).await;
-        let (head, body) = answer.map_err(CallError::Failed)?.into_parts();
+        let response = self.client.request(request).await;
+        let (head, body) = response.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
         let body = body.map_err(|fault| {
             if fault.is::<LengthLimitError>() {
@@ -114,24 +112,24 @@ impl HttpClient {
                 CallError::Broken(fault)
             }
         })?;
-        Ok(Answer {
+        Ok(HttpResponse {
             status: head.status,
             body: body.to_bytes(),
         })
     }
 }
 
-/// Connects and proves who is there, and gives up in time on both: the pool goes on with it where another
-/// connection was free sooner.
+/// Connects and completes the TLS handshake within [`CONNECT_TIMEOUT`]. The pool continues a connection attempt in the background
+/// if another connection became free first, so the attempt needs its own timeout.
 #[derive(Clone)]
-struct Patient(HttpsConnector<HttpConnector>);
+struct ConnectorWithTimeout(HttpsConnector<HttpConnector>);
 
-impl Patient {
+impl ConnectorWithTimeout {
     fn trusting(roots: RootCertStore) -> io::Result<Self> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_nodelay(true);
-        // Divided among the addresses of a name.
+        // The timeout is divided among the addresses of a name.
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(roots)?)
@@ -142,7 +140,7 @@ impl Patient {
     }
 }
 
-impl Service<Uri> for Patient {
+impl Service<Uri> for ConnectorWithTimeout {
     type Response = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
@@ -157,14 +155,14 @@ impl Service<Uri> for Patient {
     }
 }
 
-/// The certificates the machine trusts.
-fn of_machine() -> io::Result<RootCertStore> {
+/// The certificates that the machine trusts.
+fn machine_certificates() -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    // What cannot be read is left out; with the rest a far end proves itself or does not.
+    // Unreadable certificates are skipped. The remaining ones may still verify the upstream.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(io::Error::other(
-            "the machine trusts no certificate: install its CA certificates or name them in SSL_CERT_FILE",
+            "the machine trusts no certificate: install CA certificates or name a file of them in SSL_CERT_FILE",
         ));
     }
     Ok(roots)
@@ -191,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers every connection over TLS as `localhost`; its port, and what has to be trusted.
+    /// Responds to every connection over TLS as `localhost`. Returns the port and the certificates to trust.
     fn encrypted() -> (u16, RootCertStore) {
         let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let mut roots = RootCertStore::empty();
@@ -211,11 +209,11 @@ mod tests {
             for mut tcp in listener.incoming().flatten() {
                 let mut session = ServerConnection::new(Arc::clone(&config)).unwrap();
                 let mut stream = Stream::new(&mut session, &mut tcp);
-                // A client that trusts nobody goes away.
+                // A client that does not trust the certificate closes the connection.
                 if stream.read(&mut [0; 1024]).is_ok() {
-                    let answer =
+                    let response =
                         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
-                    stream.write_all(answer).unwrap();
+                    stream.write_all(response).unwrap();
                     stream.conn.send_close_notify();
                     let _ = stream.flush();
                 }
@@ -224,19 +222,19 @@ mod tests {
         (port, roots)
     }
 
-    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<Answer, CallError> {
+    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<HttpResponse, CallError> {
         let request = Request::get(format!("https://{host}:{port}/"));
         let request = request.body(Full::default()).unwrap();
         client.send(request, Duration::from_secs(20)).await
     }
 
     #[tokio::test]
-    async fn who_is_not_proven_is_not_asked() {
+    async fn client_sends_no_request_without_verified_certificate() {
         let (port, roots) = encrypted();
         let client = HttpClient::trusting(roots.clone(), 1024).unwrap();
-        let answer = get(&client, "localhost", port).await.unwrap();
+        let response = get(&client, "localhost", port).await.unwrap();
         assert_eq!(
-            (answer.status, &answer.body[..]),
+            (response.status, &response.body[..]),
             (StatusCode::OK, &b"{}"[..])
         );
         let another = get(&client, "127.0.0.1", port)
@@ -253,56 +251,56 @@ mod tests {
         assert!(unknown.contains("certificate"), "{unknown}");
     }
     #[tokio::test(start_paused = true)]
-    async fn a_handshake_that_never_ends_is_given_up() {
-        // Connections are made by the system; nobody takes them.
+    async fn endless_handshake_times_out() {
+        // The system accepts connections, but the test never reads from them.
         let mute = TcpListener::bind("127.0.0.1:0").unwrap();
         let uri = format!("https://{}/", mute.local_addr().unwrap());
-        let mut connector = Patient::trusting(RootCertStore::empty()).unwrap();
+        let mut connector = ConnectorWithTimeout::trusting(RootCertStore::empty()).unwrap();
         let connected = connector.call(uri.parse().unwrap());
         let connected = tokio::time::timeout(CONNECT_TIMEOUT * 10, connected).await;
         assert!(connected.expect("given up").is_err());
     }
 
-    /// Answers each request with its path, but not in time, not wholly, or at length where the path says so.
-    fn unwell() -> u16 {
+    /// Responds to each request with its path. The response to `/late` is delayed, to `/half` cut off, and to `/long` too long.
+    fn faulty_server() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
             for tcp in listener.incoming().flatten() {
-                std::thread::spawn(move || answer_each(tcp));
+                std::thread::spawn(move || respond_to_each(tcp));
             }
         });
         port
     }
 
-    fn answer_each(mut tcp: TcpStream) {
-        let answer = |length: usize, body: &str| {
+    fn respond_to_each(mut tcp: TcpStream) {
+        let response = |length: usize, body: &str| {
             format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
         };
         let reader = BufReader::new(tcp.try_clone().unwrap());
         let mut lines = reader.lines().map_while(Result::ok);
-        let mut owed = String::new();
+        let mut pending = String::new();
         while let Some(first) = lines.next() {
             lines
                 .by_ref()
                 .take_while(|line| !line.is_empty())
                 .for_each(drop);
             let path = first.split(' ').nth(1).unwrap();
-            owed += &match path {
-                "/half" => answer(100, path),
-                "/long" => answer(2000, &"x".repeat(2000)),
-                _ => answer(path.len(), path),
+            pending += &match path {
+                "/half" => response(100, path),
+                "/long" => response(2000, &"x".repeat(2000)),
+                _ => response(path.len(), path),
             };
             if path != "/late" {
-                let _ = tcp.write_all(std::mem::take(&mut owed).as_bytes());
+                let _ = tcp.write_all(std::mem::take(&mut pending).as_bytes());
             }
         }
     }
 
     // rule: engine.http.silence
     #[tokio::test]
-    async fn an_answer_that_was_given_up_is_nobody_elses() {
-        let port = unwell();
+    async fn abandoned_response_is_never_returned_for_another_request() {
+        let port = faulty_server();
         let client = HttpClient::trusting(RootCertStore::empty(), 1024).unwrap();
         let asked = |path: &str, within| {
             let request = Request::get(format!("http://127.0.0.1:{port}{path}"));

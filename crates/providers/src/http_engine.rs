@@ -1,8 +1,7 @@
-//! An engine of the operator's, over HTTP: `http:<url>`, by the published contract `engine-v1`.
+//! An engine of the operator, called over HTTP: `http:<url>`, with the published contract `engine-v1`.
 //!
-//! Whatever is no answer of that contract is silence: a late answer, a broken connection, a status
-//! other than 200, a body that means nothing. Nothing is ever decided on silence, and nothing is
-//! asked a second time here: the next poll asks under the same trade's id.
+//! A late response, a broken connection, a status other than 200 and a malformed body all count as no response. No decision is
+//! based on a missing response, and no call is repeated here: the next poll asks again under the same trade id.
 
 mod address;
 mod contract;
@@ -30,20 +29,19 @@ use contract::Operation;
 pub use address::{EngineSecret, EngineUrl};
 pub use contract::openapi;
 
-/// How long one call may take. A poll makes two of them within its lease, which is this and two
-/// seconds long.
+/// Timeout of one call. A poll makes two calls within its lease, which is two seconds longer than this timeout.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
-/// An answer is at most this long.
-const LONGEST: usize = 64 * 1024;
+/// Maximum length of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// An engine behind a URL.
+/// An engine at a URL.
 pub struct HttpEngine {
     client: HttpClient,
     url: EngineUrl,
     name: EngineName,
     bearer: Option<HeaderValue>,
     timeout: Duration,
-    /// Did the last call get an answer?
+    /// Whether the last call got a valid response.
     answering: AtomicBool,
 }
 
@@ -53,34 +51,34 @@ impl std::fmt::Debug for HttpEngine {
     }
 }
 
-/// Why a call was given no answer that counts.
+/// Why a call has no valid response.
 #[derive(Debug, thiserror::Error)]
 enum Silence {
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("the request cannot be made")]
+    #[error("the request cannot be built")]
     Unmade,
-    #[error("the answer's status is {0}, not 200")]
+    #[error("the response has the status {0}, not 200")]
     Status(StatusCode),
-    #[error("the answer's body is no object")]
+    #[error("the response body is not a JSON object")]
     NoObject,
-    // It repeats the word that is not, however long that is.
-    #[error("the answer's body is not of the contract: {:.200}", .0.to_string())]
+    // Cut to 200 characters, because the text repeats an unknown value of any length.
+    #[error("the response body does not match the contract: {:.200}", .0.to_string())]
     Body(#[from] serde_json::Error),
 }
 
 impl HttpEngine {
-    /// An engine at this URL that is shown this secret.
+    /// An engine at this URL. Each call carries this secret.
     ///
     /// # Errors
-    /// The URL is `https` and the machine trusts no certificate.
+    /// An error if the URL is `https` and the machine trusts no certificate.
     pub fn new(
         url: EngineUrl,
         secret: Option<&EngineSecret>,
         timeout: Duration,
     ) -> io::Result<Self> {
         Ok(Self {
-            client: HttpClient::new(url.is_encrypted(), LONGEST)?,
+            client: HttpClient::new(url.is_encrypted(), MAX_RESPONSE_BYTES)?,
             name: url.name(),
             url,
             bearer: secret.map(EngineSecret::bearer),
@@ -89,14 +87,14 @@ impl HttpEngine {
         })
     }
 
-    /// The same engine under another name than its URL's.
+    /// Sets a name other than the URL's.
     #[must_use]
     pub fn named(mut self, name: EngineName) -> Self {
         self.name = name;
         self
     }
 
-    /// Asks, and notes whether there was an answer.
+    /// Calls the engine, and logs when it starts or stops responding.
     async fn ask<Q, A>(
         &self,
         operation: Operation,
@@ -107,23 +105,23 @@ impl HttpEngine {
         Q: Serialize + Sync,
         A: DeserializeOwned,
     {
-        let answer = self.call(operation, trade, body).await;
+        let response = self.call(operation, trade, body).await;
         let name = operation.id();
-        match &answer {
+        match &response {
             Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
-                tracing::info!(operation = name, "The engine answers again");
+                tracing::info!(operation = name, "The engine responds again");
             }
             Ok(_) => {}
             Err(fault) => {
                 let trade = trade.map(tracing::field::display);
                 if self.answering.swap(false, Ordering::Relaxed) {
-                    tracing::warn!(operation = name, trade.id = trade, error = %fault, "The engine does not answer");
+                    tracing::warn!(operation = name, trade.id = trade, error = %fault, "The engine gave no valid response; check the engine and its URL");
                 } else {
-                    tracing::debug!(operation = name, trade.id = trade, error = %fault, "The engine still does not answer");
+                    tracing::debug!(operation = name, trade.id = trade, error = %fault, "The engine still gives no valid response");
                 }
             }
         }
-        answer.ok()
+        response.ok()
     }
 
     async fn call<Q, A>(
@@ -137,15 +135,15 @@ impl HttpEngine {
         A: DeserializeOwned,
     {
         let request = self.request(operation, trade, body)?;
-        let answer = self.client.send(request, self.timeout).await?;
-        if answer.status != StatusCode::OK {
-            return Err(Silence::Status(answer.status));
+        let response = self.client.send(request, self.timeout).await?;
+        if response.status != StatusCode::OK {
+            return Err(Silence::Status(response.status));
         }
-        // The reader would take a list of the fields for the object.
-        if !answer.body.trim_ascii_start().starts_with(b"{") {
+        // The JSON parser would also accept a list of the fields as an object.
+        if !response.body.trim_ascii_start().starts_with(b"{") {
             return Err(Silence::NoObject);
         }
-        Ok(serde_json::from_slice(&answer.body)?)
+        Ok(serde_json::from_slice(&response.body)?)
     }
 
     fn request<Q: Serialize>(
@@ -172,39 +170,40 @@ impl HttpEngine {
     }
 }
 
-/// No body is sent.
-const NOTHING: Option<&()> = None;
+/// For a call without a request body.
+const NO_BODY: Option<&()> = None;
 
 #[async_trait]
 impl Engine for HttpEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
-        let answer: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
-        Some(answer.status.into())
+        let response: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
+        Some(response.status.into())
     }
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
-        let answer: wire::HoldAnswer = self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
-        Some(answer.status.into())
+        let response: wire::HoldAnswer =
+            self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
+        Some(response.status.into())
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        let asked = self.ask(Operation::Confirm, Some(trade), NOTHING);
-        let answer: wire::ConfirmAnswer = asked.await?;
-        Some(answer.status.into())
+        let asked = self.ask(Operation::Confirm, Some(trade), NO_BODY);
+        let response: wire::ConfirmAnswer = asked.await?;
+        Some(response.status.into())
     }
 
     async fn let_go(&self, trade: TradeId) -> Option<()> {
-        let asked = self.ask(Operation::Release, Some(trade), NOTHING);
+        let asked = self.ask(Operation::Release, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await?;
         Some(())
     }
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let asked = self.ask(Operation::Report, Some(enquiry.trade), NOTHING);
-        let answer: wire::Report = asked.await?;
-        Some(answer.into())
+        let asked = self.ask(Operation::Report, Some(enquiry.trade), NO_BODY);
+        let response: wire::Report = asked.await?;
+        Some(response.into())
     }
 
     fn name(&self) -> EngineName {
@@ -221,14 +220,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_means_nothing_is_told_but_not_at_length() {
-        let told = |word: &str| {
+    fn malformed_response_is_shown_shortened() {
+        let error_of = |word: &str| {
             let body = format!(r#"{{"status":"{word}"}}"#);
             let unread = serde_json::from_str::<wire::HoldAnswer>(&body).unwrap_err();
             Silence::from(unread).to_string()
         };
-        let wrong = told("heldd");
+        let wrong = error_of("heldd");
         assert!(wrong.contains("unknown variant `heldd`"), "{wrong}");
-        assert!(told(&"x".repeat(60_000)).len() < 300);
+        assert!(error_of(&"x".repeat(60_000)).len() < 300);
     }
 }

@@ -1,10 +1,10 @@
-//! Rates from sources over HTTP: `http:<file>`. Each source is asked again and again in the background;
-//! a question is answered at once from what they said last.
+//! Rates from sources over HTTP: `http:<file>`. A background task asks each source repeatedly; a rate is computed at once from
+//! the latest responses.
 //!
-//! The rate of a pair takes three steps. The median of the prices that are young enough is taken, and prices
-//! too far from it are dropped. The rate is the median of the rest, if the rest is large enough. If the file
-//! bounds how far a rate may move in a minute (`moves`), a rate beyond the bound is withheld. An answer
-//! that is late or malformed changes nothing: the price before it stays in use until it is too old.
+//! The rate of a pair takes three steps. First the median of all recent prices is taken, and prices too far from it are dropped.
+//! The rate is the median of the remaining prices if enough remain. If the file limits how far a rate may move in a minute
+//! (`moves`), a rate beyond the limit is withheld. A late or malformed response changes nothing: the price before it stays in use
+//! until it is too old.
 
 mod file;
 mod json;
@@ -32,8 +32,8 @@ use crate::static_rates::RatesError;
 use moves::{Bound, Judgement, Moves};
 use source::Source;
 
-/// An answer is at most this long: some sources tell all they know at once.
-const LONGEST: usize = 1024 * 1024;
+/// Maximum length of a response, in bytes. Some sources return all their prices at once.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// The rates of several sources.
 pub struct HttpRates {
@@ -46,7 +46,7 @@ pub struct HttpRates {
 
 /// A pair of the file.
 struct Pair {
-    /// The spread that is quoted.
+    /// The spread of the quoted rate.
     spread_bps: u16,
     /// The rates of the last minute.
     moves: Mutex<Moves>,
@@ -61,20 +61,20 @@ impl Pair {
     }
 }
 
-/// What is demanded of sources.
+/// The settings for all sources.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
-    /// No price older than this is used.
+    /// The maximum age of a price that is used.
     max_age: Duration,
-    /// A price further from the median is dropped.
+    /// The maximum distance of a used price from the median.
     max_spread_bps: u16,
-    /// A rate needs this many prices near the median.
+    /// The number of prices near the median that a rate needs.
     min_sources: usize,
-    /// How far a rate may move within a minute, if that is bounded.
+    /// The maximum move of a rate within a minute, if limited.
     max_move_bps: Option<u16>,
-    /// How long a source rests between two answers.
+    /// The pause between two calls of a source.
     refresh: Duration,
-    /// How long one answer may take.
+    /// The timeout of one call.
     timeout: Duration,
 }
 
@@ -84,22 +84,22 @@ impl std::fmt::Debug for HttpRates {
     }
 }
 
-/// Why there are no rates.
+/// Why the rates cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum RatesUnopened {
-    /// The file's faults, in the order of its lines.
+    /// The errors of the file, in the order of its lines.
     #[error("the file of sources cannot be used")]
     File(Vec<RatesError>),
-    /// A source is `https` and the machine trusts no certificate.
+    /// A source is `https`, but the machine trusts no certificate.
     #[error(transparent)]
     Trust(#[from] io::Error),
 }
 
 impl HttpRates {
-    /// Reads a file of sources; `environment` gives the variables it names.
+    /// Reads a file of sources. `environment` returns the variables that the file names.
     ///
     /// # Errors
-    /// [`RatesUnopened`]. Nothing has been asked by then.
+    /// [`RatesUnopened`]. No source is called before such an error.
     pub fn read(
         path: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -109,7 +109,7 @@ impl HttpRates {
         upstream::rate_sources_begin();
         let encrypted = file.sources.iter().any(Source::is_encrypted);
         Ok(Self {
-            client: HttpClient::new(encrypted, LONGEST)?,
+            client: HttpClient::new(encrypted, MAX_RESPONSE_BYTES)?,
             sources: file.sources,
             pairs: file.pairs,
             terms: file.terms,
@@ -117,13 +117,13 @@ impl HttpRates {
         })
     }
 
-    /// How many sources there are.
+    /// The number of sources.
     #[must_use]
     pub fn sources(&self) -> usize {
         self.sources.len()
     }
 
-    /// Asks the source of this number again and again, until `stop`.
+    /// Asks the source of this number repeatedly until `stop`.
     pub async fn follow(&self, number: usize, stop: impl Future<Output = ()> + Send) {
         let Some(source) = self.sources.get(number) else {
             return;
@@ -141,12 +141,12 @@ impl HttpRates {
         }
     }
 
-    /// Updates the metrics of sources and pairs, and judges every pair's move also while no quote asks.
+    /// Updates the metrics of sources and pairs, and applies the limit on moves to every pair, also without a quote.
     fn count(&self) {
         let answering = self.sources.iter().filter(|source| source.is_answering());
         upstream::rate_sources(answering.count(), self.sources.len());
-        // After the start, a pair waits for every source's first answer or timeout: otherwise the fastest
-        // source alone would decide what later rates are compared with.
+        // After the start, a pair waits for the first response or timeout of every source. Otherwise later rates would be
+        // compared with the price of the fastest source alone.
         let judged = self.pairs.iter().filter(|(id, _)| {
             let mut serving = self.sources.iter().filter(|source| source.serves(**id));
             serving.all(Source::has_been_asked)
@@ -156,9 +156,9 @@ impl HttpRates {
         upstream::rate_pairs(rates.len(), &withheld);
     }
 
-    /// The rate of a pair now.
+    /// The current rate of a pair.
     fn mid(&self, id: PoolId, pair: &Pair) -> Result<Mid, NoRateReason> {
-        // Rates are judged in the order in which they are computed.
+        // The lock is held during the computation, so that rates are checked in the order in which they are computed.
         let mut moves = pair.moves.lock();
         let agreed = self.agreed(id, self.terms.max_age);
         let rate = agreed.inspect_err(|_| moves.interrupt())?;
@@ -179,7 +179,7 @@ impl HttpRates {
         }
     }
 
-    /// The median of the prices of at most this age, without those too far from the median of all.
+    /// The median of the prices of at most this age, without those too far from the median of all of them.
     fn agreed(&self, id: PoolId, max_age: Duration) -> Result<Decimal, NoRateReason> {
         let now = self.clock.now();
         let prices = self.sources.iter().filter_map(|source| source.price(id));
@@ -188,7 +188,7 @@ impl HttpRates {
     }
 }
 
-/// Logs when a pair's rate jumps, and when the jump becomes the rate.
+/// Logs the start of a jump in a pair's rate, and its acceptance.
 fn note(id: PoolId, rate: Decimal, judgement: Judgement) {
     match judgement {
         Judgement::JumpBegins => tracing::warn!(
@@ -211,7 +211,7 @@ impl RateSource for HttpRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, _: Amount) -> Option<SourceRate> {
         let id = PoolId::of(fiat, crypto);
         let pair = self.pairs.get(&id)?;
-        // Right after the start nobody has been asked yet: that is waited for, once.
+        // Right after the start no source has responded yet. The request waits for the first response once.
         let serving = self.sources.iter().filter(|source| source.serves(id));
         let asked = async {
             for source in serving {
@@ -274,7 +274,7 @@ fn median(sorted: &[Decimal]) -> Option<Decimal> {
     half_of(lower, upper)
 }
 
-/// Half of what two prices add up to.
+/// Half of the sum of two prices.
 fn half_of(one: Decimal, other: Decimal) -> Option<Decimal> {
     one.checked_add(other)?.checked_div(Decimal::TWO)
 }

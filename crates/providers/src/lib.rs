@@ -1,9 +1,8 @@
-//! Where liquidity and rates come from and what moves fiat: the implementations of the domains' far
-//! ends.
+//! The upstreams of the cores: implementations of the engine, the rate source and the rail.
 //!
-//! [`sandbox`] and [`sandbox_rail`] serve mode test, [`static_rates`] a rate table written by the operator,
-//! [`http_rates`] sources and [`http_engine`] an engine of the operator's, and [`none`] stands where nothing is configured. [`measured`] counts what any
-//! of them answers.
+//! [`sandbox`] and [`sandbox_rail`] serve mode test. [`static_rates`] reads a rate table of the operator, [`http_rates`] calls
+//! sources of rates, and [`http_engine`] calls an engine of the operator. [`none`] is used if no upstream is configured.
+//! [`measured`] counts the responses of each.
 
 mod client;
 pub mod http_engine;

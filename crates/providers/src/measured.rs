@@ -1,4 +1,4 @@
-//! Far ends that are measured: every call passed on, counted by its answer, timed and put into the trace.
+//! Wrappers that pass calls on to an upstream, count and time the responses, and add them to the trace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportReq
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use tracing::Instrument;
 
-/// What is counted where the far end did not answer.
-const SILENCE: &str = "none";
+/// The counted response if the upstream did not respond.
+const NO_RESPONSE: &str = "none";
 
-/// An engine that is measured.
+/// An engine with metrics.
 pub struct MeasuredEngine(Arc<dyn Engine>);
 
 impl MeasuredEngine {
-    /// Measures an engine.
+    /// Adds metrics to an engine.
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         Self(engine)
@@ -35,23 +35,23 @@ impl std::fmt::Debug for MeasuredEngine {
     }
 }
 
-/// Makes one call.
+/// Makes one call, and records its response and duration.
 async fn measured<T>(
     operation: &'static str,
     call: impl Future<Output = T>,
     word: impl FnOnce(&T) -> &'static str,
 ) -> T {
     let watch = Stopwatch::start();
-    let answer = call.instrument(trace::call("engine", operation)).await;
-    upstream::engine(operation, word(&answer), watch.read());
-    answer
+    let response = call.instrument(trace::call("engine", operation)).await;
+    upstream::engine(operation, word(&response), watch.read());
+    response
 }
 
 #[async_trait]
 impl Engine for MeasuredEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
-        measured("depth", self.0.depth(order), |answer| match answer {
-            None => SILENCE,
+        measured("depth", self.0.depth(order), |response| match response {
+            None => NO_RESPONSE,
             Some(Depth::Enough) => "enough",
             Some(Depth::Insufficient) => "dry",
         })
@@ -60,8 +60,8 @@ impl Engine for MeasuredEngine {
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let hold = around(Step::EngineHold, self.0.hold(trade, order, output));
-        measured("hold", hold, |answer| match answer {
-            None => SILENCE,
+        measured("hold", hold, |response| match response {
+            None => NO_RESPONSE,
             Some(Hold::Held) => "held",
             Some(Hold::Refused) => "refused",
         })
@@ -70,8 +70,8 @@ impl Engine for MeasuredEngine {
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
         let confirm = around(Step::EngineConfirm, self.0.confirm(trade));
-        measured("confirm", confirm, |answer| match answer {
-            None => SILENCE,
+        measured("confirm", confirm, |response| match response {
+            None => NO_RESPONSE,
             Some(Confirmation::Confirmed) => "confirmed",
             Some(Confirmation::Lapsed) => "lapsed",
         })
@@ -79,8 +79,8 @@ impl Engine for MeasuredEngine {
     }
 
     async fn let_go(&self, trade: TradeId) -> Option<()> {
-        measured("let_go", self.0.let_go(trade), |answer| match answer {
-            None => SILENCE,
+        measured("let_go", self.0.let_go(trade), |response| match response {
+            None => NO_RESPONSE,
             Some(()) => "done",
         })
         .await
@@ -88,8 +88,8 @@ impl Engine for MeasuredEngine {
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let report = around(Step::EngineReport, self.0.report(enquiry));
-        measured("report", report, |answer| match answer {
-            None => SILENCE,
+        measured("report", report, |response| match response {
+            None => NO_RESPONSE,
             Some(EngineReport::InProgress) => "in_progress",
             Some(EngineReport::Delivered(_)) => "delivered",
             Some(EngineReport::CannotComplete) => "cannot_complete",
@@ -113,11 +113,11 @@ impl Engine for MeasuredEngine {
     }
 }
 
-/// A source of rates that is measured.
+/// A source of rates with metrics.
 pub struct MeasuredRates(Arc<dyn RateSource>);
 
 impl MeasuredRates {
-    /// Measures a source.
+    /// Adds metrics to a source of rates.
     #[must_use]
     pub fn new(source: Arc<dyn RateSource>) -> Self {
         Self(source)
@@ -136,8 +136,8 @@ impl RateSource for MeasuredRates {
         let watch = Stopwatch::start();
         let asked = self.0.rate(fiat, crypto, order);
         let rate = asked.instrument(trace::call("rates", "rate")).await;
-        let answer = rate.as_ref().map_or(SILENCE, |_| "rate");
-        upstream::rates(answer, watch.read());
+        let response = rate.as_ref().map_or(NO_RESPONSE, |_| "rate");
+        upstream::rates(response, watch.read());
         rate
     }
 }
@@ -158,7 +158,7 @@ mod tests {
 
     // rule: pools.trade.contradiction
     #[tokio::test]
-    async fn contradiction_is_counted_once_each_time() {
+    async fn each_contradiction_is_counted_once() {
         instruments::install(&instruments::Program {
             version: "1",
             mode: "test",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_is_counted_for_every_call_about_a_trade() {
+    async fn missing_response_is_counted_for_every_call_about_trade() {
         instruments::install(&instruments::Program {
             version: "1",
             mode: "test",

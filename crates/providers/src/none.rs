@@ -1,5 +1,5 @@
-//! What stands where no engine or no rate source is configured, as in mode live by default:
-//! nothing can be priced (`rate_unavailable`) and nothing be held (`engine_unavailable`).
+//! The upstreams if no engine or rate source is configured, which is the default in mode live. Without rates a quote is refused
+//! as `rate_unavailable`, without an engine as `engine_unavailable`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 
-/// Knows no rate.
+/// A rate source without any rate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoRates;
 
@@ -22,7 +22,7 @@ impl RateSource for NoRates {
     }
 }
 
-/// Never answers, and never keeps anybody waiting.
+/// An engine that never responds. Callers do not wait for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEngine;
 

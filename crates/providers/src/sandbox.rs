@@ -1,11 +1,10 @@
-//! The sandbox: an engine and rates for mode test, with no money behind them.
+//! The sandbox: an engine and rates for mode test, without real money.
 //!
-//! Rates are fixed. What happens to an order is chosen by the fractional part of its amount, by
-//! value: two decimals and nothing behind, so `10.11` and `10.110` choose the same and `10.115`
-//! chooses nothing. Every outcome is a function of the amount, the number of the attempt and the
-//! trade's known status alone, so it is the same after a restart and on every replica. What happens
-//! after a delivery does not wait until the delivery is known: a poll whose answer was lost counts
-//! as an attempt, and the next one finds what comes after it.
+//! Rates are fixed. The fractional part of an amount chooses what happens to an order. The fraction is compared by value with two
+//! decimals, so `10.11` and `10.110` choose the same and `10.115` chooses nothing. Every outcome depends only on the amount, the
+//! number of the attempt and the trade's known status, so it is the same after a restart and on every replica. The events after a
+//! delivery do not depend on whether the delivery was reported: a poll whose response was lost counts as an attempt, and the next
+//! poll finds the next outcome.
 //!
 //! | fraction | what happens |
 //! |---|---|
@@ -15,7 +14,7 @@
 //! | `.21` | stays reserved on the first poll, settles on the second |
 //! | `.31` | the poll finds it failed |
 //! | `.32` | the poll finds it released |
-//! | `.33` | no answer on the first poll (stays reserved), settles on the second |
+//! | `.33` | no response on the first poll (stays reserved), settles on the second |
 //! | `.41` | settles, and the next poll finds it returned |
 //! | `.51` | transact: the reservation is refused |
 //! | else | settles on the first poll |
@@ -35,10 +34,10 @@ use rust_decimal::Decimal;
 const WHOLE: i64 = 100_000_000;
 const HUNDREDTH: i64 = 1_000_000;
 
-/// The source spread of every pair.
+/// The spread of every pair, in basis points.
 const SPREAD_BPS: u16 = 25;
 
-/// What the fractional part of an amount chooses.
+/// The scenario that the fractional part of an amount chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SandboxScenario {
     Dry,
@@ -98,7 +97,7 @@ impl RateSource for SandboxRates {
     }
 }
 
-/// The sandbox's engine. It keeps nothing: whatever it is asked, the question holds the answer.
+/// The sandbox's engine. It stores nothing; each response follows from the request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxEngine;
 
@@ -142,7 +141,7 @@ impl Engine for SandboxEngine {
         match enquiry.known {
             TradeStatus::Reserved => at_work(path, enquiry),
             TradeStatus::Settled => Some(delivered(path, enquiry)),
-            // What is over stays as it is known.
+            // A trade that ended keeps its known status.
             TradeStatus::Released => Some(EngineReport::LetGo),
             TradeStatus::Failed => Some(EngineReport::CannotComplete),
             TradeStatus::Returned => Some(EngineReport::Reversed(Some(fill(enquiry)))),
@@ -176,8 +175,7 @@ fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<Engine
     }
 }
 
-/// The first attempt finds the delivery. Any later one finds what came after it, whatever became of
-/// the first.
+/// The first attempt reports the delivery. A later attempt reports what follows it, even if the response to the first was lost.
 fn delivered(path: SandboxScenario, enquiry: &TradeReportRequest) -> EngineReport {
     if path == SandboxScenario::Returns && enquiry.attempt > 1 {
         EngineReport::Reversed(Some(fill(enquiry)))
@@ -186,7 +184,7 @@ fn delivered(path: SandboxScenario, enquiry: &TradeReportRequest) -> EngineRepor
     }
 }
 
-/// A trade has one fill, so its reference follows from the trade's id.
+/// The reference of a trade's only fill, derived from the trade's id.
 fn fill(enquiry: &TradeReportRequest) -> String {
     format!("sbx_{}", enquiry.trade.ulid())
 }
@@ -250,7 +248,7 @@ mod tests {
     // rule: sandbox.second-poll, sandbox.failed, sandbox.released, sandbox.silent
     // rule: sandbox.returned, sandbox.settles, sandbox.pure
     #[tokio::test]
-    async fn the_fraction_chooses_what_each_poll_finds() {
+    async fn fraction_chooses_report_of_each_poll() {
         use TradeStatus::{Reserved, Settled};
         for (amount, first, second, once_settled) in [
             ("100", "Delivered", "Delivered", "Delivered"),
@@ -275,7 +273,7 @@ mod tests {
 
     // rule: sandbox.returned, sandbox.ahead
     #[tokio::test]
-    async fn outcome_is_the_same_whichever_attempts_are_answered() {
+    async fn outcome_is_independent_of_lost_responses() {
         for (amount, end) in [
             ("100", TradeStatus::Settled),
             ("100.21", TradeStatus::Settled),
@@ -284,7 +282,7 @@ mod tests {
             ("100.33", TradeStatus::Settled),
             ("100.41", TradeStatus::Returned),
         ] {
-            // Each bit says whether the answer to an attempt is heard; the last two always are.
+            // Each bit says whether the response to an attempt arrives. The last two always arrive.
             for heard in 0..1_u32 << 5 {
                 let mut known = TradeStatus::Reserved;
                 for attempt in 1..=7 {
@@ -298,13 +296,13 @@ mod tests {
                         _ => known,
                     };
                 }
-                assert_eq!(known, end, "{amount}, answers heard: {heard:05b}");
+                assert_eq!(known, end, "{amount}, responses that arrived: {heard:05b}");
             }
         }
     }
 
     #[tokio::test]
-    async fn what_is_over_stays_over() {
+    async fn ended_trade_keeps_its_status() {
         for amount in ["100", "100.21", "100.31", "100.33", "100.41"] {
             for (known, told) in [
                 (TradeStatus::Released, "LetGo"),
@@ -318,7 +316,7 @@ mod tests {
 
     // rule: sandbox.dry, sandbox.engine-away, sandbox.reservation
     #[tokio::test]
-    async fn the_fraction_chooses_depth_and_hold() {
+    async fn fraction_chooses_depth_and_hold() {
         use Depth::{Enough, Insufficient};
         for (amount, depth, hold) in [
             ("100", Some(Enough), Hold::Held),
@@ -335,7 +333,7 @@ mod tests {
 
     // rule: sandbox.by-value
     #[tokio::test]
-    async fn the_fraction_counts_by_value() {
+    async fn fraction_is_compared_by_value() {
         for (amount, asset, depth) in [
             ("10.110", "USDT", Some(Depth::Insufficient)),
             ("10.110000", "USDT", Some(Depth::Insufficient)),

@@ -1,7 +1,7 @@
 //! The sandbox's rail, for mode test: no money moves, and its instructions say so.
 //!
-//! What happens to a record is chosen by the fractional part of its fiat amount, by value, as with
-//! the sandbox's engine. Every outcome is a function of that amount and the kind of record alone.
+//! The fractional part of a record's fiat amount chooses what happens to the record. It is compared by value, as by the sandbox's
+//! engine. Every outcome depends only on this amount and the kind of the record.
 //!
 //! | fraction | what happens |
 //! |---|---|
@@ -17,7 +17,7 @@ use gate_core::rail::{Instructions, RailKind, RailReport};
 
 use crate::sandbox::SandboxScenario;
 
-/// The rail. It keeps nothing: whatever it is asked, the question holds the answer.
+/// The sandbox's rail. It stores nothing; each report follows from the request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxRail;
 
@@ -85,7 +85,7 @@ mod tests {
 
     // rule: gate.rail.sandbox
     #[tokio::test]
-    async fn the_fraction_of_the_fiat_amount_chooses_the_end() {
+    async fn fraction_of_fiat_amount_chooses_outcome() {
         let failed = RailReport::Failed {
             code: "provider_declined".to_owned(),
         };
@@ -107,10 +107,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn instructions_say_that_nothing_is_to_be_paid() {
-        let told = SandboxRail.instructions(&pay_in("100.00")).await.unwrap().0;
-        assert_eq!(told["amount"], "100.00");
-        assert_eq!(told["reference"], "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK");
-        assert!(told["note"].starts_with("Sandbox: nothing is to be paid"));
+    async fn instructions_state_that_no_money_moves() {
+        let instructions = SandboxRail.instructions(&pay_in("100.00")).await.unwrap().0;
+        assert_eq!(instructions["amount"], "100.00");
+        assert_eq!(
+            instructions["reference"],
+            "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"
+        );
+        assert!(instructions["note"].ends_with("and no money moves."));
     }
 }

@@ -1,7 +1,7 @@
-//! Rates from a file the operator writes: `static:<file>`, read once at start.
+//! Rates from a file that the operator writes: `static:<file>`, read once at start.
 //!
 //! ```toml
-//! valid_until = "2026-06-01T00:00:00Z"    # of every pair; a pair may have its own
+//! valid_until = "2026-06-01T00:00:00Z"    # default of all pairs; a pair may have its own
 //!
 //! [[rates]]
 //! pair = "EUR-USDT"
@@ -9,8 +9,8 @@
 //! spread_bps = 25
 //! ```
 //!
-//! From `valid_until` on a pair has no rate. In mode live every pair needs one: a file that is
-//! forgotten would be a free option for partners.
+//! A pair has no rate from `valid_until` on. In mode live every pair needs this instant, because partners could trade against the
+//! outdated rates of a forgotten file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,8 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// A spread of the whole price is the largest there is.
-const MOST_BPS: u16 = 10_000;
+/// Maximum spread, in basis points: the whole price.
+const MAX_SPREAD_BPS: u16 = 10_000;
 
 /// The rates of a file.
 pub struct StaticRates {
@@ -38,7 +38,7 @@ pub struct StaticRates {
     clock: Arc<dyn Clock>,
 }
 
-/// A rate with the instant from which on it is none.
+/// A rate and the instant at which it expires.
 #[derive(Debug, Clone, Copy)]
 struct Written {
     rate: SourceRate,
@@ -53,12 +53,12 @@ impl fmt::Debug for StaticRates {
     }
 }
 
-/// A fault of the file: where it is and what was expected there.
+/// An error of the file: its line and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatesError {
-    /// The file as the operator named it.
+    /// The file's name as the operator wrote it.
     pub file: String,
-    /// The line, from one; `None` where the file cannot be read at all.
+    /// The line, counted from one. `None` if the file cannot be read.
     pub line: Option<usize>,
     /// What was expected.
     pub expected: String,
@@ -96,7 +96,7 @@ impl StaticRates {
     /// Reads a file. In mode live every pair needs `valid_until`.
     ///
     /// # Errors
-    /// Every fault of the file, in the order of its lines.
+    /// Every error of the file, in the order of its lines.
     pub fn read(path: &Path, mode: Mode, clock: Arc<dyn Clock>) -> Result<Self, Vec<RatesError>> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -112,7 +112,7 @@ impl StaticRates {
     /// Reads the text of a file named `file`.
     ///
     /// # Errors
-    /// As [`StaticRates::read`].
+    /// The same as of [`StaticRates::read`].
     pub fn parse(
         file: &str,
         text: &str,
@@ -142,13 +142,13 @@ impl StaticRates {
                 Ok((pair, rate)) => {
                     if needed && rate.valid_until.is_none() {
                         let expected = format!(
-                            "valid_until: missing for {pair}; expected an instant, of the pair or before the first [[rates]]: mode live prices nothing without an end"
+                            "valid_until: missing for {pair}; set an instant for the pair, or for all pairs before the first [[rates]]; mode live requires it"
                         );
                         faults.push(fault(Some(row.pair.span()), expected));
                     }
                     let line = line_of(text, row.pair.span().start);
                     if let Some(first) = first_lines.insert(pair, line) {
-                        let expected = format!("{pair} has a rate already, on line {first}");
+                        let expected = format!("{pair} already has a rate, on line {first}");
                         faults.push(fault(Some(row.pair.span()), expected));
                     }
                     rates.insert(pair, rate);
@@ -181,7 +181,7 @@ impl RateSource for StaticRates {
     }
 }
 
-/// Where in the text, and what was expected there.
+/// The place of an error in the text, and the expected value.
 type Unread = (Range<usize>, String);
 
 impl Row {
@@ -207,8 +207,8 @@ impl Row {
             faults.push((self.mid.span(), expected.to_owned()));
         }
         let spread_bps = *self.spread_bps.get_ref();
-        if spread_bps > MOST_BPS {
-            let expected = format!("spread_bps: expected basis points from 0 to {MOST_BPS}");
+        if spread_bps > MAX_SPREAD_BPS {
+            let expected = format!("spread_bps: expected basis points from 0 to {MAX_SPREAD_BPS}");
             faults.push((self.spread_bps.span(), expected));
         }
         match (pair, mid) {
@@ -221,7 +221,7 @@ impl Row {
         }
     }
 
-    /// A mid written without quotes is read by its text, so that it never becomes a float.
+    /// Parses a mid. A number without quotes is parsed from its text, so that it never becomes a float.
     fn mid(&self, text: &str) -> Option<Mid> {
         let written = match self.mid.get_ref() {
             toml::Value::String(written) => written.as_str(),
@@ -236,7 +236,7 @@ impl Row {
     }
 }
 
-/// Reads an instant, if one is written, as a text or as a date of TOML with an offset.
+/// Parses an optional instant: a string, or a TOML date with an offset.
 fn instant(written: Option<&Spanned<toml::Value>>) -> Result<Option<Timestamp>, Unread> {
     let Some(written) = written else {
         return Ok(None);
@@ -252,7 +252,7 @@ fn instant(written: Option<&Spanned<toml::Value>>) -> Result<Option<Timestamp>, 
         .ok_or_else(|| (written.span(), expected.to_owned()))
 }
 
-/// The line, from one, that a byte of a text stands on.
+/// The line, counted from one, of a byte of the text.
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.bytes().take(at);
     before.filter(|byte| *byte == b'\n').count() + 1
@@ -262,16 +262,16 @@ fn line_of(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// A clock that stands at noon.
-    struct Noon;
-    impl Clock for Noon {
+    /// A clock that always returns noon.
+    struct FixedNoon;
+    impl Clock for FixedNoon {
         fn now(&self) -> Timestamp {
             Timestamp::parse("2026-05-25T12:00:00Z", Bound::Upper).unwrap()
         }
     }
 
     fn parsed(text: &str, mode: Mode) -> Result<StaticRates, Vec<RatesError>> {
-        StaticRates::parse("rates.toml", text, mode, Arc::new(Noon))
+        StaticRates::parse("rates.toml", text, mode, Arc::new(FixedNoon))
     }
 
     fn faults_in(text: &str, mode: Mode) -> Vec<String> {
@@ -317,20 +317,21 @@ mod tests {
         }
         let (over, ahead) = (until("2026-05-25T11:00:00Z"), until("2026-05-25T13:00:00Z"));
         let text = format!("{over}{EUR}{ahead}{GBP}");
-        assert!(priced(&text, "EUR").await, "a pair's own instant counts");
+        assert!(
+            priced(&text, "EUR").await,
+            "the pair's own instant overrides the default"
+        );
         assert!(!priced(&text, "GBP").await);
     }
 
     // rule: config.static-rates-expire
     #[test]
-    fn mode_live_needs_an_end_of_every_rate() {
+    fn mode_live_needs_valid_until_for_every_rate() {
         let text = format!("{EUR}valid_until = \"2026-06-01\"\n{GBP}");
         let found = faults_in(&text, Mode::Live);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(
-            found[0].starts_with(
-                "rates.toml:7: valid_until: missing for GBP-USDT; expected an instant"
-            ),
+            found[0].starts_with("rates.toml:7: valid_until: missing for GBP-USDT; set an instant"),
             "{found:?}"
         );
         assert!(parsed(&text, Mode::Test).is_ok());
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_mids_as_they_are_written() {
+    async fn static_rates_parse_mids_exactly() {
         let text = r#"
             [[rates]]
             pair = "EUR-USDT"
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn names_every_fault_with_its_line() {
+    fn static_rates_report_every_error_with_its_line() {
         let text = r#"[[rates]]
 pair = "EUR-USDT"
 mid = "1.0850"
@@ -415,7 +416,7 @@ spread_bps = 25
             "rates.toml:8: mid: expected",
             "rates.toml:9: spread_bps: expected",
             "rates.toml:13: mid: expected",
-            "rates.toml:17: EUR-USDT has a rate already, on line 2",
+            "rates.toml:17: EUR-USDT already has a rate, on line 2",
         ];
         assert_eq!(faults.len(), starts.len(), "{faults:#?}");
         for (fault, start) in faults.iter().zip(starts) {
@@ -424,7 +425,7 @@ spread_bps = 25
     }
 
     #[test]
-    fn refuses_what_it_does_not_know() {
+    fn static_rates_refuse_unknown_and_missing_keys() {
         for (text, told) in [
             ("", "rates.toml: expected at least one [[rates]]"),
             ("rate = 1", "rates.toml:1: unknown field `rate`"),
@@ -456,9 +457,9 @@ spread_bps = 25
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn missing_file_is_reported_by_name() {
         let path = Path::new("no/such/rates.toml");
-        let faults = StaticRates::read(path, Mode::Test, Arc::new(Noon)).unwrap_err();
+        let faults = StaticRates::read(path, Mode::Test, Arc::new(FixedNoon)).unwrap_err();
         assert!(
             faults[0]
                 .to_string()

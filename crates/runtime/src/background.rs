@@ -1,4 +1,4 @@
-//! Background tasks of a service: they keep tables bounded and fast, and counts exact.
+//! Background tasks of a service. They delete expired rows, refresh statistics and recount contingent credits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,21 +35,21 @@ const MASTER_KEY_INTERVAL: Duration = Duration::from_secs(1);
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between two refreshes of table statistics. A table can grow much in this time.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(2);
-/// Records are kept this much longer than they are valid, so that the sweep never races a look-up.
-const MARGIN: Duration = Duration::from_secs(60);
+/// Records are kept this much longer than they are valid, so that a sweep never deletes a record that a look-up just found valid.
+const SWEEP_GRACE: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction. A pause follows each transaction, because money writes have priority.
 const SWEEP_BATCH: u32 = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(10);
 /// Interval between two polls of the rail, records per poll, and concurrent calls.
-const RAIL_INTERVAL: Duration = Duration::from_millis(200);
+const RAIL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_RAILS_PER_POLL: u32 = 128;
 const MAX_CONCURRENT_RAILS: usize = 16;
 /// Sweeps until one starts from the beginning: earlier sweeps skip records that were stored with a longer expiry.
 const SWEEPS_UNTIL_RESTART: u64 = 60;
 /// Interval between two writes of key uses. A key's use is stored at most once a minute.
 const KEY_USE_INTERVAL: Duration = Duration::from_secs(2);
-/// Transactions in one sweep, at most. The next sweep continues.
-const ROUNDS: u32 = 2000;
+/// Maximum number of transactions in one sweep. The next sweep continues.
+const MAX_SWEEP_TRANSACTIONS: u32 = 2000;
 
 /// Starts the background tasks of a service, until `stop`.
 pub(crate) fn spawn_maintenance(
@@ -168,8 +168,8 @@ pub(crate) async fn sweep_idempotency(
         mode,
         service,
         after: None,
-        age: ttl.saturating_add(MARGIN),
-        grace: MARGIN,
+        age: ttl.saturating_add(SWEEP_GRACE),
+        grace: SWEEP_GRACE,
     };
     let mut left = false;
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
@@ -262,7 +262,7 @@ async fn forget(
     stop: &CancellationToken,
 ) -> Result<u64, StoreError> {
     let mut deleted = 0_u64;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_SWEEP_TRANSACTIONS {
         let overdue = store.quotes_overdue(mode, retention, SWEEP_BATCH).await?;
         for who in &overdue {
             if stop.is_cancelled() {
@@ -330,9 +330,9 @@ fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
         Some(jump) if !was_refused => tracing::error!(
             clock.expected = %jump.expected,
             clock.found = %jump.found,
-            "The clock jumped ahead. Nothing is stored until it is set right or `penstock clock accept` is run"
+            "The clock jumped ahead. Writes are refused until you correct the clock or run `penstock clock accept`"
         ),
-        None if was_refused => tracing::warn!("The clock is believed again"),
+        None if was_refused => tracing::warn!("The clock is correct again; writes continue"),
         _ => {}
     }
 }
@@ -349,7 +349,7 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
         let due = match recounting.due().await {
             Ok(due) => due,
             Err(fault) => {
-                uncounted(&fault);
+                log_recount_failure(&fault);
                 continue;
             }
         };
@@ -361,7 +361,7 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
                     recount.slices = slices,
                     "Contingent credits recounted"
                 ),
-                Err(fault) => uncounted(&fault),
+                Err(fault) => log_recount_failure(&fault),
             }
         }
     }
@@ -382,7 +382,7 @@ async fn recount(
     Ok(slices)
 }
 
-fn uncounted(fault: &StoreError) {
+fn log_recount_failure(fault: &StoreError) {
     faults::of_store(fault);
     tracing::warn!(
         error.chain = causes(fault),
@@ -424,7 +424,7 @@ async fn expire(
     stop: &CancellationToken,
 ) -> Result<u64, GateError> {
     let mut expired = 0_u64;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_SWEEP_TRANSACTIONS {
         let found = sessions.sweep(mode).await?;
         expired = expired.saturating_add(found);
         if found == 0 || stop.is_cancelled() {
@@ -437,7 +437,7 @@ async fn expire(
 
 /// Asks the rail about its open records, until `stop`.
 pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(RAIL_INTERVAL);
+    let mut ticks = tokio::time::interval(RAIL_POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -447,7 +447,7 @@ pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: Cance
         let due = match settling.due(mode, MAX_RAILS_PER_POLL).await {
             Ok(due) => due,
             Err(fault) => {
-                unsettled(&GateError::Store(fault));
+                log_rail_failure(&GateError::Store(fault));
                 continue;
             }
         };
@@ -455,35 +455,35 @@ pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: Cance
             if stop.is_cancelled() {
                 return;
             }
-            pursue(&settling, records).await;
+            advance_records(&settling, records).await;
         }
     }
 }
 
 /// Asks about several records concurrently. A failing record does not delay the others.
-async fn pursue(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
-    let mut under_way = JoinSet::new();
+async fn advance_records(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
+    let mut calls = JoinSet::new();
     for (who, id) in records.iter().cloned() {
         let settling = settling.clone();
-        under_way.spawn(async move { settling.advance(&who, id).await });
+        calls.spawn(async move { settling.advance(&who, id).await });
     }
-    while let Some(ended) = under_way.join_next().await {
+    while let Some(ended) = calls.join_next().await {
         match ended {
             Ok(Ok(())) => {}
-            Ok(Err(fault)) => unsettled(&fault),
+            Ok(Err(fault)) => log_rail_failure(&fault),
             Err(end) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
             Err(_) => {}
         }
     }
 }
 
-fn unsettled(fault: &GateError) {
+fn log_rail_failure(fault: &GateError) {
     if let GateError::Store(fault) = fault {
         faults::of_store(fault);
     }
     tracing::warn!(
         error.chain = causes(fault),
-        "Failed to settle what a rail has under way"
+        "Failed to ask the rail about an open record; it is asked again"
     );
 }
 
@@ -495,7 +495,7 @@ async fn sweep_keys(
     stop: &CancellationToken,
 ) -> Result<u64, StoreError> {
     let mut deleted = 0_u64;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_SWEEP_TRANSACTIONS {
         let swept = store.idempotency_sweep(sweep, SWEEP_BATCH).await?;
         deleted = deleted.saturating_add(swept.deleted);
         sweep.after = Some(swept.reached);
@@ -534,7 +534,7 @@ mod tests {
             assert_eq!(
                 sweep.age,
                 Duration::from_secs(3660),
-                "an hour, and a minute's margin"
+                "an hour, plus a minute's margin"
             );
             assert_eq!((sweep.mode, sweep.service), (Mode::Test, Service::Gate));
             let due = self.0.load(Ordering::SeqCst);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn everything_due_goes_and_stopping_is_orderly() {
+    async fn sweep_deletes_all_due_records_and_stops() {
         let records = Arc::new(Records(AtomicU64::new(1200)));
         let stop = CancellationToken::new();
         let (of, hour) = ((Mode::Test, Service::Gate), Duration::from_secs(3600));
@@ -576,23 +576,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sweep_continues_where_it_stopped_and_notes_what_is_left() {
+    async fn sweep_continues_where_it_stopped_and_reports_remaining_records() {
         let records = Records(AtomicU64::new(1200));
         let mut sweep = KeySweep {
             mode: Mode::Test,
             service: Service::Gate,
             after: None,
             age: Duration::from_secs(3660),
-            grace: MARGIN,
+            grace: SWEEP_GRACE,
         };
         let (mut left, stop) = (false, CancellationToken::new());
         let swept = sweep_keys(&records, &mut sweep, &mut left, &stop).await;
         assert_eq!(swept.unwrap(), 1200);
-        assert!(left, "a record that expires later is noted");
+        assert!(left, "the sweep reports a record that expires later");
         assert_eq!(
             sweep.after,
             Timestamp::from_millis(START + 3),
-            "three steps"
+            "the sweep advanced by three steps"
         );
     }
 }

@@ -171,14 +171,14 @@ impl Config {
     /// Every error, in the order of the settings.
     pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
         let (given, warnings) = RawSetting::collect(sources)?;
-        let faults = beside_each_other(&given);
+        let faults = combination_errors(&given);
         if !faults.is_empty() {
             return Err(faults);
         }
         Ok(Loaded {
             config: Self::build(&given).map_err(|fault| vec![fault])?,
             warnings,
-            serving_warnings: worth_saying(&given),
+            serving_warnings: live_warnings(&given),
             effective: effective(&given),
         })
     }
@@ -243,7 +243,7 @@ pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
     value::master_keys(text).ok()
 }
 
-/// Pages must be served over https, or in test mode by this machine.
+/// Checks the origin of the widget: https, or http on this machine in mode test.
 fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
     let Some(text) = given.text(&setting::WIDGET_ORIGIN) else {
         return Ok(None);
@@ -256,13 +256,13 @@ fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
 }
 
 /// Errors of combinations of settings.
-fn beside_each_other(given: &RawSetting) -> Vec<ConfigError> {
+fn combination_errors(given: &RawSetting) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if given.mode() == Mode::Test {
         return faults;
     }
     if given.text(&setting::MASTER_KEY).is_none() {
-        let expected = "expected 32 bytes in base64: mode live makes no key by itself";
+        let expected = "expected 32 bytes in base64: mode live does not create a key";
         faults.push(given.refuse(&setting::MASTER_KEY, expected));
     }
     for setting in [
@@ -277,11 +277,11 @@ fn beside_each_other(given: &RawSetting) -> Vec<ConfigError> {
         && !url.is_encrypted()
         && !url.is_private()
     {
-        let expected = "expected http:https://<host>: mode live asks an engine over plain http only at a loopback or private address that the URL names itself, such as http:http://10.0.0.5:9000";
+        let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.5:9000";
         faults.push(given.refuse(&setting::ENGINE, expected));
     }
     if is_http(given, &setting::ENGINE) && given.text(&setting::ENGINE_SECRET).is_none() {
-        let expected = "expected 16 to 256 visible ASCII characters: mode live asks no engine that cannot tell who asks";
+        let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the engine";
         faults.push(given.refuse(&setting::ENGINE_SECRET, expected));
     }
     faults
@@ -294,14 +294,14 @@ fn is_http(given: &RawSetting, setting: &dyn setting::AnySetting) -> bool {
         .is_some_and(|text| text.starts_with("http:"))
 }
 
-/// Warnings about valid settings that do less than they seem to.
-fn worth_saying(given: &RawSetting) -> Vec<String> {
+/// Warnings about valid settings with an unexpected effect in mode live.
+fn live_warnings(given: &RawSetting) -> Vec<String> {
     let mut said = Vec::new();
     if given.mode() == Mode::Test {
         return said;
     }
     if given.text(&setting::REDIS_URL).is_none() {
-        said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process".to_owned());
+        said.push("PENSTOCK_REDIS_URL is not set: each process counts limits alone".to_owned());
     }
     let engine = given.text(&setting::ENGINE).unwrap_or_default();
     if engine.starts_with("http:http://") {

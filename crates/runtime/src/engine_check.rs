@@ -8,8 +8,8 @@ use crate::open::{OpenError, Runtime};
 impl Runtime {
     /// Refuses to start while another engine holds reserved trades, unless the operator drains that engine.
     ///
-    /// A service without an engine is not refused, because it asks no engine. Reserved trades of an earlier release, which name no
-    /// engine, name this engine afterwards.
+    /// A service without an engine always starts. Reserved trades of an earlier release name no engine; they are assigned to this
+    /// engine.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -25,7 +25,7 @@ impl Runtime {
             tracing::warn!(
                 engine.name = %engine,
                 engine.trades = trades,
-                "Another engine holds reserved trades. This process asks no engine about them."
+                "Another engine holds reserved trades. This process cannot advance them; run a service with that engine."
             );
         }
         if !held.is_empty() && !config.engine_drain {
@@ -38,7 +38,7 @@ impl Runtime {
                 tracing::warn!(
                     engine.name = %name,
                     engine.trades = claimed,
-                    "Reserved trades of an earlier release named no engine. They name this one from now on."
+                    "Assigned the reserved trades of an earlier release to this engine"
                 );
             }
         }

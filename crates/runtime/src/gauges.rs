@@ -1,4 +1,4 @@
-//! Gauges that are read periodically: trades, connections, the clock and the disk.
+//! Reads gauges periodically: trades, connections, the clock and the disk.
 
 use std::fs;
 use std::io;
@@ -43,7 +43,10 @@ pub(crate) async fn sample(
         if let Err(fault) = &sampled {
             faults::of_store(fault);
             if !failing {
-                tracing::warn!(error.chain = causes(fault), "Failed to sample trades");
+                tracing::warn!(
+                    error.chain = causes(fault),
+                    "Failed to count trades for the metrics"
+                );
             }
         }
         failing = sampled.is_err();
@@ -98,7 +101,7 @@ mod tests {
     fn disk_space_is_measured() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("some.db");
-        assert!(disk(&file).is_err(), "there is nothing yet");
+        assert!(disk(&file).is_err(), "the file does not exist yet");
         fs::write(&file, [0; 700]).unwrap();
         let measured = disk(&file).unwrap();
         assert_eq!((measured.database, measured.log), (700, 0));

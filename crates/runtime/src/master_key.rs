@@ -37,7 +37,7 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
     warn_if_shared(file);
     match read_master_keys(&text) {
         Some(keys) => Ok(Some(keys)),
-        None => Err(fault(file, "holds no key: expected 32 bytes in base64")),
+        None => Err(fault(file, "contains no key: expected 32 bytes in base64")),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterK
     let made = write_new(&draft, b"").map_err(|cause| match cause.kind() {
         ErrorKind::AlreadyExists => fault(
             &draft,
-            "exists: another program adds a key now; if none does, remove that file, which an interrupted one has left",
+            "exists: another program is adding a key; if none is, remove this file, which an interrupted program has left",
         ),
         _ => broken(cause),
     });
@@ -103,7 +103,7 @@ fn append_by(
 /// # Errors
 /// An error that names the file, if the file cannot be created or read.
 pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigError> {
-    write(file, entropy).map_err(|cause| fault(file, &format!("cannot be made ({cause})")))?;
+    write(file, entropy).map_err(|cause| fault(file, &format!("cannot be created ({cause})")))?;
     read(file)?.ok_or_else(|| fault(file, "was removed immediately after its creation"))
 }
 
@@ -153,7 +153,7 @@ fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
 fn warn_if_shared(file: &Path) {
     let mode = std::fs::metadata(file).map(|about| about.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o077 != 0) {
-        tracing::warn!(file.path = %file.display(), "Others than its owner may read the master key");
+        tracing::warn!(file.path = %file.display(), "The master key file is readable by other users. Set its mode to 0600.");
     }
 }
 
@@ -175,12 +175,12 @@ mod tests {
         let mode = std::fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().collect();
-        assert_eq!(beside.len(), 1, "no draft is left behind");
+        assert_eq!(beside.len(), 1, "no draft remains");
     }
 
     // rule: base.master-key-file
     #[test]
-    fn programs_that_start_at_once_agree_on_one_key() {
+    fn concurrent_programs_create_one_key() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         let start = std::sync::Barrier::new(8);
@@ -205,7 +205,7 @@ mod tests {
         std::fs::write(&file, "hunter2").unwrap();
         let fault = read(&file).unwrap_err().to_string();
         assert!(
-            fault.ends_with("master.key holds no key: expected 32 bytes in base64"),
+            fault.ends_with("master.key contains no key: expected 32 bytes in base64"),
             "{fault}"
         );
     }

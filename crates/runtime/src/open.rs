@@ -1,4 +1,5 @@
-//! Opens everything that a program needs: first what is only read, then the database and its key, then the tasks.
+//! Opens everything that a program needs. First it reads files without changing anything, then it opens the database and its key,
+//! then it starts the tasks.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub enum OpenError {
     Store(StoreError),
 }
 
-/// The cause alone, because the store's own report needs no introduction.
+/// The cause alone if it already says what failed.
 fn explained(fault: &StoreError) -> String {
     match fault {
         StoreError::Unexpected(point) => kernel::causes(&**point),
@@ -152,7 +153,7 @@ impl OpenedBase {
 
 fn no_database(file: &Path) -> ConfigError {
     let expected = format!(
-        "expected a database; there is no file at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
+        "expected a database; there is no file at {}; create one with `penstock apply`, or with `serve` or `migrate` of a service",
         file.display()
     );
     ConfigError {
@@ -187,7 +188,7 @@ impl KeySource {
             }
             (None, Database::Postgres(_)) => Err(ConfigError {
                 setting: "PENSTOCK_MASTER_KEY".to_owned(),
-                expected: "expected 32 bytes in base64: none is kept beside a database server"
+                expected: "expected 32 bytes in base64; only an embedded database has a key file"
                     .to_owned(),
             }),
         }
@@ -222,7 +223,7 @@ impl KeySource {
             {
                 tracing::info!(
                     master_key.fingerprint = %key.fingerprint,
-                    "A retired master key is still configured; no value needs it, so it can be removed"
+                    "A retired master key is still configured. No value needs it; remove it from the configuration."
                 );
             }
         }
@@ -239,8 +240,8 @@ impl KeySource {
     }
 }
 
-/// The keys in the file next to a database. Creates a key only for a database without one, because no other key opens the
-/// values that the database's key has sealed.
+/// The keys in the file next to a database. Creates a key only for a database without one, because a new key could not decrypt
+/// the stored values.
 async fn kept_keys(
     store: &dyn Store,
     file: &Path,
@@ -299,13 +300,12 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens everything and starts the tasks in the background. Must be called within a tokio
-    /// runtime.
+    /// Opens everything and starts the background tasks. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing is left running.
+    /// [`OpenError`]; no task is left running.
     pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenError> {
-        // Metrics first, because each adapter looks up its metrics when it is created.
+        // Metrics start first, because each adapter looks up its metrics when it is created.
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }

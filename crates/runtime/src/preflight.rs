@@ -1,6 +1,6 @@
-//! The preflight of a transact, answered from memory for a quote that this process has just created.
+//! The preflight of a transact. For a quote that this process has just created, it uses memory instead of the store.
 //!
-//! The queues of quotes and transacts are started here, because each batch they run updates that memory.
+//! The queues of quotes and transacts are started here, because each of their batches updates that memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::store::Store;
 
-/// Quotes remembered, at most: about ten megabytes.
+/// Maximum number of remembered quotes: about ten megabytes.
 const MAX_QUOTES: u64 = 32_768;
 /// A quote that expires sooner by this process's clock is read from the store. The store's clock decides expiry, and may
 /// be ahead.
@@ -109,9 +109,9 @@ impl RecentQuotes {
     }
 }
 
-/// Partners whose funds are remembered, at most. One more partner clears the memory.
+/// Maximum number of partners whose funds are remembered. One more partner clears the memory.
 const MAX_PARTNERS: usize = 10_000;
-/// Funds that were read longer ago are read again.
+/// Age at which remembered funds are read again.
 const FUNDS_LIFE: Duration = Duration::from_secs(5);
 
 /// Funds that this process has read recently, minus what it has spent since.
@@ -170,7 +170,7 @@ impl RecentFunds {
     }
 }
 
-/// Answers from the recent quotes and funds, otherwise from the store.
+/// Uses the recent quotes and funds if possible, otherwise the store.
 pub struct CachedPreflight {
     quotes: RecentQuotes,
     funds: RecentFunds,
@@ -179,7 +179,7 @@ pub struct CachedPreflight {
 }
 
 impl CachedPreflight {
-    /// A preflight that remembers nothing yet.
+    /// A preflight without remembered quotes.
     #[must_use]
     pub fn new(store: Arc<dyn TransactPreflight>, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -260,10 +260,10 @@ mod tests {
     }
 
     /// A store that fails every read.
-    struct Away;
+    struct UnavailableStore;
 
     #[async_trait]
-    impl TransactPreflight for Away {
+    impl TransactPreflight for UnavailableStore {
         async fn transact_snapshot(
             &self,
             _: &Scope,
@@ -320,7 +320,7 @@ mod tests {
     /// A preflight that remembers a quote of `acme`, this many milliseconds later.
     fn remembered(after: i64) -> CachedPreflight {
         let clock = Arc::new(Stopped(NOON + after));
-        let preflight = CachedPreflight::new(Arc::new(Away), clock);
+        let preflight = CachedPreflight::new(Arc::new(UnavailableStore), clock);
         preflight.quotes.put(tenant("acme"), &quote());
         preflight
     }

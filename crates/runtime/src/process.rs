@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 use kernel::{Clock, Entropy, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
-/// On Linux the monotonic clock stops while the machine is suspended, and this one does not.
+/// The clock of the elapsed time. On Linux the monotonic clock stops while the machine is suspended, and this clock does not.
 #[cfg(target_os = "linux")]
-const STEADY: ClockId = ClockId::Boottime;
+const ELAPSED_CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
-const STEADY: ClockId = ClockId::Monotonic;
+const ELAPSED_CLOCK: ClockId = ClockId::Monotonic;
 
 /// The clock and the randomness of a program. Tests pass their own.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Clock for SystemClock {
 
     /// The kernel's clock that includes suspended time and cannot be set.
     fn elapsed(&self) -> Duration {
-        let read = clock_gettime(STEADY);
+        let read = clock_gettime(ELAPSED_CLOCK);
         let seconds = u64::try_from(read.tv_sec).unwrap_or_default();
         let nanos = u32::try_from(read.tv_nsec).unwrap_or_default();
         Duration::new(seconds, nanos)
@@ -114,7 +114,7 @@ impl Block {
 fn draw(buffer: &mut [u8]) {
     if let Err(fault) = getrandom::fill(buffer) {
         // Without randomness, ids and nonces would repeat. Money and secrets depend on both, so the process ends.
-        tracing::error!(error.chain = %fault, "The operating system gives no randomness");
+        tracing::error!(error.chain = %fault, "The operating system returned no random bytes; the process ends");
         std::process::abort();
     }
 }
@@ -147,7 +147,10 @@ mod tests {
             let mut drawn = vec![0; length];
             OsEntropy.fill(&mut drawn);
             assert!(drawn.iter().any(|byte| *byte != 0));
-            assert!(seen.insert(drawn[..16].to_vec()), "handed out twice");
+            assert!(
+                seen.insert(drawn[..16].to_vec()),
+                "the same bytes were returned twice"
+            );
         }
     }
 }

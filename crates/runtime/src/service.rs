@@ -1,6 +1,5 @@
-//! What both service programs share: their commands, their listeners and their end.
-//!
-//! A service brings its router and its background work; the rest of the program is here.
+//! The shared part of both service programs: commands, listeners and shutdown. A service adds its router and its background
+//! tasks.
 
 mod listening;
 mod program;

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Backoff before a panicked task restarts: the first one and the longest one.
-const FIRST_REST: Duration = Duration::from_millis(200);
-const LONGEST_REST: Duration = Duration::from_secs(10);
+const FIRST_BACKOFF: Duration = Duration::from_millis(200);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// After a task has run for this long, the backoff restarts at its first value.
-const STEADY: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Runs a task until it ends on `stop`. After a panic it restarts the task with no state of the previous run.
 pub(crate) async fn supervised<F>(
@@ -21,27 +21,27 @@ pub(crate) async fn supervised<F>(
     F: Future<Output = ()> + Send + 'static,
 {
     faults::supervised(task);
-    let mut rest = FIRST_REST;
+    let mut backoff = FIRST_BACKOFF;
     loop {
         let began = Instant::now();
         match tokio::spawn(begin()).await {
             Err(end) if end.is_panic() => {}
             Ok(()) | Err(_) => return,
         }
-        if began.elapsed() >= STEADY {
-            rest = FIRST_REST;
+        if began.elapsed() >= STABLE_AFTER {
+            backoff = FIRST_BACKOFF;
         }
         faults::begun_anew(task);
         tracing::error!(
             task,
-            rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX),
+            rest_ms = u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX),
             "A background task panicked; restarting it"
         );
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(rest) => {}
+            () = tokio::time::sleep(backoff) => {}
         }
-        rest = rest.saturating_mul(2).min(LONGEST_REST);
+        backoff = backoff.saturating_mul(2).min(LONGEST_BACKOFF);
     }
 }
 
@@ -53,11 +53,14 @@ mod tests {
     use super::*;
 
     /// A task that panics this many times, each after this long, and then runs until `stop`.
-    fn shaky(times: u32, after: Duration) -> (Arc<AtomicU32>, CancellationToken, impl Future) {
+    fn panicking_task(
+        times: u32,
+        after: Duration,
+    ) -> (Arc<AtomicU32>, CancellationToken, impl Future) {
         let begun = Arc::new(AtomicU32::new(0));
         let stop = CancellationToken::new();
         let (count, stopped) = (Arc::clone(&begun), stop.clone());
-        let task = supervised("shaky", stop.clone(), move || {
+        let task = supervised("panicking_task", stop.clone(), move || {
             let number = count.fetch_add(1, Ordering::SeqCst);
             let stopped = stopped.clone();
             async move {
@@ -73,7 +76,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn panicked_task_restarts_with_longer_backoff() {
-        let (begun, stop, task) = shaky(8, Duration::ZERO);
+        let (begun, stop, task) = panicking_task(8, Duration::ZERO);
         let began = Instant::now();
         let count = Arc::clone(&begun);
         let watching = tokio::spawn(async move {
@@ -85,10 +88,10 @@ mod tests {
         });
         task.await;
         let took = watching.await.unwrap();
-        // 0.2 s, 0.4 s, 0.8 s, 1.6 s, 3.2 s, 6.4 s, then 10 s twice.
-        let rests = Duration::from_millis(32_600);
+        // The backoffs are 0.2 s, 0.4 s, 0.8 s, 1.6 s, 3.2 s, 6.4 s, then 10 s twice.
+        let backoffs = Duration::from_millis(32_600);
         assert!(
-            took >= rests && took < rests + Duration::from_secs(1),
+            took >= backoffs && took < backoffs + Duration::from_secs(1),
             "{took:?}"
         );
         assert_eq!(begun.load(Ordering::SeqCst), 9);
@@ -96,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn task_that_ran_for_a_while_restarts_with_first_backoff() {
-        let (begun, stop, task) = shaky(5, STEADY);
+        let (begun, stop, task) = panicking_task(5, STABLE_AFTER);
         let began = Instant::now();
         let count = Arc::clone(&begun);
         tokio::spawn(async move {
@@ -106,12 +109,12 @@ mod tests {
             stop.cancel();
         });
         task.await;
-        assert!(began.elapsed() < STEADY * 5 + Duration::from_secs(2));
+        assert!(began.elapsed() < STABLE_AFTER * 5 + Duration::from_secs(2));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn stopping_waits_for_no_rest_and_begins_nothing() {
-        let (begun, stop, task) = shaky(100, Duration::ZERO);
+    async fn stop_ends_backoff_and_starts_no_task() {
+        let (begun, stop, task) = panicking_task(100, Duration::ZERO);
         let watching = Arc::clone(&begun);
         tokio::spawn(async move {
             while watching.load(Ordering::SeqCst) < 7 {

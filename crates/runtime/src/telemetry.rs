@@ -20,12 +20,12 @@ use export::TraceExporter;
 use lines::Lines;
 use text::TextLines;
 
-/// The variable that chooses log levels, as usual in Rust.
+/// The variable for log levels, common to Rust programs.
 const LEVELS: &str = "RUST_LOG";
 
 type Printing = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The started telemetry. End it when the program ends.
+/// The running telemetry. End it when the program ends.
 #[derive(Debug, Default)]
 pub struct Telemetry {
     exporting: Option<TraceExporter>,

@@ -100,7 +100,7 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
     }
 }
 
-/// The sandbox's rail, only in mode test: there is no other rail yet.
+/// The sandbox's rail, only in mode test. No other rail exists.
 pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     match mode {
         Mode::Test => Some(Arc::new(SandboxRail)),

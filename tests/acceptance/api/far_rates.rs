@@ -425,7 +425,7 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "\"b\"\n",
             "\"a\"\n",
-            "18: sources.name: expected a name of its own",
+            "18: sources.name: expected a name that no other source has",
         ),
         (
             "\"http://b\"",
@@ -450,7 +450,7 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "mid = \"/m\"",
             "mid = \"/m\"\ntime_form = \"seconds\"",
-            "17: sources.prices.time_form: expected time beside it",
+            "17: sources.prices.time_form: expected the key time too",
         ),
         (
             "mid = \"/m\"",
@@ -465,12 +465,12 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "\"http://a\"",
             "\"http://a\"\nheaders = [{ name = \"X-Key\", env = \"NOT_SET\" }]",
-            "14: sources.headers.env: expected printable characters there, found none",
+            "14: sources.headers.env: expected a value of printable characters",
         ),
         (
             "\"http://a\"",
             "\"http://a\"\nheaders = [{ name = \"X-Key\", prefix = \"Bearer \", env = \"EMPTY_TOKEN\" }]",
-            "14: sources.headers.env: expected printable characters there, found none",
+            "14: sources.headers.env: expected a value of printable characters",
         ),
         (
             "\"http://a\"",

@@ -14,15 +14,15 @@ use redis::Script;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Line, RedisConnection, Unanswered};
+use super::{Line, NoResponse, RedisConnection};
 use crate::in_flight::MemoryInFlight;
 
 /// A request that finds a claim retries after this delay, because the previous response may have reached the client before
 /// its release reached Redis.
 const RETRY_DELAY: Duration = Duration::from_millis(25);
-/// Releases that are kept while Redis is unavailable, at most. The claims of further releases lapse.
+/// Maximum number of releases that are kept while Redis is unavailable. The claims of further releases lapse.
 const MAX_RELEASES: usize = 4_096;
-/// Claims that one call releases, at most.
+/// Maximum number of claims that one call releases.
 const MAX_PER_CALL: usize = 64;
 
 pub(super) fn script() -> Script {
@@ -49,9 +49,9 @@ impl RedisInFlight {
         }
     }
 
-    /// Whether the claim succeeded. Retries once after a delay, and then until `patience` has passed.
-    async fn claim(&self, claim: &Claim, patience: Duration) -> Result<bool, Unanswered> {
-        let until = Instant::now() + patience;
+    /// Whether the claim succeeded. Retries once after a delay, and then until `timeout` has passed.
+    async fn claim(&self, claim: &Claim, timeout: Duration) -> Result<bool, NoResponse> {
+        let until = Instant::now() + timeout;
         let mut tries = 0_u32;
         loop {
             if self.try_claim(claim).await? {
@@ -65,7 +65,7 @@ impl RedisInFlight {
         }
     }
 
-    async fn try_claim(&self, claim: &Claim) -> Result<bool, Unanswered> {
+    async fn try_claim(&self, claim: &Claim) -> Result<bool, NoResponse> {
         let mut question = redis::cmd("SET");
         question.arg(&claim.name).arg(&claim.token).arg("NX");
         question.arg("PX").arg(millis(claim.life));
@@ -83,14 +83,14 @@ impl RedisInFlight {
         scope: &Scope,
         alone: Ticket,
         life: Duration,
-        patience: Duration,
+        timeout: Duration,
     ) -> Option<Ticket> {
         let claim = Claim::new(&self.shared, scope, life);
-        match self.claim(&claim, patience).await {
+        match self.claim(&claim, timeout).await {
             Ok(false) => None,
-            Err(Unanswered::Away) => Some(alone),
+            Err(NoResponse::NotSent) => Some(alone),
             // A claim whose response was lost may exist: it is released like any other claim.
-            Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
+            Ok(true) | Err(NoResponse::Lost) => Some(Ticket(Box::new(Held {
                 claim: Some(claim),
                 releases: self.releases.clone(),
                 _alone: alone,
@@ -109,16 +109,16 @@ impl fmt::Debug for RedisInFlight {
 impl InFlight for RedisInFlight {
     async fn enter(&self, scope: &Scope) -> Option<Ticket> {
         let alone = self.alone.enter(scope).await?;
-        let life = self.shared.patience.claim;
+        let life = self.shared.timeouts.claim;
         self.share(scope, alone, life, Duration::ZERO).await
     }
 
-    /// Requests of this process enter in the order of their arrival. Among replicas, the first that asks after the release enters.
-    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
-        let until = Instant::now() + patience;
-        let alone = self.alone.enter_within(scope, patience).await?;
+    /// Requests of this process enter in the order of their arrival. Among replicas, the first request after the release enters.
+    async fn enter_within(&self, scope: &Scope, timeout: Duration) -> Option<Ticket> {
+        let until = Instant::now() + timeout;
+        let alone = self.alone.enter_within(scope, timeout).await?;
         let rest = until.saturating_duration_since(Instant::now());
-        self.share(scope, alone, patience, rest).await
+        self.share(scope, alone, timeout, rest).await
     }
 }
 
@@ -184,7 +184,7 @@ async fn release_all(shared: Arc<RedisConnection>, mut queue: mpsc::Receiver<Rel
     }
 }
 
-async fn release(shared: &RedisConnection, batch: &[Release]) -> Result<(), Unanswered> {
+async fn release(shared: &RedisConnection, batch: &[Release]) -> Result<(), NoResponse> {
     let mut question = shared.release.prepare_invoke();
     for release in batch {
         question.key(&release.claim.name).arg(&release.claim.token);

@@ -1,4 +1,4 @@
-//! Replicas over a real Redis, which is emptied, filled, killed, paused and restarted.
+//! Replicas with a real Redis that the tests empty, fill, kill, pause and restart.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -19,13 +19,13 @@ use crate::throttle::MemoryThrottle;
 use crate::throttle::suite::{self, TestClock, ThrottleFixture, bucket, figures, tier};
 
 /// Timeouts for a busy machine: a test of exact counts must not lose Redis.
-const PATIENT: RedisTimeouts = RedisTimeouts {
+const LONG_TIMEOUTS: RedisTimeouts = RedisTimeouts {
     answer: Duration::from_secs(20),
     connection: Duration::from_secs(20),
     claim: Duration::from_secs(20),
 };
-/// Longest wait of a test for an asynchronous event.
-const BY_ITSELF: Duration = Duration::from_secs(30);
+/// Timeout of a test that waits for an asynchronous event.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Random;
 
@@ -36,15 +36,15 @@ impl Entropy for Random {
 }
 
 /// A stopped clock.
-struct Still;
+struct StoppedClock;
 
-impl Clock for Still {
+impl Clock for StoppedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(0).unwrap()
     }
 }
 
-/// One replica of a service, with its background tasks.
+/// A replica of a service with its background tasks.
 struct Replica {
     shared: Arc<RedisConnection>,
     throttle: RedisThrottle,
@@ -58,7 +58,10 @@ impl Replica {
         let shared = RedisConnection::open(&url, Mode::Test, Arc::new(Random), patience).await;
         let keeper = Arc::clone(&shared);
         Self {
-            throttle: RedisThrottle::new(Arc::clone(&shared), MemoryThrottle::new(Arc::new(Still))),
+            throttle: RedisThrottle::new(
+                Arc::clone(&shared),
+                MemoryThrottle::new(Arc::new(StoppedClock)),
+            ),
             in_flight: RedisInFlight::start(Arc::clone(&shared)),
             background: tokio::spawn(async move { keeper.keep(std::future::pending()).await }),
             shared,
@@ -89,8 +92,8 @@ impl Replica {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let waited = timeout(BY_ITSELF, reached).await;
-        waited.unwrap_or_else(|_| panic!("not {counting:?} within {BY_ITSELF:?}"));
+        let waited = timeout(EVENT_TIMEOUT, reached).await;
+        waited.unwrap_or_else(|_| panic!("not {counting:?} within {EVENT_TIMEOUT:?}"));
     }
 }
 
@@ -122,7 +125,7 @@ fn scope(partner: &str, key: &str) -> Scope {
     }
 }
 
-/// A throttle whose time and windows are in keys of their own.
+/// A throttle whose time and windows are in separate keys.
 struct Kept {
     url: String,
     key: String,
@@ -151,11 +154,11 @@ async fn rig(server: &Server) -> ThrottleFixture {
     clock.wait(1_000_000);
     let now = format!("local now = tonumber(redis.call('GET', '{}'))\n", clock.key);
     let client = RedisUrl::parse(&server.url()).unwrap().client();
-    let mut shared = RedisConnection::of(client, Mode::Test, Arc::new(Random), PATIENT, &now);
+    let mut shared = RedisConnection::of(client, Mode::Test, Arc::new(Random), LONG_TIMEOUTS, &now);
     shared.prefix = format!("rig-{rig}");
     shared.connect().await;
     assert!(shared.is_up());
-    let alone = MemoryThrottle::new(Arc::new(Still));
+    let alone = MemoryThrottle::new(Arc::new(StoppedClock));
     ThrottleFixture {
         throttle: Arc::new(RedisThrottle::new(Arc::new(shared), alone)),
         clock: Box::new(clock),
@@ -206,7 +209,7 @@ async fn key_with_network_has_its_own_bucket() {
 #[tokio::test]
 async fn network_key_expires_with_its_window() {
     let server = Server::start().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     let tiers = [tier("short", 2, 60)];
     for at in 0..50 {
         // Ten networks with five addresses each.
@@ -242,7 +245,7 @@ async fn replicas_share_one_window() {
     let hundred = tier("short", 100, 60);
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
-        let replica = Arc::new(Replica::of(&server, PATIENT).await);
+        let replica = Arc::new(Replica::of(&server, LONG_TIMEOUTS).await);
         for _ in 0..4 {
             let (replica, tier) = (Arc::clone(&replica), hundred.clone());
             tasks.spawn(async move { replica.admitted(&tier, 50).await });
@@ -256,8 +259,8 @@ async fn replicas_share_one_window() {
 async fn window_uses_time_of_redis_server() {
     let server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     let second = tier("short", 1, 1);
     let (left, reset, full) = one.take(&second).await[0];
@@ -273,7 +276,7 @@ async fn window_uses_time_of_redis_server() {
 #[tokio::test]
 async fn emptied_redis_reopens_windows_without_errors() {
     let server = Server::start().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     let minute = tier("short", 2, 60);
     assert_eq!(replica.admitted(&minute, 3).await, 2);
     let _: () = say(&server, &["FLUSHALL"]);
@@ -287,8 +290,8 @@ async fn emptied_redis_reopens_windows_without_errors() {
 async fn process_keeps_counting_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     let minute = tier("short", 5, 60);
     assert_eq!(one.admitted(&minute, 3).await, 3);
@@ -332,7 +335,7 @@ async fn silent_redis_is_called_once_and_delays_requests_by_one_timeout() {
 #[tokio::test]
 async fn redis_without_writes_is_unavailable_until_it_accepts_writes() {
     let server = Server::start().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     let minute = tier("short", 5, 60);
     for (obstacle, remedy) in [
         (["maxmemory", "1"], ["maxmemory", "0"]),
@@ -355,7 +358,7 @@ async fn redis_without_writes_is_unavailable_until_it_accepts_writes() {
 async fn service_starts_without_redis_and_connects_later() {
     let mut server = Server::start().unwrap();
     server.kill().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     assert_eq!(replica.throttle.counting(), CountScope::Apart);
     assert_eq!(replica.admitted(&tier("short", 5, 60), 9).await, 5);
     server.start_again().unwrap();
@@ -369,11 +372,14 @@ async fn password_connects_and_wrong_password_is_not_logged() {
     for (password, up) in [("hunter2", true), ("hunter3", false)] {
         let url = format!("redis://:{password}@127.0.0.1:{}", server.port());
         let url = RedisUrl::parse(&url).unwrap();
-        let shared = RedisConnection::open(&url, Mode::Test, Arc::new(Random), PATIENT).await;
+        let shared = RedisConnection::open(&url, Mode::Test, Arc::new(Random), LONG_TIMEOUTS).await;
         assert_eq!(shared.is_up(), up);
         if let Err(fault) = shared.dial().await {
-            let told = format!("{} {fault:?} {url:?}", causes(&fault));
-            assert!(told.contains("auth") && !told.contains(password), "{told}");
+            let error = format!("{} {fault:?} {url:?}", causes(&fault));
+            assert!(
+                error.contains("auth") && !error.contains(password),
+                "{error}"
+            );
         }
     }
 }
@@ -384,16 +390,23 @@ async fn tls_requires_server_with_trusted_certificate() {
     let (port, certificate) = speak_tls(&server);
     let url = format!("rediss://127.0.0.1:{port}");
     let distrusted = RedisUrl::parse(&url).unwrap();
-    let refused = RedisConnection::open(&distrusted, Mode::Test, Arc::new(Random), PATIENT).await;
-    let told = causes(&refused.dial().await.unwrap_err());
-    assert!(told.contains("UnknownIssuer"), "{told}");
+    let refused =
+        RedisConnection::open(&distrusted, Mode::Test, Arc::new(Random), LONG_TIMEOUTS).await;
+    let error = causes(&refused.dial().await.unwrap_err());
+    assert!(error.contains("UnknownIssuer"), "{error}");
     let trust = TlsCertificates {
         client_tls: None,
         root_cert: Some(certificate),
     };
     let client = Client::build_with_tls(url, trust).unwrap();
     let entropy = Arc::new(Random);
-    let shared = RedisConnection::of(client, Mode::Test, entropy, PATIENT, throttle::SERVER_TIME);
+    let shared = RedisConnection::of(
+        client,
+        Mode::Test,
+        entropy,
+        LONG_TIMEOUTS,
+        throttle::SERVER_TIME,
+    );
     shared.connect().await;
     assert!(shared.is_up());
 }
@@ -442,7 +455,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn redis_keys_name_no_partner_and_expire() {
     let server = Server::start().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     let secret = bucket("canary-198.51.100.7");
     replica.throttle.take(&secret, &suite::tiers()).await;
     let ticket = replica
@@ -469,8 +482,8 @@ async fn redis_keys_name_no_partner_and_expire() {
 async fn twin_on_another_replica_is_refused_until_ticket_is_dropped() {
     let server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     let ticket = one.in_flight.enter(&scope("acme", "k")).await;
     assert!(ticket.is_some());
@@ -487,8 +500,8 @@ async fn twin_on_another_replica_is_refused_until_ticket_is_dropped() {
 async fn request_after_response_is_no_twin() {
     let server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     for round in 0..100 {
         for replica in [&one, &other] {
@@ -502,8 +515,8 @@ async fn request_after_response_is_no_twin() {
 async fn lapsed_claim_is_free_for_twin() {
     let server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     let late = one.in_flight.enter(&scope("acme", "k")).await;
     let keys: Vec<String> = say(&server, &["KEYS", "*:in-flight:*"]);
@@ -513,7 +526,7 @@ async fn lapsed_claim_is_free_for_twin() {
     // Claims are released in order: after a later claim is free, the earlier one was processed.
     drop(one.in_flight.enter(&scope("acme", "after")).await);
     let freed = async { while one.in_flight.enter(&scope("acme", "after")).await.is_none() {} };
-    timeout(BY_ITSELF, freed).await.unwrap();
+    timeout(EVENT_TIMEOUT, freed).await.unwrap();
     assert!(one.in_flight.enter(&scope("acme", "k")).await.is_none());
 }
 
@@ -521,19 +534,26 @@ async fn lapsed_claim_is_free_for_twin() {
 async fn claim_of_killed_replica_lapses() {
     let server = Server::start().unwrap();
     let claim = Duration::from_millis(200);
-    let killed = Replica::of(&server, RedisTimeouts { claim, ..PATIENT }).await;
-    let other = Replica::of(&server, PATIENT).await;
+    let killed = Replica::of(
+        &server,
+        RedisTimeouts {
+            claim,
+            ..LONG_TIMEOUTS
+        },
+    )
+    .await;
+    let other = Replica::of(&server, LONG_TIMEOUTS).await;
     std::mem::forget(killed.in_flight.enter(&scope("acme", "k")).await);
     let lapsed = async { while other.in_flight.enter(&scope("acme", "k")).await.is_none() {} };
-    timeout(BY_ITSELF, lapsed).await.unwrap();
+    timeout(EVENT_TIMEOUT, lapsed).await.unwrap();
 }
 
 #[tokio::test]
 async fn twins_are_detected_per_process_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
     let (one, other) = (
-        Replica::of(&server, PATIENT).await,
-        Replica::of(&server, PATIENT).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
+        Replica::of(&server, LONG_TIMEOUTS).await,
     );
     server.kill().unwrap();
     let _ticket = one.in_flight.enter(&scope("acme", "k")).await.unwrap();
@@ -544,7 +564,7 @@ async fn twins_are_detected_per_process_when_redis_is_unavailable() {
 #[tokio::test]
 async fn ticket_dropped_while_redis_is_silent_is_released_on_reconnect() {
     let mut server = Server::start().unwrap();
-    let replica = Replica::of(&server, PATIENT).await;
+    let replica = Replica::of(&server, LONG_TIMEOUTS).await;
     // Long enough to distinguish a released claim from a lapsed one.
     let ticket = replica.in_flight.enter(&scope("acme", "k")).await.unwrap();
     let keys: Vec<String> = say(&server, &["KEYS", "*:in-flight:*"]);
@@ -552,7 +572,7 @@ async fn ticket_dropped_while_redis_is_silent_is_released_on_reconnect() {
     let line = replica.shared.line.borrow().clone();
     server.pause().unwrap();
     let Line::Up(connection) = line else {
-        panic!("not up");
+        panic!("Redis should be available");
     };
     replica
         .shared

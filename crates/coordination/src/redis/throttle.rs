@@ -10,7 +10,7 @@ use partner_core::ports::Throttle;
 use partner_core::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use redis::Script;
 
-use super::{RedisConnection, Unanswered};
+use super::{NoResponse, RedisConnection};
 use crate::throttle::{Counts, MemoryThrottle, WindowState, verdict};
 
 /// The script's time: the server's, because all replicas share it.
@@ -43,7 +43,7 @@ impl RedisThrottle {
         bucket: &Bucket,
         tiers: &[Tier],
         counts: Counts,
-    ) -> Result<ThrottleDecision, Unanswered> {
+    ) -> Result<ThrottleDecision, NoResponse> {
         let name = self
             .shared
             .name("throttle", &[bucket.group, &bucket.who.to_string()]);

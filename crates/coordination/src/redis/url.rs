@@ -25,9 +25,7 @@ pub struct RedisUrl(Client);
 
 /// The text is not a Redis address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected redis:// or rediss:// and a host, then where needed a port and a database number"
-)]
+#[error("expected redis:// or rediss://, a host, and optionally a port and a database number")]
 pub struct UnreadUrl;
 
 impl RedisUrl {

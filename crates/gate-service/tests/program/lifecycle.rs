@@ -1,11 +1,11 @@
-//! What the program prints, what it listens on, how it ends.
+//! The program's output, its listener and its shutdown.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The program in a folder of its own, with nothing of the environment but what is given.
+/// The program in a folder of its own, with these variables as its whole environment.
 fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gate-service"));
     command.current_dir(folder).env_clear();
@@ -28,14 +28,14 @@ fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
-fn serves_from_an_empty_folder_and_ends_in_order() {
+fn gate_service_serves_from_empty_folder_and_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["-TERM", "-INT"] {
         let mut program = program(folder.path(), &[("GATE_LISTEN", "127.0.0.1:0")]);
@@ -70,7 +70,7 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
     assert!(folder.path().join("penstock-data/master.key").exists());
 }
 
-/// No id of a page occurs twice.
+/// Asserts that the ids of a page are unique.
 fn assert_ids_are_unique(page: &str) {
     let ids = page.split(" id=\"").skip(1);
     let mut seen = std::collections::BTreeSet::new();
@@ -82,7 +82,7 @@ fn assert_ids_are_unique(page: &str) {
 
 // rule: program.bad-configuration
 #[test]
-fn says_every_fault_of_its_configuration_and_starts_nothing() {
+fn gate_service_reports_every_configuration_error_and_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let variables = [
         ("GATE_LISTEN", "4020"),
@@ -93,8 +93,8 @@ fn says_every_fault_of_its_configuration_and_starts_nothing() {
     assert_eq!(ended.status.code(), Some(2));
     assert_eq!(text(&ended.stdout), "");
     for (name, _) in variables {
-        let told = format!("PENSTOCK_{name}: expected");
-        assert!(text(&ended.stderr).contains(&told), "{ended:?}");
+        let expected = format!("PENSTOCK_{name}: expected");
+        assert!(text(&ended.stderr).contains(&expected), "{ended:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -106,7 +106,7 @@ fn says_every_fault_of_its_configuration_and_starts_nothing() {
 
 // rule: program.openapi, program.migrate, program.config-masked
 #[test]
-fn prints_its_contract_and_its_configuration_and_migrates() {
+fn gate_service_prints_contract_and_configuration_and_migrates() {
     let folder = tempfile::tempdir().unwrap();
     let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
     assert_eq!(printed.status.code(), Some(0));

@@ -1,4 +1,4 @@
-//! The program as an operator meets it.
+//! Tests of the program as an operator runs it.
 
 #[cfg(test)]
 mod lifecycle;

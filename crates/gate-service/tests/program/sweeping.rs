@@ -1,5 +1,5 @@
-//! A service in this process, by a clock of the test's: it expires what nobody reads, and settles
-//! what its rail has under way.
+//! A service in this process with the test's clock. It expires overdue sessions without a request, and advances the records of
+//! its rail.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,19 +18,19 @@ use serde_json::Value;
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
-/// Stands until it is moved.
-struct Standing(AtomicI64);
+/// A clock that changes only when the test sets it.
+struct StoppedClock(AtomicI64);
 
-impl Clock for Standing {
+impl Clock for StoppedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst)).unwrap()
     }
 }
 
-/// Never the same twice.
-struct Counting(AtomicU64);
+/// Random bytes that never repeat.
+struct CountingEntropy(AtomicU64);
 
-impl Entropy for Counting {
+impl Entropy for CountingEntropy {
     fn fill(&self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {
             let next = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::SeqCst);
@@ -82,7 +82,7 @@ async fn provision(runtime: &Runtime) -> Tenant {
     who
 }
 
-/// Makes something over HTTP, under a key of its own; its id.
+/// Creates an object over HTTP, and returns its id.
 fn make(address: &str, path: &str, body: &str) -> String {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
@@ -93,10 +93,10 @@ fn make(address: &str, path: &str, body: &str) -> String {
     stream
         .write_all(format!("{head}{body}").as_bytes())
         .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 201"), "{response}");
     let made: Value = serde_json::from_str(body).unwrap();
     made["id"].as_str().unwrap().to_owned()
 }
@@ -106,7 +106,7 @@ fn create(address: &str) -> String {
     make(address, "/v1/gate_sessions", body)
 }
 
-/// A pay-in of a session of its own; both ids.
+/// Creates a pay-in with its own session, and returns both ids.
 fn redeem(address: &str) -> [String; 2] {
     let order = r#"{"currency":"EUR","asset":"USDT","amount":"100","side":"on_ramp","payment_method":"sepa"}"#;
     let quote = make(address, "/v1/quotes", order);
@@ -115,8 +115,8 @@ fn redeem(address: &str) -> [String; 2] {
     [make(address, "/v1/rails/pay_ins", &body), session]
 }
 
-/// The types of the events about an object once there are so many, or after a while.
-async fn said(runtime: &Runtime, who: &Tenant, object: &str, events: usize) -> Vec<String> {
+/// The types of the object's events when there are at least `events` of them. Returns an empty list after ten seconds.
+async fn event_types(runtime: &Runtime, who: &Tenant, object: &str, events: usize) -> Vec<String> {
     for _ in 0..1_000 {
         let found = runtime.base.store.events_of(who, object).await.unwrap();
         if found.len() >= events {
@@ -129,12 +129,12 @@ async fn said(runtime: &Runtime, who: &Tenant, object: &str, events: usize) -> V
 
 // rule: gate.session.sweep
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_reads_expires_by_itself() {
+async fn overdue_session_expires_without_request() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = Arc::new(Standing(AtomicI64::new(1_779_710_400_000)));
+    let clock = Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000)));
     let ports = Ports {
         clock: clock.clone(),
-        entropy: Arc::new(Counting(AtomicU64::new(1))),
+        entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
     };
     let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
     let who = provision(&runtime).await;
@@ -144,10 +144,13 @@ async fn what_nobody_reads_expires_by_itself() {
     let id = tokio::task::spawn_blocking(move || create(&address))
         .await
         .unwrap();
-    assert_eq!(said(&runtime, &who, &id, 1).await, ["gate_session.created"]);
+    assert_eq!(
+        event_types(&runtime, &who, &id, 1).await,
+        ["gate_session.created"]
+    );
     clock.0.fetch_add(24 * 60 * 60 * 1000, Ordering::SeqCst);
     assert_eq!(
-        said(&runtime, &who, &id, 2).await,
+        event_types(&runtime, &who, &id, 2).await,
         ["gate_session.created", "gate_session.expired"]
     );
     runtime.shutdown.cancel();
@@ -157,11 +160,11 @@ async fn what_nobody_reads_expires_by_itself() {
 
 // rule: gate.rail.settled, gate.rail.completes
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_rail_has_under_way_settles_by_itself() {
+async fn rail_record_in_progress_settles_without_request() {
     let folder = tempfile::tempdir().unwrap();
     let ports = Ports {
-        clock: Arc::new(Standing(AtomicI64::new(1_779_710_400_000))),
-        entropy: Arc::new(Counting(AtomicU64::new(1))),
+        clock: Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000))),
+        entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
     };
     let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
     let who = provision(&runtime).await;
@@ -171,11 +174,11 @@ async fn what_a_rail_has_under_way_settles_by_itself() {
     let redeeming = tokio::task::spawn_blocking(move || redeem(&address));
     let [pay_in, session] = redeeming.await.unwrap();
     assert_eq!(
-        said(&runtime, &who, &pay_in, 2).await,
+        event_types(&runtime, &who, &pay_in, 2).await,
         ["rail.pay_in.processing", "rail.pay_in.settled"]
     );
     assert_eq!(
-        said(&runtime, &who, &session, 2).await,
+        event_types(&runtime, &who, &session, 2).await,
         ["gate_session.created", "gate_session.completed"]
     );
     runtime.shutdown.cancel();

@@ -1,8 +1,8 @@
-//! Armed: what happens at a point is told by `FAILPOINTS`, read when the first point is reached.
+//! The build with failpoints. `FAILPOINTS`, read when the first point is reached, says what happens at each point.
 //!
-//! `FAILPOINTS=TradeInsert.after=5*off->1*return(abort)` lets the point pass five times and ends
-//! the process at the sixth. The words are `abort`, `panic`, `fail`, `full` (a full disk) and
-//! `wait MS`. A handler's points are called by its route: `GET /v1/pools.before`.
+//! `FAILPOINTS=TradeInsert.after=5*off->1*return(abort)` passes the point five times and ends the process at the sixth. The
+//! actions are `abort`, `panic`, `fail`, `full` (a full disk) and `wait MS`. The name of a handler's point is its route: `GET
+//! /v1/pools.before`.
 
 use std::io::{self, Write as _};
 use std::process;
@@ -26,19 +26,19 @@ where
     }
 }
 
-/// A handler's two points.
+/// The two points of a handler.
 #[derive(Debug)]
 pub struct Handler(String);
 
 impl Handler {
-    /// Of the handler behind this route: a method, a space and a path.
+    /// The points of the handler of this route: a method, a space and a path.
     #[must_use]
     pub fn of(route: impl FnOnce() -> String) -> Self {
         Self(route())
     }
 
-    /// Answers between the points. A handler can panic or be held up; whatever it answers is an
-    /// answer, so that it cannot fail.
+    /// Runs the handler between its points. The points can panic or delay, but not fail: every response of a handler counts as a
+    /// response.
     pub async fn answers<F: Future>(self, work: F) -> F::Output {
         self.reached(Side::Before).await;
         let answer = work.await;
@@ -57,8 +57,7 @@ impl Handler {
     }
 }
 
-/// Is an answer of so many bytes to be torn? Who asks can wait for nothing, so a `wait` holds up
-/// its thread.
+/// Returns where to truncate a response of `bytes` bytes, or `None`. The caller is not async, so `wait` blocks its thread.
 #[must_use]
 pub fn torn(bytes: usize) -> Option<TruncatedResponse> {
     let sides = [(Side::Before, 0), (Side::After, bytes / 2)];
@@ -91,8 +90,8 @@ async fn reached(step: Step, side: Side) -> Option<Fault> {
     }
 }
 
-/// What the process takes an instant of the machine's clock for: `FAILPOINTS_CLOCK` says how many
-/// milliseconds it is ahead, or behind where that is negative.
+/// Returns the process's view of an instant of the machine's clock. `FAILPOINTS_CLOCK` is the offset in milliseconds, negative if
+/// the process is behind.
 #[must_use]
 pub fn by_own_clock(now: SystemTime) -> SystemTime {
     let span = Duration::from_millis(AHEAD.unsigned_abs());
@@ -109,7 +108,7 @@ static AHEAD: LazyLock<i64> = LazyLock::new(|| {
     match text.parse() {
         Ok(millis) => millis,
         Err(_) => refuse(&format!(
-            "FAILPOINTS_CLOCK: `{text}` is no number of milliseconds"
+            "FAILPOINTS_CLOCK: `{text}` is not a number of milliseconds"
         )),
     }
 });
@@ -135,18 +134,20 @@ impl Act {
     }
 }
 
-/// What the test has asked for at this point, said aloud so that it knows the point was reached.
-#[expect(clippy::panic, reason = "a test has asked for one")]
+/// Returns the action that the test armed at this point. Prints it, so that the test sees that the point was reached.
+#[expect(clippy::panic, reason = "a test armed the panic")]
 fn act(point: &str, commit: bool) -> Option<Act> {
     LazyLock::force(&ARMED);
     let word = fail::eval(point, Option::unwrap_or_default)?;
     say(&format!("failpoint {point} {word}"));
     if word == "panic" {
-        panic!("a test has asked for it");
+        panic!("a test armed a panic at this failpoint");
     }
     match Act::parse(&word, commit) {
         Some(act) => Some(act),
-        None => refuse(&format!("{point}: `{word}` is no word of a failpoint")),
+        None => refuse(&format!(
+            "{point}: `{word}` is not an action of a failpoint"
+        )),
     }
 }
 
@@ -163,21 +164,21 @@ fn arm(entry: &str) -> Result<(), String> {
     let (point, actions) = entry.split_once('=').ok_or("expected NAME=ACTIONS")?;
     let sides = [Side::Before, Side::After];
     let is_step = |step: &Step| sides.iter().any(|side| step.point(*side) == point);
-    // Which routes there are is not known here; a test sees that its point was reached.
+    // The routes are not known here. A test checks that its point was reached.
     let is_route = point.contains(" /");
     if !is_route && !Step::ALL.iter().any(is_step) {
-        return Err(format!("no point is called `{point}`"));
+        return Err(format!("unknown failpoint `{point}`"));
     }
     fail::cfg(point, actions)
 }
 
-/// A test that asks for what there is not must not pass.
+/// Ends the program, because a test with a wrong failpoint must not pass.
 fn refuse(line: &str) -> ! {
     say(line);
     process::exit(2)
 }
 
 fn say(line: &str) {
-    // Whoever started the program may have stopped reading.
+    // The parent process may have closed the pipe, so a failed write is ignored.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

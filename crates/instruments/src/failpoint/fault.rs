@@ -1,26 +1,26 @@
-//! What a step answers when it is made to fail.
+//! The results of a step with an injected fault.
 
 use std::io;
 
 use kernel::StoreError;
 
-/// What a step is made to fail with.
+/// An injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It could not be done.
-    #[error("made to fail by a test")]
+    /// The step fails.
+    #[error("a test injected a failure")]
     Failed,
-    /// A disk without room.
-    #[error("made to find the disk full by a test")]
+    /// The disk is full.
+    #[error("a test injected a full disk")]
     DiskFull,
-    /// A commit whose outcome is not known.
-    #[error("made to lose the answer to a commit by a test")]
+    /// The outcome of a commit is unknown.
+    #[error("a test injected the loss of a commit's outcome")]
     InDoubt,
 }
 
-/// An answer that a fault can take the place of.
+/// A result that an injected fault can replace.
 pub trait FromInjectedFault {
-    /// The answer of a step that has failed so.
+    /// The result of a step that failed with this fault.
     fn broken(fault: Fault) -> Self;
 }
 
@@ -33,7 +33,7 @@ where
     }
 }
 
-/// Silence.
+/// A step without a result, such as a call without a response.
 impl<T> FromInjectedFault for Option<T> {
     fn broken(_: Fault) -> Self {
         None
@@ -49,11 +49,11 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// An answer that does not go out whole.
+/// A response that is cut off.
 #[derive(Debug, Clone, Copy)]
 pub struct TruncatedResponse {
-    /// So many of its bytes go out.
+    /// The number of bytes that are sent.
     pub bytes: usize,
-    /// Then the process ends here, or the connection with this fault.
+    /// What happens after these bytes: ends the process, or returns the error that ends the connection.
     pub end: fn() -> io::Error,
 }

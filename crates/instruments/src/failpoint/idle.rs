@@ -1,4 +1,4 @@
-//! Not armed: every point is nothing.
+//! The build without failpoints: every point does nothing.
 
 use std::time::SystemTime;
 
@@ -12,30 +12,30 @@ where
     work
 }
 
-/// A handler's two points: none.
+/// The points of a handler: none.
 #[derive(Debug)]
 pub struct Handler;
 
 impl Handler {
-    /// Of the handler behind this route, which nobody asks for.
+    /// Ignores the route.
     #[must_use]
     pub fn of(_: impl FnOnce() -> String) -> Self {
         Self
     }
 
-    /// Answers.
+    /// Runs the handler.
     pub const fn answers<F: Future>(self, work: F) -> F {
         work
     }
 }
 
-/// Is an answer of so many bytes to be torn? Never.
+/// Returns `None`: no response is truncated.
 #[must_use]
 pub const fn torn(_: usize) -> Option<TruncatedResponse> {
     None
 }
 
-/// What the process takes an instant of the machine's clock for: that instant.
+/// Returns the instant unchanged.
 #[must_use]
 pub const fn by_own_clock(now: SystemTime) -> SystemTime {
     now

@@ -1,149 +1,149 @@
-//! The one list of steps.
+//! The list of all steps.
 
-/// A step that a crash must not be able to break in two.
+/// A step that a crash must not leave half done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The schema is brought up to date.
+    /// Updates the schema.
     MigrationRun,
-    /// And that is committed.
+    /// Commits the schema.
     MigrationCommit,
-    /// Quotes are written.
+    /// Inserts quotes.
     QuoteInsert,
-    /// Their commit.
+    /// Commits quotes.
     QuoteCommit,
-    /// A quote is rejected.
+    /// Rejects a quote.
     QuoteReject,
-    /// That commit.
+    /// Commits a rejection.
     RejectCommit,
-    /// The engine is asked to hold.
+    /// Asks the engine to hold.
     EngineHold,
-    /// The engine is told that the trade stands.
+    /// Confirms a hold at the engine.
     EngineConfirm,
-    /// The engine is asked how a trade stands.
+    /// Asks the engine for the report of a trade.
     EngineReport,
-    /// A batch of transacts takes the write lock.
+    /// Takes the write lock for a batch of transacts.
     TransactLock,
-    /// Its books are read.
+    /// Loads the batch state.
     TransactLoad,
-    /// The rules judge it.
+    /// Decides the commands of the batch.
     TransactChecks,
-    /// Quotes are marked consumed.
+    /// Marks quotes as consumed.
     QuoteConsume,
-    /// Trades are written.
+    /// Inserts trades.
     TradeInsert,
-    /// Their ledger entries are.
+    /// Inserts the ledger entries of trades.
     LedgerInsert,
-    /// Balances move.
+    /// Updates balances.
     BalanceUpdate,
-    /// Keys are recorded.
+    /// Inserts idempotency records.
     IdempotencyInsert,
-    /// The batch is committed.
+    /// Commits the batch.
     TransactCommit,
-    /// A poll's intent is committed.
+    /// Commits a poll's lease.
     PollClaimCommit,
-    /// A poll that learnt nothing gives its lease back.
+    /// Commits the end of a lease after a poll without a result.
     PollUnclaimCommit,
-    /// A trade changes its state under the lease's token.
+    /// Changes a trade's state under the lease's token.
     TradeApply,
-    /// An entry is posted by a poll or a credit.
+    /// Inserts the ledger entry of a poll or a credit.
     EntryPost,
-    /// An event is written.
+    /// Inserts an event.
     EventInsert,
-    /// And its delivery.
+    /// Inserts the delivery of an event.
     DeliveryInsert,
-    /// What a poll has learnt is committed.
+    /// Commits the result of a poll.
     PollApplyCommit,
-    /// Deliveries are claimed.
+    /// Commits the claim of deliveries.
     DeliveryClaimCommit,
-    /// An event is posted: before its first byte, after the answer's status.
+    /// Posts an event. The points are before the first byte and after the response's status.
     WebhookPost,
-    /// Attempts are recorded.
+    /// Commits the outcomes of attempts.
     DeliveryConcludeCommit,
-    /// Old idempotency records are deleted.
+    /// Deletes old idempotency records.
     SweepDelete,
-    /// That commit.
+    /// Commits a sweep.
     SweepCommit,
-    /// A key is revoked.
+    /// Revokes a key.
     KeyRevoke,
-    /// That commit.
+    /// Commits a revocation.
     KeyRevokeCommit,
-    /// A deposit is recorded.
+    /// Inserts a deposit.
     DepositInsert,
-    /// A credit is committed.
+    /// Commits a credit.
     CreditCommit,
-    /// A session is written.
+    /// Inserts a session.
     SessionInsert,
-    /// The month's live sessions are counted.
+    /// Updates the month's tally of live sessions.
     TallyPut,
-    /// A session ends.
+    /// Changes a session's state.
     SessionApply,
-    /// A payment of the sandbox is written.
+    /// Inserts a payment of the sandbox.
     TransactionInsert,
-    /// A payment that was under way ends.
+    /// Ends a payment that was in progress.
     TransactionEnd,
-    /// A locked preview is written.
+    /// Inserts a locked preview.
     PreviewInsert,
-    /// A session uses one up.
+    /// Marks a preview as used by a session.
     PreviewUse,
-    /// A customer is written.
+    /// Inserts a customer.
     CustomerInsert,
-    /// One changes, or is deleted.
+    /// Updates or deletes a customer.
     CustomerPut,
-    /// A signed quote is written.
+    /// Inserts a signed quote.
     SignedQuoteInsert,
-    /// One is redeemed.
+    /// Redeems a signed quote.
     SignedQuoteConsume,
-    /// A pay-in or pay-out is written.
+    /// Inserts a pay-in or pay-out.
     RailInsert,
-    /// It is noted when the rail is asked about one.
+    /// Records when the rail is asked about a pay-in or pay-out.
     RailAsk,
-    /// What the rail has said moves it.
+    /// Applies the rail's report.
     RailApply,
-    /// The branding changes.
+    /// Updates the branding.
     BrandingPut,
-    /// An answer is kept for its repeats.
+    /// Inserts a stored response.
     AnswerPut,
-    /// A create is committed.
+    /// Commits the creation of a session.
     SessionCommit,
-    /// A cancel, or the sandbox's end of a session, is.
+    /// Commits a cancel, or the sandbox's end of a session.
     ActCommit,
-    /// An expiry is, by whoever met it.
+    /// Commits an expiry, in every use case that applies one.
     ExpiryCommit,
-    /// A change of branding is.
+    /// Commits a change of branding.
     BrandingCommit,
-    /// A partner's test event is.
+    /// Commits a partner's test event.
     TestEventCommit,
-    /// A delivery that had been given up is queued again.
+    /// Commits that a delivery that was given up is queued again.
     ReplayCommit,
-    /// A preview is committed.
+    /// Commits a preview.
     PreviewCommit,
-    /// A customer's making, change or deletion is.
+    /// Commits the creation, change or deletion of a customer.
     CustomerCommit,
-    /// A signed quote is.
+    /// Commits a signed quote.
     SignedQuoteCommit,
-    /// A redemption is, with its pay-in or pay-out.
+    /// Commits a redemption with its pay-in or pay-out.
     RedemptionCommit,
-    /// The intent to ask the rail is.
+    /// Commits the lease for asking the rail.
     RailClaimCommit,
-    /// What the rail has said is.
+    /// Commits the rail's report.
     RailApplyCommit,
-    /// Any other transaction of one command is committed.
+    /// Commits any other transaction of one command.
     OtherCommit,
-    /// An answer is written: before its first byte, after half of it.
+    /// Writes a response. The points are before its first byte and after half of its bytes.
     AnswerWrite,
 }
 
-/// Which side of a step.
+/// The side of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Nothing of it has happened.
+    /// Before any part of the step.
     Before,
-    /// All of it has.
+    /// After the whole step.
     After,
 }
 
 impl Side {
-    /// The point on this side of what is called so.
+    /// The name of the point on this side of `name`.
     #[must_use]
     pub fn of(self, name: &str) -> String {
         let side = match self {
@@ -155,7 +155,7 @@ impl Side {
 }
 
 impl Step {
-    /// Every step, in the order of the life of a trade and of a session.
+    /// All steps, in the order in which a trade and a session pass them.
     pub const ALL: [Self; 64] = [
         Self::MigrationRun,
         Self::MigrationCommit,
@@ -223,7 +223,7 @@ impl Step {
         Self::AnswerWrite,
     ];
 
-    /// The commit of a transaction, by the transaction's name.
+    /// The commit step of a transaction, by the transaction's name.
     #[must_use]
     pub fn commit_of(transaction: &str) -> Self {
         match transaction {
@@ -257,13 +257,13 @@ impl Step {
         }
     }
 
-    /// The name of one of its two points: what a test arms.
+    /// The name of one of the step's two points, which a test arms.
     #[must_use]
     pub fn point(self, side: Side) -> String {
         side.of(&format!("{self:?}"))
     }
 
-    /// Is it a commit, so that a fault leaves open whether it happened?
+    /// Whether the step is a commit, so that a fault leaves its outcome unknown.
     #[must_use]
     pub const fn is_commit(self) -> bool {
         matches!(
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_has_a_name_of_its_own() {
+    fn point_names_are_unique() {
         let sides = [Side::Before, Side::After];
         let names: BTreeSet<String> = Step::ALL
             .iter()

@@ -1,4 +1,4 @@
-//! `penstock apply`: makes the database agree with a declarative file.
+//! `penstock apply`: applies a declarative file to the database.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
-/// What is applied.
+/// The file to apply, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApplyArgs {
-    /// The declarative file; `-` reads it from standard input.
+    /// Declarative file; `-` reads it from standard input
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Prints what would change, and changes nothing.
+    /// Prints the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Lets the file loosen what protects money: the balance gate, the velocity cap, the maximum
-    /// order, KYC and the off-ramp. Without it such a file changes nothing.
+    /// Allows the file to loosen a protection of money: the balance gate, the velocity cap, the maximum order, KYC or the
+    /// off-ramp. Without this flag such a file changes nothing
     #[arg(long)]
     allow_loosening: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn run(
         mode: config.mode,
         allow_private: config.webhook_allow_private,
     };
-    // The file is judged before anything is opened or made.
+    // The file is validated before a database is opened or created.
     let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
     let run = if command.dry_run {
         ApplyMode::DryRun
@@ -60,14 +60,14 @@ pub(crate) async fn run(
     } else {
         Loosening::Refuse
     };
-    let mut scratch = None;
+    let mut temporary = None;
     if run == ApplyMode::DryRun && !runtime::store::is_there(&config.database) {
-        scratch = Some(instead_of_none(&mut config)?);
+        temporary = Some(temporary_database(&mut config)?);
     }
     let installation = Installation::open_or_make(config).await?;
     let applied = apply(&installation, &document, run, loosening).await;
     installation.close().await;
-    drop(scratch);
+    drop(temporary);
     let warnings = match &applied {
         Ok(report) => report.warnings.as_slice(),
         Err(ApplyError::Loosens(report)) => report.warnings.as_slice(),
@@ -77,7 +77,7 @@ pub(crate) async fn run(
         terminal.remark(&format!("warning: {line}"));
     }
     let report = match applied {
-        // What would change is answered as after a dry run; the refusal itself follows.
+        // Prints the changes as a dry run does. The refusal follows.
         Err(ApplyError::Loosens(report)) => {
             terminal.answer(&Answer::of(&report), || listed(&report).join("\n"))?;
             return Err(failed(&name, ApplyError::Loosens(report)));
@@ -93,9 +93,8 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A dry run makes no database: where there is none, it works on an empty one of its own, which
-/// goes with the folder.
-fn instead_of_none(config: &mut Config) -> Result<TempDir, Failure> {
+/// Replaces a missing database by an empty one in a temporary folder, because a dry run creates no database.
+fn temporary_database(config: &mut Config) -> Result<TempDir, Failure> {
     let folder = tempfile::tempdir().map_err(|fault| Failure::Failed(fault.to_string()))?;
     config.database = Database::Sqlite(folder.path().join("penstock.db"));
     Ok(folder)
@@ -137,13 +136,13 @@ fn refused(name: &str, faults: &partner_core::tables::Faults) -> Failure {
     Failure::Input(lines.collect())
 }
 
-/// What a refused or failed `apply` says.
+/// The failure of an `apply` that was refused or failed.
 pub(crate) fn failed(name: &str, error: ApplyError) -> Failure {
     match error {
         ApplyError::Faults(faults) => refused(name, &faults),
         ApplyError::Store(fault) => fault.into(),
         ApplyError::Loosens(_) => Failure::Failed(format!(
-            "{name}: {error}; nothing was changed; --allow-loosening lets it through"
+            "{name}: {error}; nothing was changed; use --allow-loosening to allow it"
         )),
         ApplyError::Sealed(..) => Failure::Failed(kernel::causes(&error)),
     }
@@ -202,11 +201,11 @@ impl<'r> Answer<'r> {
 }
 
 impl Answer<'_> {
-    /// What to do if nobody has seen the keys and secrets that were generated.
+    /// How to replace the generated keys and secrets after they could not be printed.
     fn lost(&self) -> String {
         let keys = self.created_keys.iter().map(|key| {
             let Key { id, partner, .. } = key;
-            format!("key {id} of {partner}: `penstock key revoke --key-id {id}`, then make another")
+            format!("key {id} of {partner}: `penstock key revoke --key-id {id}`, then create another key")
         });
         let secrets = self.created_secrets.iter().map(|secret| {
             let Secret {
@@ -218,7 +217,7 @@ impl Answer<'_> {
         });
         let lines: Vec<String> = keys.chain(secrets).collect();
         format!(
-            "the file is applied, and what was generated is lost: {}",
+            "the file is applied, but the generated keys and secrets are lost: {}",
             lines.join("; ")
         )
     }
@@ -226,14 +225,14 @@ impl Answer<'_> {
 
 fn text_of(report: &Report, run: ApplyMode) -> String {
     if report.changed.is_empty() {
-        return "nothing to change: the database agrees with the file".to_owned();
+        return "nothing to change: the database already matches the file".to_owned();
     }
     let mut lines = listed(report);
     let answer = Answer::of(report);
     for key in &answer.created_keys {
         let label = key.label.map(|label| format!(" {label:?}"));
         lines.push(format!(
-            "{} key{} of {}, shown this once: {} ({})",
+            "{} key{} of {}, shown only once: {} ({})",
             key.kind,
             label.unwrap_or_default(),
             key.partner,
@@ -243,25 +242,27 @@ fn text_of(report: &Report, run: ApplyMode) -> String {
     }
     for secret in &answer.created_secrets {
         lines.push(format!(
-            "{} webhook secret of {}, shown this once: {}",
+            "{} webhook secret of {}, shown only once: {}",
             secret.service, secret.partner, secret.secret
         ));
     }
     lines.push(match run {
-        ApplyMode::DryRun => "nothing was changed; next: the same without --dry-run".to_owned(),
+        ApplyMode::DryRun => {
+            "nothing was changed; next: run the command without --dry-run".to_owned()
+        }
         ApplyMode::Commit => next(report),
     });
     lines.join("\n")
 }
 
-/// One line a change. A loosening says so.
+/// One line per change; loosenings come first and are marked.
 fn listed(report: &Report) -> Vec<String> {
     let (loosened, other) = report.changed.split_at(report.loosened.len());
     let marked = loosened.iter().map(|line| format!("loosens: {line}"));
     marked.chain(other.iter().cloned()).collect()
 }
 
-/// A partner that is new is served by nobody yet, perhaps, and has no balance.
+/// The next step. A new partner has no balance, and perhaps no service runs yet.
 fn next(report: &Report) -> String {
     let created = report.changed.iter().find_map(|line| {
         let partner = line.strip_prefix("partner ")?;
@@ -269,8 +270,8 @@ fn next(report: &Report) -> String {
     });
     match created {
         Some(partner) => format!(
-            "next: penstock balance credit --partner {partner} --currency EUR --amount 1000.00 --ref first-deposit\nthen, where no service runs yet: pools-service"
+            "next: penstock balance credit --partner {partner} --currency EUR --amount 1000.00 --ref first-deposit\nthen, if no service runs yet: pools-service"
         ),
-        None => "running services follow within 5 seconds".to_owned(),
+        None => "running services apply the change within 5 seconds".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `penstock balance credit`: books an incoming deposit.
+//! `penstock balance credit`: credits an incoming deposit.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::installation::partner_id;
 use crate::terminal::Terminal;
 
-/// What is done with fiat balances.
+/// The commands for fiat balances.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum BalanceArgs {
     /// Credits a deposit; the same reference again does nothing

@@ -1,4 +1,4 @@
-//! `penstock clock`: shows a jump of the clock that the services refuse, and accepts it.
+//! `penstock clock`: shows and accepts a jump of the clock that the services refuse.
 
 use std::process::ExitCode;
 
@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
-/// What is done about the clock.
+/// The commands for the clock.
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
 pub(crate) enum ClockArgs {
-    /// Shows the jump that waits to be accepted, if there is one.
+    /// Shows the jump that awaits acceptance, if there is one
     Show,
-    /// Accepts the jump that waits: from then on the services store instants of the clock as it is now, for good.
+    /// Accepts the jump for good: from now on the services store instants of the new time
     Accept,
 }
 
@@ -70,13 +70,13 @@ impl From<ClockJump> for Jump {
 impl Answer {
     fn text(&self) -> String {
         match &self.jump {
-            None => "no jump of the clock waits to be accepted".to_owned(),
+            None => "no jump of the clock awaits acceptance".to_owned(),
             Some(jump) if self.accepted => format!(
-                "accepted: the clock jumped {} s ahead, from {} to {}; services store again within a second",
+                "accepted: the clock jumped {} s ahead, from {} to {}; services write again within a second",
                 jump.seconds, jump.expected, jump.found
             ),
             Some(jump) => format!(
-                "the clock jumped {} s ahead, from {} to {}; services store nothing until it is set right, or `penstock clock accept` is run",
+                "the clock jumped {} s ahead, from {} to {}; services refuse writes until you correct the clock or run `penstock clock accept`",
                 jump.seconds, jump.expected, jump.found
             ),
         }

@@ -1,4 +1,4 @@
-//! `penstock completions`: what a shell needs to complete commands and flags.
+//! `penstock completions`: prints a script that completes commands and flags in a shell.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use clap_complete::Shell;
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 
-/// For which shell.
+/// The shell to write the script for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// Name of the shell
     shell: Shell,
 }
 

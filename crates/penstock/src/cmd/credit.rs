@@ -1,4 +1,4 @@
-//! What `balance credit` and `crypto credit` share: one booking, once per reference.
+//! The shared part of `balance credit` and `crypto credit`: one credit per reference.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Answer {
     balance: String,
 }
 
-/// Books a credit and says what came of it.
+/// Credits a partner, and prints the new balance.
 pub(super) async fn book(
     given: &InstallationArgs,
     partner: PartnerId,
@@ -40,14 +40,14 @@ pub(super) async fn book(
             format!("credited {} {asset}", credit.amount)
         } else {
             let reference = masked(&credit.reference);
-            format!("nothing done: {reference} was credited before")
+            format!("nothing done: {reference} was already credited")
         };
         format!("{done}; the balance is {} {asset}", answer.balance)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Books a credit for a partner that must exist.
+/// Credits an existing partner.
 pub(crate) async fn credit_to(
     installation: &Installation,
     partner: PartnerId,
@@ -61,7 +61,7 @@ pub(crate) async fn credit_to(
     Ok(crediting.credit(&who, credit).await?)
 }
 
-/// Reads an amount.
+/// Parses an amount.
 pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
     let is_negative = |digits: &str| {
         matches!(
@@ -78,7 +78,7 @@ pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
     })
 }
 
-/// Says what a code should have been, and which command credits it if it is of the other kind.
+/// The failure for an unknown code. If the code is of the other kind, the message names the command for it.
 pub(super) fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
     let (known, other) = match expected {
         AssetKind::Fiat => ("an active ISO 4217 code such as EUR", Asset::crypto(code)),

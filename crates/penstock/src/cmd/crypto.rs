@@ -1,4 +1,4 @@
-//! `penstock crypto credit`: books an incoming crypto receipt.
+//! `penstock crypto credit`: credits an incoming crypto receipt.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::installation::partner_id;
 use crate::terminal::Terminal;
 
-/// What is done with crypto balances.
+/// The commands for crypto balances.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum CryptoArgs {
     /// Credits a receipt; the same reference again does nothing
@@ -23,7 +23,7 @@ pub(crate) enum CryptoArgs {
         /// Asset, such as USDT
         #[arg(long)]
         asset: String,
-        /// Network the crypto arrived on
+        /// Network on which the crypto arrived
         #[arg(long)]
         network: String,
         /// Amount, such as 500

@@ -1,4 +1,4 @@
-//! `penstock export`: a window of a partner's books, for spreadsheets and other programs.
+//! `penstock export`: writes a partner's trades or ledger entries of a time window, for spreadsheets and other programs.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use crate::progress::Progress;
 use crate::table_writer::{Cell, TableWriter};
 use crate::terminal::{Output, Terminal};
 
-/// Rows that are read at once: all that is ever held.
+/// Rows per page. Only one page is in memory at a time.
 const PAGE: u32 = 500;
 
-/// What is exported.
+/// The list to export.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ExportArgs {
     /// Exports the trades created in a window, with every stored field
@@ -31,7 +31,7 @@ pub(crate) enum ExportArgs {
     Ledger(Chosen),
 }
 
-/// Whose books, and which window of them.
+/// The partner, and the time window.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chosen {
     /// Partner
@@ -73,7 +73,7 @@ pub(crate) async fn run(
 
 fn window(chosen: &Chosen) -> Result<Window, Failure> {
     let read = |flag, text: &str| {
-        // An excluded end is rounded as an included start is: up.
+        // Both bounds are rounded up, because the start is inclusive and the end exclusive.
         Timestamp::parse(text, Bound::Lower).map_err(|_| {
             let expected = TimestampError::Unreadable;
             Failure::input(format!("{flag}: {expected}"))
@@ -94,34 +94,34 @@ async fn export<T>(
     row: impl Fn(&T) -> Vec<Cell>,
 ) -> Result<(), Failure> {
     let out = io::stdout();
-    // Rows that run over the same terminal tell enough.
+    // No progress is shown if the rows go to the same terminal.
     let progress = if out.is_terminal() {
         Progress::hidden()
     } else {
         Progress::begin("exporting")
     };
-    let mut sheet = TableWriter::begin(output, columns, out).map_err(unwritten)?;
+    let mut table = TableWriter::begin(output, columns, out).map_err(write_failure)?;
     let mut count = 0_usize;
     loop {
         let page = pages.next(PAGE).await?;
         if page.is_empty() {
-            return sheet.end().map_err(unwritten);
+            return table.end().map_err(write_failure);
         }
         for item in &page {
-            sheet.row(&row(item)).map_err(unwritten)?;
+            table.row(&row(item)).map_err(write_failure)?;
         }
         count = count.saturating_add(page.len());
         progress.say(format!("exporting: {count} rows"));
     }
 }
 
-fn unwritten(fault: io::Error) -> Failure {
+fn write_failure(fault: io::Error) -> Failure {
     Failure::Failed(format!(
-        "the export cannot be written, and what was written is not whole ({fault})"
+        "the export cannot be written and is incomplete ({fault}); run the command again"
     ))
 }
 
-/// As partners know them from the API, and what only the operator sees.
+/// The columns that partners know from the API, then the columns for the operator only.
 const TRADE: [&str; 31] = [
     "mode",
     "partnerId",
@@ -201,7 +201,7 @@ fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
     ]
 }
 
-/// When a trade was released, failed or returned.
+/// The instants at which a trade was released, failed or returned.
 const fn ends(state: &TradeState) -> [Option<Timestamp>; 3] {
     match state {
         TradeState::Reserved | TradeState::Settled(_) => [None, None, None],

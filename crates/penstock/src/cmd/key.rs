@@ -1,4 +1,4 @@
-//! `penstock key`: makes, lists and revokes API keys.
+//! `penstock key`: creates, lists and revokes API keys.
 
 use std::process::ExitCode;
 
@@ -14,44 +14,44 @@ use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 use crate::terminal::Terminal;
 
-/// What is done with keys.
+/// The commands for keys.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum KeyArgs {
-    /// Makes a key and prints it, this once.
+    /// Creates a key and prints it once
     Create {
-        /// The partner it belongs to.
+        /// Partner that owns the key
         #[arg(long)]
         partner: String,
-        /// What it is good for.
+        /// Kind of the key
         #[arg(long, value_enum)]
         kind: Kind,
-        /// What to call it, 1 to 64 characters.
+        /// Label, 1 to 64 characters
         #[arg(long)]
         label: Option<String>,
-        /// The instant from which on it is refused, such as 2027-01-31T00:00:00Z.
+        /// Instant from which the key is refused, such as 2027-01-31T00:00:00Z
         #[arg(long, value_name = "INSTANT")]
         expires: Option<String>,
     },
-    /// Lists a partner's keys, the oldest first, revoked ones too.
+    /// Lists a partner's keys, oldest first, with revoked keys
     List {
-        /// The partner.
+        /// Partner that owns the keys
         #[arg(long)]
         partner: String,
     },
-    /// Revokes a key, for good.
+    /// Revokes a key for good
     Revoke {
-        /// The key's id, as `list` shows it.
+        /// Id of the key, as `list` shows it
         #[arg(long)]
         key_id: String,
     },
 }
 
-/// What a key is good for.
+/// What a key permits.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Every call; server side only.
+    /// Every call; only for servers
     Secret,
-    /// Discovery.
+    /// Discovery calls
     Publishable,
 }
 
@@ -119,9 +119,9 @@ async fn create(
         let label = created.label.as_deref();
         let label = label.map(|label| format!(" {label:?}")).unwrap_or_default();
         let expires = created.expires_at.as_deref();
-        let expires = expires.map(|at| format!("it expires {at}\n"));
+        let expires = expires.map(|at| format!("the key expires {at}\n"));
         format!(
-            "{} key {}{label} of {partner}, shown this once: {}\n{}running services accept it at once; next: curl -s http://{address}/v1/pools -H 'Authorization: Bearer <the key>'",
+            "{} key {}{label} of {partner}, shown only once: {}\n{}running services accept it at once; next: curl -s http://{address}/v1/pools -H 'Authorization: Bearer <the key>'",
             created.kind,
             created.id,
             created.key,
@@ -131,7 +131,7 @@ async fn create(
     let remedy = || {
         let id = &created.id;
         format!(
-            "key {id} was made and its text is lost: `penstock key revoke --key-id {id}`, then make another"
+            "key {id} was created but could not be printed: `penstock key revoke --key-id {id}`, then create another key"
         )
     };
     terminal.answer_once(&created, text, remedy)
@@ -164,7 +164,7 @@ async fn revoke(
     };
     terminal.answer(&answer, || {
         format!(
-            "key {} of {} is revoked since {}; running services refuse it within 5 seconds",
+            "key {} of {} was revoked at {}; running services refuse it within 5 seconds",
             answer.id, revoked.partner, answer.revoked_at
         )
     })

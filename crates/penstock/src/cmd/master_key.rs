@@ -20,17 +20,17 @@ use crate::installation::Installation;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-/// Passes until older values that go on appearing mean that a program does not follow.
-const MOST_PASSES: u32 = 10;
+/// Maximum number of passes. If older values still appear after them, a program without key rotation is running.
+const MAX_PASSES: u32 = 10;
 
-/// What is done with master keys.
+/// The commands for master keys.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum MasterKeyArgs {
-    /// Lists the keys that the database knows
+    /// Lists the keys of the database and the new configured keys
     List,
-    /// Adds a fresh key to the key file of an embedded database
+    /// Adds a new key to the key file of an embedded database
     Add,
-    /// Seals everything with the key that was added, while services run
+    /// Encrypts everything with the added key, while services run
     Rotate,
 }
 
@@ -52,10 +52,10 @@ pub(crate) async fn run(
 #[derive(Serialize)]
 struct Row {
     fingerprint: String,
-    /// Absent from the database.
+    /// `None` if the database does not know the key.
     number: Option<u32>,
     state: &'static str,
-    /// Its place among the configured keys, from one.
+    /// The key's position among the configured keys, counted from one.
     configured_as: Option<usize>,
     configured: bool,
 }
@@ -107,7 +107,7 @@ struct Added {
     fingerprint: String,
 }
 
-/// Only the file beside an embedded database is ours to write.
+/// Adds a key to the key file. Only the key file of an embedded database is written by Penstock.
 async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Failure> {
     let base = &installation.base;
     let Some(file) = &base.key_file else {
@@ -118,7 +118,7 @@ async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Fai
     };
     if let [new, ..] = new_keys(installation).await?.as_slice() {
         return Err(Failure::Failed(format!(
-            "the key {new} was added before; restart the services, then run `penstock master-key rotate`"
+            "the key {new} was already added; restart the services, then run `penstock master-key rotate`"
         )));
     }
     let held = base.sealer.held().count();
@@ -128,14 +128,14 @@ async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Fai
     };
     terminal.answer(&added, || {
         format!(
-            "added the key {} to {}\nnext: restart the services, so that they hold both keys, then run `penstock master-key rotate`",
+            "added the key {} to {}\nnext: restart the services so that they use both keys, then run `penstock master-key rotate`",
             added.fingerprint,
             file.display()
         )
     })
 }
 
-/// Keys that are configured and that the database does not know yet.
+/// The configured keys that the database does not know yet.
 async fn new_keys(installation: &Installation) -> Result<Vec<Fingerprint>, StoreError> {
     let known = installation.base.store.master_keys().await?;
     let is_new = |key: &Fingerprint| known.iter().all(|known| known.fingerprint != *key);
@@ -143,19 +143,19 @@ async fn new_keys(installation: &Installation) -> Result<Vec<Fingerprint>, Store
     Ok(new.into_iter().collect())
 }
 
-/// What `rotate` has to do.
+/// The work of `rotate`.
 enum Task {
-    /// Replace the current key by this new one.
+    /// Make this new key the current key.
     Promote {
         current: Fingerprint,
         new: Fingerprint,
     },
-    /// Finish a rotation to the current key that was interrupted.
+    /// Finish an interrupted rotation to the current key.
     Resume {
         current: Fingerprint,
         next: Option<Fingerprint>,
     },
-    /// There is no new key: look for values of older keys all the same.
+    /// Without a new key, only look for values of older keys.
     Check { current: Fingerprint },
 }
 
@@ -198,17 +198,17 @@ async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), 
         sealed_again: work.sealed_again,
         damaged: work.damaged,
     };
-    terminal.answer(&rotated, || told(&task, &work))
+    terminal.answer(&rotated, || report(&task, &work))
 }
 
-fn told(task: &Task, work: &Work<'_>) -> String {
+fn report(task: &Task, work: &Work<'_>) -> String {
     let sealed = format!(
-        "{} values were sealed again, and no value uses an older key",
+        "{} values were encrypted again, and no value uses an older key",
         work.sealed_again
     );
     let next = "next: remove the older key from PENSTOCK_MASTER_KEY or from the key file (`penstock master-key list` says which it is), and \
-                restart the services; keep it with backups that were taken before";
-    let mut told = match task {
+                restart the services; keep the older key with the backups from before the rotation";
+    let mut report = match task {
         Task::Promote { new, .. } => format!("the key {new} is current; {sealed}\n{next}"),
         Task::Resume { current, .. } => {
             format!("finished the interrupted rotation to the key {current}; {sealed}\n{next}")
@@ -221,17 +221,17 @@ fn told(task: &Task, work: &Work<'_>) -> String {
         next: Some(next), ..
     } = task
     {
-        told.push_str(&format!(
-            "\nthe key {next} is configured and not used yet: run `penstock master-key rotate` again to rotate to it"
+        report.push_str(&format!(
+            "\nthe key {next} is configured but not used yet: run `penstock master-key rotate` again to rotate to it"
         ));
     }
     if work.damaged > 0 {
-        told.push_str(&format!(
-            "\n{} values are damaged: they do not open with the key that they name, and no key helps; `penstock verify` names them",
+        report.push_str(&format!(
+            "\n{} values are damaged: they cannot be decrypted with the key that they name; `penstock verify` lists them, restore them from a backup",
             work.damaged
         ));
     }
-    told
+    report
 }
 
 async fn task(installation: &Installation) -> Result<Task, Failure> {
@@ -250,20 +250,20 @@ async fn task(installation: &Installation) -> Result<Task, Failure> {
         [new] => Ok(Task::Promote { current, new: *new }),
         [] if known.len() > 1 => Ok(Task::Check { current }),
         [] => Err(Failure::input(
-            "master-key rotate: expected a new key beside the current one; `penstock master-key add` makes one for an \
+            "master-key rotate: expected a new key in addition to the current one; `penstock master-key add` makes one for an \
              embedded database, and PENSTOCK_MASTER_KEY takes several, separated by commas",
         )),
         several => {
             let several: Vec<String> = several.iter().map(Fingerprint::to_string).collect();
             Err(Failure::input(format!(
-                "master-key rotate: expected one new key; found {}",
+                "master-key rotate: expected exactly one new key, found {}",
                 several.join(", ")
             )))
         }
     }
 }
 
-/// What was sealed again so far.
+/// The progress of a rotation.
 struct Work<'r> {
     rotation: &'r RotateMasterKey,
     sealed_again: u64,
@@ -279,27 +279,28 @@ impl<'r> Work<'r> {
         }
     }
 
-    /// Seals everything with the current key, and declares the older ones unused once no process stores a value under them.
+    /// Encrypts everything with the current key. Retires the older keys after every process has stopped storing values under
+    /// them.
     async fn finish(&mut self, current: Fingerprint) -> Result<(), Failure> {
         let settled = Instant::now() + SETTLES_AFTER;
         self.seal_everything().await?;
         {
-            let _progress = Progress::begin("waiting until every service has heard of the new key");
+            let _progress = Progress::begin("waiting until every service uses the new key");
             tokio::time::sleep_until(settled).await;
         }
         self.seal_everything().await?;
         self.rotation.retire(current).await?;
-        // A commit that a synchronous standby held up became visible before this one did.
+        // A commit that waited for a synchronous standby may have become visible just before this one.
         self.seal_everything().await
     }
 
-    /// Passes until one finds no older value.
+    /// Repeats passes until a pass finds no older value.
     async fn seal_everything(&mut self) -> Result<(), Failure> {
         let progress = Progress::begin("sealing");
-        let told =
+        let report =
             |pass: Pass| progress.say(format!("{} values read, {} older", pass.read, pass.older));
-        for _ in 0..MOST_PASSES {
-            let pass = self.rotation.pass(&told).await?;
+        for _ in 0..MAX_PASSES {
+            let pass = self.rotation.pass(&report).await?;
             if let Some(missing) = pass.missing {
                 return Err(Failure::Failed(format!(
                     "{} values need a key that is not configured, such as the one with fingerprint {missing}; `penstock verify` names \
@@ -314,7 +315,7 @@ impl<'r> Work<'r> {
             }
         }
         Err(Failure::Failed(format!(
-            "values under an older key appeared during {MOST_PASSES} passes: a program of a version without key rotation runs. Stop \
+            "values under an older key appeared during {MAX_PASSES} passes: a program of a version without key rotation runs. Stop \
              it, then run `penstock master-key rotate` again"
         )))
     }

@@ -1,4 +1,4 @@
-//! `penstock sandbox`: both services with a demo partner, in this process.
+//! `penstock sandbox`: runs both services with a demo partner in this process.
 
 mod buyer;
 mod check;
@@ -34,10 +34,10 @@ use demo::Demo;
 use inbox::{EVENTS_PORT, Inbox};
 use receiver::Receiver;
 
-/// What is left of 25 seconds for the store, once nothing is in flight any more.
-const CLOSE: Duration = Duration::from_secs(4);
+/// Timeout for closing the store: the rest of 25 seconds after the requests in flight have ended.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The folder of a sandbox that is started without --dir.
+/// The folder of a sandbox without --dir.
 const DEFAULT_FOLDER: &str = "penstock-data";
 
 /// The sandbox's folder and ports.
@@ -60,7 +60,7 @@ pub(crate) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// The folder to work in. A check without --dir gets a folder that is removed with the second part.
+    /// The folder to work in. A check without --dir gets a temporary folder, which dropping the second part removes.
     fn folder(&self) -> Result<(PathBuf, Option<TempDir>), Failure> {
         match (&self.dir, self.check) {
             (Some(dir), _) => Ok((dir.clone(), None)),
@@ -68,7 +68,7 @@ impl SandboxArgs {
             (None, true) => {
                 let made = tempfile::Builder::new().prefix("penstock-check-").tempdir();
                 let made = made.map_err(|fault| {
-                    Failure::Failed(format!("no temporary folder can be made: {fault}"))
+                    Failure::Failed(format!("cannot create a temporary folder: {fault}"))
                 })?;
                 Ok((made.path().to_owned(), Some(made)))
             }
@@ -96,8 +96,11 @@ pub(crate) async fn run(
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
     let ended = run_on(&runtime, &command, &folder, terminal).await;
     runtime.shutdown.cancel();
-    if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
-        tracing::warn!("Stopped before the store had closed");
+    if tokio::time::timeout(CLOSE_TIMEOUT, runtime.close())
+        .await
+        .is_err()
+    {
+        tracing::warn!("Shut down before the store had closed");
     }
     telemetry.finish();
     ended
@@ -123,7 +126,7 @@ async fn run_on(
         .await
         .map_err(|fault| match fault {
             StartError::Open(fault) => fault.into(),
-            fault => Failure::Failed(unserved(&fault)),
+            fault => Failure::Failed(start_failure(&fault)),
         })?;
     if command.check {
         return checked(runtime, &installation, &demo, services, terminal).await;
@@ -131,8 +134,8 @@ async fn run_on(
     serve(runtime, folder, &demo, services, terminal).await
 }
 
-/// Why a service does not serve, with the flag that gives it another port.
-fn unserved(fault: &StartError) -> String {
+/// The reason why a service did not start, with the flag that selects another port.
+fn start_failure(fault: &StartError) -> String {
     match fault {
         StartError::Listen {
             setting,
@@ -144,7 +147,7 @@ fn unserved(fault: &StartError) -> String {
                 "PENSTOCK_GATE_LISTEN" => "--gate-port",
                 setting => setting,
             };
-            format!("{address} cannot be listened on ({cause}); give another port with {flag}")
+            format!("cannot listen on {address} ({cause}); choose another port with {flag}")
         }
         StartError::Open(_) | StartError::Contract(_) => fault.to_string(),
     }
@@ -157,10 +160,10 @@ async fn free_receiver(is_check: bool) -> Result<Receiver, Failure> {
         Ok(receiver) => Ok(receiver),
         Err(_) => Receiver::listen().await,
     };
-    receiver.map_err(|fault| Failure::Failed(format!("no port for events can be opened: {fault}")))
+    receiver.map_err(|fault| Failure::Failed(format!("cannot open a port for events: {fault}")))
 }
 
-/// The receiver of the demo partner's port, which its folder remembers. Without one, another program receives the events.
+/// The receiver on the demo partner's port, which `demo.json` stores. Returns `None` if another program listens there.
 async fn receiver_of(demo: &Demo, free: Receiver, terminal: &Terminal) -> Option<Receiver> {
     if free.port == demo.events_port {
         return Some(free);
@@ -168,7 +171,7 @@ async fn receiver_of(demo: &Demo, free: Receiver, terminal: &Terminal) -> Option
     let receiver = Receiver::listen_on(demo.events_port).await;
     if receiver.is_err() {
         terminal.remark(&format!(
-            "note: another program listens on port {}, so it receives the events and they are not shown here",
+            "note: another program listens on port {} and receives the events, so they are not shown here",
             demo.events_port
         ));
     }
@@ -188,7 +191,7 @@ impl Listeners {
         Ok(Self { pools, gate })
     }
 
-    /// Serves until the runtime is told to stop.
+    /// Serves until the runtime shuts down.
     async fn run(self) -> std::io::Result<()> {
         tokio::try_join!(self.pools.run(), self.gate.run()).map(|_| ())
     }
@@ -243,7 +246,7 @@ async fn checked(
     let serving = tokio::spawn(services.run());
     let outcome = check::check(installation, demo, addresses, terminal).await;
     runtime.shutdown.cancel();
-    // The outcome is known; how the listener ended changes nothing about it.
+    // The outcome of the check does not depend on how the listener ended.
     let _ = serving.await;
     let outcome = outcome?;
     terminal.answer(&outcome, || {
@@ -260,14 +263,14 @@ async fn checked(
     })
 }
 
-/// The configuration of the folder's own database, in mode test and nothing else.
+/// The configuration of the folder's own database. Refuses mode live.
 fn configuration(
     given: &InstallationArgs,
     command: &SandboxArgs,
     folder: &Path,
     terminal: &Terminal,
 ) -> Result<Config, Failure> {
-    let refused = || Failure::input("sandbox runs in mode test only: nothing in it is real");
+    let refused = || Failure::input("sandbox runs in mode test only, without real money");
     let mode = given
         .mode
         .clone()
@@ -275,11 +278,11 @@ fn configuration(
     if mode.as_deref() == Some(Mode::Live.as_str()) {
         return Err(refused());
     }
-    // Read as given first, so that a server's database is refused rather than passed over.
+    // Loads the given settings first, so that a database on a server is refused instead of ignored.
     let asked = given.load(Vec::new(), terminal)?;
     if let Database::Postgres(_) = asked.database {
         return Err(Failure::input(
-            "sandbox keeps an embedded database of its own: PENSTOCK_DATABASE_URL names a server",
+            "sandbox uses its own embedded database, but PENSTOCK_DATABASE_URL names a server; unset it",
         ));
     }
     if asked.mode == Mode::Live {
@@ -289,8 +292,7 @@ fn configuration(
         terminal.remark("warning: sandbox keeps its database in --dir; --database-url is not used");
     }
     let folder = folder.to_str().filter(|folder| !folder.is_empty());
-    let folder =
-        folder.ok_or_else(|| Failure::input("--dir: expected a folder's name in UTF-8"))?;
+    let folder = folder.ok_or_else(|| Failure::input("--dir: expected a folder name in UTF-8"))?;
     let mut added = vec![("DATABASE_URL", format!("sqlite://{folder}/penstock.db"))];
     let free = command.check.then_some(0);
     for (setting, port) in [
@@ -303,7 +305,7 @@ fn configuration(
         added.push(("LOG_FORMAT", "text".to_owned()));
     }
     let mut config = runtime::Config::load(&given.sources(added))?.config;
-    // An integration is tried out here, as often as it takes. A limit that was set stays.
+    // A developer may create many sessions while testing an integration. A limit that was set explicitly stays.
     let limited = std::env::var_os("PENSTOCK_THROTTLE_CREATE_SESSION").is_some();
     if let Some(throttle) = config.gate_throttle.as_mut().filter(|_| !limited) {
         throttle.create_session.clear();

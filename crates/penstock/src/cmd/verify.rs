@@ -20,8 +20,8 @@ pub(crate) async fn run(given: InstallationArgs, terminal: &Terminal) -> Result<
     let report = audit(base).await?;
     installation.close().await;
     if report.findings.is_empty() {
-        // A store that looks at nothing must not pass for one that found nothing.
-        return Err(Failure::Failed("no invariant was checked".to_owned()));
+        // A store that checks nothing must not look like a store without findings.
+        return Err(Failure::Failed("the store checked no invariant".to_owned()));
     }
     terminal.answer(&Answer::of(&report), || text_of(&report))?;
     Ok(if report.clean() {
@@ -99,7 +99,9 @@ fn text_of(report: &AuditReport) -> String {
     lines.push(if broken == 0 {
         format!("✓ {checked} invariants hold")
     } else {
-        format!("{broken} of {checked} invariants are broken; change nothing before you know why")
+        format!(
+            "{broken} of {checked} invariants are broken; change nothing before you know the cause"
+        )
     });
     lines.join("\n")
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 use crate::terminal::Terminal;
 
-/// What is done with webhooks.
+/// The commands for webhooks.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum WebhookArgs {
     /// Creates a signing secret and prints it once. Only the new secret signs, unless an overlap is given
@@ -25,13 +25,13 @@ pub(crate) enum WebhookArgs {
         /// Service that sends the events
         #[arg(long, value_enum)]
         service: Of,
-        /// How long the current secret signs beside the new one, such as 24h
+        /// How long the current secret also signs, such as 24h
         #[arg(long, value_name = "SPAN")]
         overlap: Option<String>,
     },
 }
 
-/// The service events come from.
+/// The service that sends the events.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Of {
     /// The liquidity pools API.
@@ -73,7 +73,7 @@ pub(crate) async fn run(
     };
     let remedy = || {
         format!(
-            "partner `{partner}` has a new {} secret that nobody has seen: run `penstock webhook rotate-secret --partner {partner} --service {}` again without --overlap",
+            "partner `{partner}` has a new {} secret that could not be printed: run `penstock webhook rotate-secret --partner {partner} --service {}` again without --overlap",
             answer.service, answer.service
         )
     };
@@ -113,15 +113,19 @@ fn text_of(answer: &Answer<'_>) -> String {
         overlap_until,
     } = answer;
     let then = match overlap_until {
-        None => "it signs alone from now on, within 5 seconds everywhere".to_owned(),
-        Some(until) => format!("it signs from now on, and the one before it too until {until}"),
+        None => {
+            "only this secret signs from now on; every service uses it within 5 seconds".to_owned()
+        }
+        Some(until) => {
+            format!("this secret signs from now on; the previous secret also signs until {until}")
+        }
     };
     let next = match overlap_until {
-        None => "next: give it to the partner now: until its receiver knows it, deliveries fail there and are tried again".to_owned(),
+        None => "next: give it to the partner now; deliveries fail and are retried until the partner's receiver knows it".to_owned(),
         Some(until) => format!("next: give it to the partner, whose receiver must know it by {until}"),
     };
     format!(
-        "{service} webhook secret of {partner}, shown this once: {secret}\n{then}\n{next}\na declarative file that names the secret must name this one, or none: the next apply sets what stands there"
+        "{service} webhook secret of {partner}, shown only once: {secret}\n{then}\n{next}\nif a declarative file contains the secret, replace it there or remove it: the next apply sets the secret of the file"
     )
 }
 

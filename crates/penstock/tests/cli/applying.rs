@@ -1,4 +1,4 @@
-//! `apply`: what a file does to a database.
+//! `apply`: the changes that a declarative file makes.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use partner_core::usecases::keys::Keys;
 use pools_core::profile::{PoolId, PoolTerms, PoolsProfile};
 use runtime::OpenedBase;
 
-/// A transaction that is dropped rolls back in the background, which needs a second thread where the test
-/// runs a command next: the command would wait for the lock.
+/// Reads the partner's pools profile. A dropped transaction rolls back in the background. That needs a second thread if the test
+/// then runs a command, because the command waits for the lock.
 pub(crate) async fn profile(base: &OpenedBase) -> Option<PoolsProfile> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     tx.pools_profile_get(&acme()).await.unwrap()
@@ -27,7 +27,7 @@ async fn endpoint(base: &OpenedBase) -> (String, Vec<String>) {
     endpoint_of(base, Service::Pools).await
 }
 
-/// The endpoint's URL and its secrets, the newest first.
+/// The endpoint's URL and its secrets, newest first.
 async fn endpoint_of(base: &OpenedBase, service: Service) -> (String, Vec<String>) {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     let found = tx.endpoint_get(&acme(), service).await.unwrap().unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn keys(base: &OpenedBase) -> Keys {
 
 // rule: apply.idempotent, apply.reports
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_applied_again_changes_nothing_and_wakes_nobody() {
+async fn reapplied_file_changes_nothing_and_leaves_config_version() {
     let installation = Installation::new();
     let base = installation.open().await;
     let text = format!(
@@ -85,7 +85,7 @@ async fn a_file_applied_again_changes_nothing_and_wakes_nobody() {
 
 // rule: apply.table-replaces, apply.absence-changes-nothing, apply.terms-defaults
 #[tokio::test(flavor = "multi_thread")]
-async fn each_table_stands_for_itself() {
+async fn each_table_replaces_only_its_own_values() {
     let installation = Installation::new();
     let base = installation.open().await;
     let pools = format!("{POOL}{}", POOL.replace("EUR", "GBP"));
@@ -106,7 +106,7 @@ async fn each_table_stands_for_itself() {
     assert_eq!(
         profile(&base).await.unwrap(),
         before,
-        "its table is not written"
+        "the file lacks the partner's pools table"
     );
 
     let bare = format!("{ACME}[partners.pools]\nenabled = true\n{GATED}velocity_cap_usdt = 4\n");
@@ -138,7 +138,7 @@ async fn each_table_stands_for_itself() {
 
 // rule: apply.gate, apply.gate-origins, apply.table-replaces, apply.absence-changes-nothing, apply.idempotent
 #[tokio::test(flavor = "multi_thread")]
-async fn access_to_the_gate_is_what_its_table_says() {
+async fn gate_table_sets_access_to_gate() {
     let installation = Installation::new();
     let base = installation.open().await;
     let full = format!(
@@ -158,7 +158,11 @@ async fn access_to_the_gate_is_what_its_table_says() {
     apply(&base, &format!("{ACME}[partners.pools]\ntier = \"gold\"\n"))
         .await
         .unwrap();
-    assert_eq!(gate(&base).await.unwrap(), stored, "it is not written");
+    assert_eq!(
+        gate(&base).await.unwrap(),
+        stored,
+        "the file lacks the gate table"
+    );
     let bare = format!("{ACME}[partners.gate]\nenabled = true\n");
     let replaced = apply(&base, &bare).await.unwrap();
     assert_eq!(
@@ -182,7 +186,7 @@ async fn access_to_the_gate_is_what_its_table_says() {
 
 // rule: apply.service-webhooks
 #[tokio::test(flavor = "multi_thread")]
-async fn each_service_has_an_endpoint_of_its_own() {
+async fn each_service_has_its_own_endpoint() {
     let installation = Installation::new();
     let base = installation.open().await;
     let text = format!(
@@ -201,7 +205,7 @@ async fn each_service_has_an_endpoint_of_its_own() {
     );
     let services: Vec<Service> = first.created_secrets.iter().map(|it| it.service).collect();
     assert_eq!(services, [Service::Pools, Service::Gate]);
-    assert_eq!(gate(&base).await, None, "its table is not written");
+    assert_eq!(gate(&base).await, None, "the file lacks the gate table");
     let (pools, before) = (
         endpoint(&base).await,
         endpoint_of(&base, Service::Gate).await,
@@ -218,7 +222,7 @@ async fn each_service_has_an_endpoint_of_its_own() {
 
 // rule: apply.key-generated-once, apply.keys-not-removed
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_generated_where_none_of_its_kind_ever_was() {
+async fn key_is_generated_if_partner_never_had_one_of_its_kind() {
     let installation = Installation::new();
     let base = installation.open().await;
     let literal = format!(
@@ -230,7 +234,7 @@ async fn a_key_is_generated_where_none_of_its_kind_ever_was() {
     assert_eq!(
         made.created_keys.len(),
         2,
-        "a literal key is not a generated one"
+        "a literal key does not count as generated"
     );
     let secret = made
         .created_keys
@@ -245,7 +249,7 @@ async fn a_key_is_generated_where_none_of_its_kind_ever_was() {
 
 // rule: apply.key-stays-revoked
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_literal_key_stays_revoked() {
+async fn revoked_literal_key_stays_revoked() {
     let installation = Installation::new();
     let base = installation.open().await;
     let literal = format!(
@@ -262,11 +266,11 @@ async fn a_revoked_literal_key_stays_revoked() {
     let revoked = keys(&base).revoke(record.id).await.unwrap();
     assert!(apply(&base, &literal).await.unwrap().changed.is_empty());
     let again = keys(&base).revoke(record.id).await.unwrap();
-    assert_eq!(again, revoked, "the first instant stands");
+    assert_eq!(again, revoked, "the first instant is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_secret_is_kept_until_another_is_written() {
+async fn webhook_secret_is_kept_until_file_contains_another() {
     let installation = Installation::new();
     let base = installation.open().await;
     let file = |url: &str, secret: &str| {
@@ -297,7 +301,10 @@ async fn a_webhook_secret_is_kept_until_another_is_written() {
         replaced.changed,
         ["partner acme: pools.webhook.secret replaced"]
     );
-    assert!(replaced.created_secrets.is_empty(), "it was not generated");
+    assert!(
+        replaced.created_secrets.is_empty(),
+        "the file contains the secret, so none is generated"
+    );
     assert_eq!(endpoint(&base).await.1, [other]);
     let again = apply(&base, &file("http://127.0.0.1:9/b", &line))
         .await
@@ -307,7 +314,7 @@ async fn a_webhook_secret_is_kept_until_another_is_written() {
 
 // rule: apply.atomic, apply.unknown-key
 #[test]
-fn a_file_with_a_fault_is_refused_before_anything_is_made() {
+fn invalid_file_is_refused_before_database_is_created() {
     let installation = Installation::new();
     let done = installation.apply(&format!("{POOL}{ACME}names = \"x\"\n"), &[]);
     assert_eq!((done.code, done.out.as_str()), (2, ""));
@@ -327,7 +334,7 @@ fn a_file_with_a_fault_is_refused_before_anything_is_made() {
 
 // rule: apply.atomic, apply.key-conflict
 #[test]
-fn what_only_the_database_can_tell_is_refused_with_its_line() {
+fn conflict_with_database_is_refused_with_line_of_file() {
     let installation = Installation::new();
     let key = format!(
         "[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{}\"\n",
@@ -351,12 +358,15 @@ fn what_only_the_database_can_tell_is_refused_with_its_line() {
     );
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     let done = installation.apply(&format!("{rival}{access}"), &[]);
-    assert_eq!(done.code, 0, "a pool of the database will do: {done:?}");
+    assert_eq!(
+        done.code, 0,
+        "the pool may exist only in the database: {done:?}"
+    );
 }
 
 // rule: apply.dry-run
 #[test]
-fn a_dry_run_tells_and_does_nothing() {
+fn dry_run_prints_changes_and_makes_none() {
     let installation = Installation::new();
     let done = installation.apply(&format!("{POOL}{ACME}{KEYS}"), &["--dry-run"]);
     assert_eq!(done.code, 0, "{done:?}");
@@ -378,7 +388,7 @@ fn a_dry_run_tells_and_does_nothing() {
 
 // rule: cli.json, apply.reports
 #[test]
-fn the_report_has_its_documented_fields() {
+fn report_has_documented_fields() {
     let installation = Installation::new();
     let text = format!("{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n{KEYS}");
     let report = installation.apply(&text, &["--output", "json"]).json();

@@ -10,7 +10,7 @@ fn with_acme() -> Installation {
 
 // rule: cli.key.create, cli.key.list, cli.key.revoke, cli.json
 #[test]
-fn a_key_is_made_listed_and_revoked() {
+fn key_is_created_listed_and_revoked() {
     let installation = with_acme();
     let made = installation.json(&["key", "create", "--partner", "acme", "--kind", "secret"]);
     let fields: Vec<&String> = made.as_object().unwrap().keys().collect();
@@ -32,14 +32,14 @@ fn a_key_is_made_listed_and_revoked() {
     let revoked = installation.json(&["key", "revoke", "--key-id", id]);
     assert_eq!(revoked["id"], id);
     let again = installation.json(&["key", "revoke", "--key-id", id]);
-    assert_eq!(again, revoked, "the first instant stands");
+    assert_eq!(again, revoked, "the first instant is kept");
     let list = installation.json(&["key", "list", "--partner", "acme"]);
     assert_eq!(list[0]["revoked_at"], revoked["revoked_at"]);
 }
 
 // rule: cli.exit-codes
 #[test]
-fn unknown_partner_is_answered_with_the_database_and_the_nearest_name() {
+fn unknown_partner_is_reported_with_database_and_most_similar_name() {
     let installation = with_acme();
     for words in [
         "key list --partner acmee",
@@ -123,7 +123,7 @@ fn credit_refuses_reference_with_white_space_at_either_end() {
 
 // rule: cli.key.create, cli.webhook.rotate
 #[test]
-fn output_that_fails_exits_1_and_names_what_was_lost() {
+fn failed_output_exits_1_and_names_what_was_lost() {
     let installation = with_acme();
     let full = |words: &str| {
         let words: Vec<&str> = words.split(' ').collect();
@@ -135,7 +135,7 @@ fn output_that_fails_exits_1_and_names_what_was_lost() {
     assert_eq!(done.code, 1, "{done:?}");
     let list = installation.json(&["key", "list", "--partner", "acme"]);
     let id = list[0]["id"].as_str().unwrap();
-    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    let remedy = format!("`penstock key revoke --key-id {id}`, then create another key");
     assert!(done.err.contains(&remedy), "{done:?}");
 
     let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n[[partners.keys]]\nkind = \"publishable\"\n";
@@ -145,7 +145,7 @@ fn output_that_fails_exits_1_and_names_what_was_lost() {
     assert_eq!(done.code, 1, "{done:?}");
     let list = installation.json(&["key", "list", "--partner", "acme"]);
     let id = list[1]["id"].as_str().unwrap();
-    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    let remedy = format!("`penstock key revoke --key-id {id}`, then create another key");
     assert!(done.err.contains(&remedy), "{done:?}");
     let rotate = "webhook rotate-secret --partner acme --service pools";
     assert!(
@@ -164,7 +164,7 @@ fn output_that_fails_exits_1_and_names_what_was_lost() {
 
 // rule: cli.key.revoke
 #[test]
-fn key_of_the_other_mode_names_the_flag() {
+fn unknown_key_of_other_mode_is_reported_with_mode_flag() {
     let installation = with_acme();
     let live = "key_live_01ARZ3NDEKTSV4RRFFQ69G5FAV";
     let done = installation.run(&["key", "revoke", "--key-id", live]);
@@ -177,7 +177,7 @@ fn key_of_the_other_mode_names_the_flag() {
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.scope
 #[test]
-fn a_reference_counts_once() {
+fn reference_is_credited_once() {
     let installation = with_acme();
     let credit = |amount: &'static str, currency: &'static str| {
         let given = [
@@ -202,10 +202,11 @@ fn a_reference_counts_once() {
         again,
         serde_json::json!({"applied": false, "balance": "1000.00"})
     );
-    let said = installation.run(&credit("1000.00", "EUR"));
+    let done = installation.run(&credit("1000.00", "EUR"));
     assert!(
-        said.out.starts_with("nothing done: r1 was credited before"),
-        "{said:?}"
+        done.out
+            .starts_with("nothing done: r1 was already credited"),
+        "{done:?}"
     );
     for (amount, currency) in [("1000.01", "EUR"), ("1000.00", "GBP")] {
         let done = installation.run(&credit(amount, currency));
@@ -238,15 +239,15 @@ fn a_reference_counts_once() {
 fn refusals_exit_1_and_bad_input_exits_2() {
     let installation = with_acme();
     for (words, code) in [
-        ("key create --partner nobody --kind secret", 1),
+        ("key create --partner stranger --kind secret", 1),
         ("key create --partner No --kind secret", 2),
         ("key create --partner acme --kind golden", 2),
-        ("key list --partner nobody", 1),
+        ("key list --partner stranger", 1),
         ("key revoke --key-id key_test_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
         ("key revoke --key-id key_live_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
         ("key revoke --key-id golden", 2),
         (
-            "balance credit --partner nobody --currency EUR --amount 1.00 --ref r",
+            "balance credit --partner stranger --currency EUR --amount 1.00 --ref r",
             1,
         ),
         (
@@ -311,7 +312,7 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         let done = installation.run(&words);
         assert_eq!(done.code, code, "{words:?}: {done:?}");
         assert_eq!(done.err.is_empty(), code == 0, "{words:?}: {done:?}");
-        // Only words that could not be read come with the usage.
+        // Only arguments that cannot be parsed print the usage.
         let usage = done.err.contains("Usage: ") || done.err.contains("For more information");
         assert!(
             done.err.lines().count() <= 1 || usage,
@@ -331,20 +332,20 @@ fn refusals_exit_1_and_bad_input_exits_2() {
 
 // rule: cli.verify, cli.json, config.embedded-migrates
 #[test]
-fn a_fresh_database_is_verified() {
+fn fresh_database_passes_verify() {
     let installation = with_acme();
     let report = installation.json(&["verify"]);
     assert_eq!(report["ok"], true);
     assert_eq!(report["breaches"], serde_json::json!([]));
     assert!(report["figures"].is_object());
-    let said = installation.run(&["verify"]);
-    assert!(said.out.trim_end().ends_with("invariants hold"), "{said:?}");
+    let done = installation.run(&["verify"]);
+    assert!(done.out.trim_end().ends_with("invariants hold"), "{done:?}");
 }
 
-/// A key that was pasted where something else belongs: as each argument, as a word of its own.
+/// Passes a key in place of each argument, as a user who pastes a key into the wrong place.
 // rule: auth.keys-never-logged
 #[test]
-fn a_key_among_the_arguments_is_not_repeated() {
+fn key_among_arguments_is_masked_in_errors() {
     let installation = with_acme();
     for key in
         ["sk_test_", "pk_live_", "whsec_", "sk_"].map(|mark| mark.to_owned() + &"q7".repeat(16))

@@ -26,7 +26,7 @@ fn words(text: &str) -> Vec<&str> {
 
 // rule: cli.export, cli.export.formulas
 #[test]
-fn a_ledger_is_printed_entry_by_entry_as_csv() {
+fn ledger_export_prints_one_csv_row_per_entry() {
     let installation = with_deposits();
     let command = format!("export ledger {EVER}");
     let done = installation.run(&words(&command));
@@ -51,7 +51,10 @@ fn a_ledger_is_printed_entry_by_entry_as_csv() {
     let array = installation.json(&words(&command));
     let rows = array.as_array().unwrap();
     assert_eq!(rows.len(), 3);
-    assert_eq!(rows[1]["ref"], "=HYPERLINK(1)", "JSON has it as it is");
+    assert_eq!(
+        rows[1]["ref"], "=HYPERLINK(1)",
+        "JSON has the text unchanged"
+    );
     assert_eq!(
         (&rows[0]["sequence"], &rows[0]["network"]),
         (&1.into(), &Value::Null)
@@ -60,7 +63,7 @@ fn a_ledger_is_printed_entry_by_entry_as_csv() {
 
 // rule: cli.export
 #[test]
-fn a_window_may_be_empty() {
+fn empty_window_exports_only_column_names() {
     let installation = with_deposits();
     let header = installation.run(&words(&format!("export trades {EVER}")));
     assert_eq!(header.out.lines().count(), 1, "{header:?}");
@@ -69,7 +72,7 @@ fn a_window_may_be_empty() {
             .out
             .starts_with("mode,partnerId,transactId,quoteId,poolId,side,status,")
     );
-    // Columns are only ever added at the end.
+    // New columns are only added at the end.
     let ends = ",attempts,leaseToken,leaseUntil,midRate,fillRate,engine\n";
     assert!(header.out.ends_with(ends), "{header:?}");
     let past = "export ledger --partner acme --from 2020-01-01 --to 2020-01-02T00:00:00+02:00";
@@ -79,9 +82,9 @@ fn a_window_may_be_empty() {
 
 // rule: cli.exit-codes
 #[test]
-fn bad_windows_and_partners_are_refused_on_one_line() {
+fn invalid_windows_and_partners_are_refused_on_one_line() {
     let installation = with_deposits();
-    for (rest, code, said) in [
+    for (rest, code, message) in [
         (
             "--partner acme --from yesterday --to 2100-01-01",
             2,
@@ -103,9 +106,9 @@ fn bad_windows_and_partners_are_refused_on_one_line() {
             "--from: expected an instant before --to",
         ),
         (
-            "--partner nobody --from 2020-01-01 --to 2100-01-01",
+            "--partner stranger --from 2020-01-01 --to 2100-01-01",
             1,
-            "no partner `nobody` in mode test of ",
+            "no partner `stranger` in mode test of ",
         ),
         (
             "--partner acmee --from 2020-01-01 --to 2100-01-01",
@@ -127,9 +130,9 @@ fn bad_windows_and_partners_are_refused_on_one_line() {
             let command = format!("export {books} {rest}");
             let done = installation.run(&words(&command));
             assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
-            assert!(done.err.starts_with(said), "{command}: {done:?}");
+            assert!(done.err.starts_with(message), "{command}: {done:?}");
             let one = done.err.lines().count() == 1;
-            assert!(one || said.starts_with("error: "), "{done:?}");
+            assert!(one || message.starts_with("error: "), "{done:?}");
             let json = installation.run(&[&words(&command)[..], &["--output", "json"]].concat());
             assert_eq!((json.code, json.out.as_str()), (code, ""), "{json:?}");
             assert!(!json.error().is_empty());
@@ -137,9 +140,9 @@ fn bad_windows_and_partners_are_refused_on_one_line() {
     }
 }
 
-/// What is written to is closed before anything is.
+/// Writes to a full device.
 #[test]
-fn an_export_that_cannot_be_written_fails() {
+fn export_fails_if_output_cannot_be_written() {
     let installation = with_deposits();
     let out = std::fs::File::options().write(true).open("/dev/full");
     let run = installation
@@ -157,7 +160,7 @@ fn an_export_that_cannot_be_written_fails() {
 
 // rule: cli.completions
 #[test]
-fn every_shell_gets_its_completions_without_an_installation() {
+fn completions_need_no_installation() {
     let installation = Installation::new();
     for (shell, mark) in [
         ("bash", "complete -F _penstock"),

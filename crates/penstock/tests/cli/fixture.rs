@@ -1,4 +1,4 @@
-//! An installation in a folder of its own, and the program that works on it.
+//! An installation in its own folder, and runs of the program on it.
 
 use std::ffi::OsString;
 use std::process::{Command, Output};
@@ -14,16 +14,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 use test_support::test_database::{Database, StoreKind};
 
-/// The master key of a server's databases.
+/// The master key of databases on a server.
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// A folder, with a database in it or on a server.
+/// A folder with an embedded database, or with the URL of a database on a server.
 pub(crate) struct Installation {
     pub(crate) folder: TempDir,
     pub(crate) server: Option<Database>,
 }
 
-/// How a run of the program ended.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -34,18 +34,19 @@ pub(crate) struct Done {
 impl Done {
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
-        serde_json::from_str(&self.out).expect("one JSON value on stdout")
+        serde_json::from_str(&self.out).expect("stdout should be one JSON value")
     }
 
     /// The error of a run in JSON mode.
     pub(crate) fn error(&self) -> String {
-        let value: Value = serde_json::from_str(&self.err).expect("one JSON object on stderr");
+        let value: Value =
+            serde_json::from_str(&self.err).expect("stderr should be one JSON object");
         value["error"].as_str().expect("a text").to_owned()
     }
 }
 
 impl Installation {
-    /// On the store of this run.
+    /// An installation on the store that this test run uses.
     pub(crate) fn new() -> Self {
         match StoreKind::of_run() {
             StoreKind::Sqlite => Self::in_a_file(),
@@ -53,14 +54,14 @@ impl Installation {
         }
     }
 
-    /// On the embedded store, whatever the run's: for what is true of files alone.
+    /// An installation on the embedded store in every test run, for properties of files.
     pub(crate) fn in_a_file() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = None;
         Self { folder, server }
     }
 
-    /// On a database of a server, as the role that operates.
+    /// An installation on a server, with the role for operator commands.
     pub(crate) fn on_a_server(database: Database) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Some(database);
@@ -81,7 +82,7 @@ impl Installation {
             .collect()
     }
 
-    /// The program, in an environment that knows nothing of this machine's settings.
+    /// The program in an environment without this machine's settings.
     pub(crate) fn program(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
         command
@@ -115,7 +116,7 @@ impl Installation {
         Self::opened(self.environment()).await
     }
 
-    /// The same with these master keys.
+    /// Opens the database in this process with these master keys.
     pub(crate) async fn open_with(&self, keys: &str) -> OpenedBase {
         let mut environment = self.environment();
         environment.retain(|(name, _)| name != "PENSTOCK_MASTER_KEY");
@@ -135,7 +136,10 @@ impl Installation {
 
 pub(crate) fn ended(output: Output) -> Done {
     Done {
-        code: output.status.code().expect("not killed"),
+        code: output
+            .status
+            .code()
+            .expect("the program should not be killed by a signal"),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
@@ -171,7 +175,7 @@ pub(crate) fn acme() -> Tenant {
 pub(crate) const POOL: &str =
     "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n";
 pub(crate) const ACME: &str = "[[partners]]\nid = \"acme\"\nname = \"Acme\"\n";
-/// The balance gate, which must be written while pools are enabled.
+/// The balance gate, which a file must contain if it enables pools.
 pub(crate) const GATED: &str = "balance_gate = true\n";
 pub(crate) const KEYS: &str =
     "[[partners.keys]]\nkind = \"secret\"\n[[partners.keys]]\nkind = \"publishable\"\n";

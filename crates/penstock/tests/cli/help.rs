@@ -1,4 +1,4 @@
-//! `--help`: defaults, headings and examples that work.
+//! `--help`: defaults, headings, and examples that work.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
@@ -27,7 +27,7 @@ fn help_separates_global_options_and_prints_defaults() {
         let text = help(&installation, words);
         let (_, global) = text
             .split_once("Global options:")
-            .expect("a heading of their own");
+            .expect("global options should have their own heading");
         for default in [
             "[default: sqlite://penstock-data/penstock.db]",
             "[default: test]",
@@ -38,7 +38,7 @@ fn help_separates_global_options_and_prints_defaults() {
     }
 }
 
-/// The examples of every command, in the order of the commands.
+/// The examples of all commands, in the order of the commands.
 fn examples(installation: &Installation) -> Vec<String> {
     let mut found = Vec::new();
     let mut paths = VecDeque::from([Vec::new()]);
@@ -87,7 +87,7 @@ fn examples_of_the_help_work() {
     }
 }
 
-/// On free ports, because tests run at once.
+/// Runs `sandbox` until it listens. Uses free ports, because tests run in parallel.
 fn serve_briefly(installation: &Installation, words: &[&str]) {
     let mut words: Vec<&str> = words.to_vec();
     if !words.contains(&"--pools-port") {

@@ -1,5 +1,4 @@
-//! The command line as its user meets it: the built program on an embedded database, or on a server where
-//! the run or the test says so.
+//! Tests of the built program as users run it: on an embedded database, or on a server if the test run or the test says so.
 
 #[cfg(test)]
 mod applying;

@@ -1,4 +1,4 @@
-//! `penstock master-key`: everything is sealed again while services run, and the old key can go.
+//! `penstock master-key`: a rotation encrypts everything with the new key while services run, and the old key can be removed.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ const URL: &str = "sqlite://s/penstock.db";
 /// Another key, in base64.
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 
-/// Calls the gate as the demo partner does.
+/// Calls the gate as the demo partner.
 fn post(sandbox: &Sandbox, demo: &Value, path: &str, key: &str, body: &str) -> Value {
     let run = Command::new("curl")
         .args(["-s", &format!("{}/v1/{path}", sandbox.gate())])
@@ -43,7 +43,7 @@ fn older(installation: &Installation) -> Value {
 
 // rule: base.master-key-rotation
 #[test]
-fn rotation_seals_everything_again_while_the_services_run() {
+fn rotation_encrypts_everything_again_while_services_run() {
     let installation = Installation::in_a_file();
     let cli = |words: &[&str]| installation.json(&[words, &["--database-url", URL]].concat());
     let sandbox = Sandbox::start(&installation, &[]);
@@ -72,7 +72,7 @@ fn rotation_seals_everything_again_while_the_services_run() {
     assert_eq!(states[0]["state"], "retired");
     assert_eq!(states[1]["state"], "current");
 
-    // The running services seal with the new key, open what was sealed again, and find customers by the same index.
+    // The running services encrypt with the new key, decrypt the values encrypted again, and find customers by the same index.
     let replayed = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
     assert_eq!(replayed, first);
     let taken = post(
@@ -89,7 +89,7 @@ fn rotation_seals_everything_again_while_the_services_run() {
     sandbox.stop();
     assert_eq!(older(&installation), "0");
 
-    // Without the old key everything still opens.
+    // Everything can be decrypted without the old key.
     let file = installation.folder.path().join("s/master.key");
     let keys = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, keys.lines().last().unwrap()).unwrap();
@@ -100,7 +100,7 @@ fn rotation_seals_everything_again_while_the_services_run() {
     );
     sandbox.stop();
     assert_eq!(older(&installation), "0");
-    // The old key alone opens nothing.
+    // The old key alone decrypts nothing.
     std::fs::write(&file, keys.lines().next().unwrap()).unwrap();
     let refused = installation.run(&["verify", "--database-url", URL]);
     assert_eq!(refused.code, 2, "{refused:?}");
@@ -113,10 +113,10 @@ fn rotation_seals_everything_again_while_the_services_run() {
     );
 }
 
-/// A process that runs with the old key alone stores nothing under it once another key is current.
+/// A process with only the old key stores nothing under it after another key became current.
 // rule: base.master-key-rotation, health.ready
 #[test]
-fn services_without_the_new_key_store_nothing_until_they_have_it() {
+fn services_without_new_key_store_nothing_until_restarted_with_it() {
     let installation = Installation::in_a_file();
     let cli = |words: &[&str]| installation.json(&[words, &["--database-url", URL]].concat());
     let sandbox = Sandbox::start(&installation, &[]);
@@ -137,7 +137,7 @@ fn services_without_the_new_key_store_nothing_until_they_have_it() {
     assert_eq!(older(&installation), "0");
     sandbox.stop();
 
-    // Nothing was sealed with the old key, so it can go.
+    // No value was encrypted with the old key, so it can be removed.
     let file = installation.folder.path().join("s/master.key");
     let keys = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, keys.lines().last().unwrap()).unwrap();
@@ -150,7 +150,7 @@ fn services_without_the_new_key_store_nothing_until_they_have_it() {
     assert_eq!(older(&installation), "0");
 }
 
-/// The program with these master keys, on the database of the run.
+/// Runs the program with these master keys on the database of the test run.
 fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
     let run = installation
         .program(words)
@@ -159,7 +159,7 @@ fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
     ended(run.unwrap())
 }
 
-/// A database with one sealed value, a webhook secret, under [`KEY`].
+/// A database with one encrypted value under [`KEY`]: a webhook secret.
 fn with_one_secret() -> Installation {
     let installation = Installation::new();
     let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\n";
@@ -173,7 +173,7 @@ fn with_one_secret() -> Installation {
     installation
 }
 
-/// The keys that the database knows, in the order of their use.
+/// The keys that the database knows, in the order in which they became current.
 fn known(installation: &Installation, keys: &str) -> Vec<String> {
     let listed = with(
         installation,
@@ -190,36 +190,39 @@ fn known(installation: &Installation, keys: &str) -> Vec<String> {
 
 // rule: base.master-key-rotation
 #[test]
-fn rotation_takes_both_keys_from_the_variable_and_may_be_repeated() {
+fn rotation_reads_both_keys_from_variable_and_can_be_repeated() {
     let installation = with_one_secret();
     let none = with(&installation, KEY, &["master-key", "rotate"]);
     assert_eq!(none.code, 2, "{none:?}");
     assert!(
         none.err
-            .contains("expected a new key beside the current one"),
+            .contains("expected a new key in addition to the current one"),
         "{none:?}"
     );
     let both = format!("{KEY},{SECOND}");
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.contains("1 values were sealed again"), "{done:?}");
+    assert!(
+        done.out.contains("1 values were encrypted again"),
+        "{done:?}"
+    );
     let verified = with(&installation, SECOND, &["verify"]);
     assert_eq!(verified.code, 0, "{verified:?}");
     assert_eq!(with(&installation, KEY, &["verify"]).code, 2);
     for keys in [SECOND, &both] {
         let again = with(&installation, keys, &["master-key", "rotate"]);
         assert_eq!(again.code, 0, "{again:?}");
-        let told = format!(
-            "no new key is configured, so the key {} stays current; 0 values were sealed again",
+        let message = format!(
+            "no new key is configured, so the key {} stays current; 0 values were encrypted again",
             known(&installation, keys)[1]
         );
-        assert!(again.out.starts_with(&told), "{again:?}");
+        assert!(again.out.starts_with(&message), "{again:?}");
     }
 }
 
 // rule: base.master-key-rotation
 #[test]
-fn interrupted_rotation_needs_both_keys_until_it_is_finished() {
+fn interrupted_rotation_needs_both_keys_until_resumed() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND}");
     let mut rotation = installation
@@ -228,7 +231,11 @@ fn interrupted_rotation_needs_both_keys_until_it_is_finished() {
         .spawn()
         .unwrap();
     while known(&installation, &both).len() < 2 {
-        assert_eq!(rotation.try_wait().unwrap(), None, "still under way");
+        assert_eq!(
+            rotation.try_wait().unwrap(),
+            None,
+            "the rotation still runs"
+        );
     }
     rotation.kill().unwrap();
     rotation.wait().unwrap();
@@ -243,15 +250,15 @@ fn interrupted_rotation_needs_both_keys_until_it_is_finished() {
     assert!(early.err.contains(&needed), "{early:?}");
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let told = format!("finished the interrupted rotation to the key {second}");
-    assert!(done.out.starts_with(&told), "{done:?}");
+    let message = format!("finished the interrupted rotation to the key {second}");
+    assert!(done.out.starts_with(&message), "{done:?}");
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
 }
 
-/// What a program that was stopped for a while between sealing and storing leaves behind.
+/// A value that a program encrypts before a rotation and stores after it.
 // rule: base.master-key-rotation
 #[tokio::test]
-async fn value_that_appears_under_a_retired_key_is_found_and_sealed_again() {
+async fn late_value_under_retired_key_is_encrypted_again() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND}");
     let secrets = async |found: &OpenedBase| {
@@ -285,13 +292,16 @@ async fn value_that_appears_under_a_retired_key_is_found_and_sealed_again() {
     let named = with(&installation, SECOND, &["verify"]);
     assert_eq!(named.code, 1, "{named:?}");
     let done = with(&installation, &both, &["master-key", "rotate"]);
-    assert!(done.out.contains("1 values were sealed again"), "{done:?}");
+    assert!(
+        done.out.contains("1 values were encrypted again"),
+        "{done:?}"
+    );
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
 }
 
 // rule: base.master-key-rotation
 #[tokio::test]
-async fn rotation_finishes_beside_a_damaged_value_and_says_so() {
+async fn rotation_finishes_despite_damaged_value_and_reports_it() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND},{SECOND}");
     let base = installation.open_with(KEY).await;
@@ -314,15 +324,15 @@ async fn rotation_finishes_beside_a_damaged_value_and_says_so() {
     base.store.close().await;
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let told = "1 values are damaged: they do not open with the key that they name";
-    assert!(done.out.contains(told), "{done:?}");
+    let message = "1 values are damaged: they cannot be decrypted with the key that they name";
+    assert!(done.out.contains(message), "{done:?}");
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 1);
 }
 
-/// An operator's command that began before a rotation and seals after it.
+/// A command that starts before a rotation and encrypts after it.
 // rule: base.master-key-rotation
 #[tokio::test]
-async fn command_that_began_before_a_rotation_seals_with_the_new_key() {
+async fn command_started_before_rotation_encrypts_with_new_key() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND}");
     let [whole, old] = [&both, KEY].map(|keys| installation.open_with(keys));
@@ -350,7 +360,7 @@ async fn command_that_began_before_a_rotation_seals_with_the_new_key() {
 
 // rule: base.master-key-rotation, base.master-key-file
 #[test]
-fn keys_are_added_to_the_file_that_is_used_and_by_one_command_at_a_time() {
+fn key_is_added_to_used_file_by_one_command_at_a_time() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let installation = Installation::in_a_file();
     let folder = installation.folder.path();

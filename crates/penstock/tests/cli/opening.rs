@@ -1,4 +1,4 @@
-//! Which commands make a database, and what they say where there is none.
+//! Commands without a database, or with an unusable one: which commands create it, and what the others report.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -22,7 +22,7 @@ fn files(installation: &Installation) -> Vec<String> {
 
 // rule: cli.exit-codes, cli.needs-a-database
 #[test]
-fn a_command_that_needs_a_database_makes_none() {
+fn command_without_database_fails_and_creates_none() {
     let installation = Installation::in_a_file();
     for words in [
         "verify",
@@ -42,7 +42,7 @@ fn a_command_that_needs_a_database_makes_none() {
 
 // rule: cli.needs-a-database, apply.dry-run
 #[test]
-fn a_dry_run_shows_everything_and_makes_nothing() {
+fn dry_run_without_database_prints_changes_and_creates_nothing() {
     let installation = Installation::in_a_file();
     let file = format!("{POOL}{ACME}");
     let done = installation.apply(&file, &["--dry-run"]);
@@ -56,7 +56,7 @@ fn a_dry_run_shows_everything_and_makes_nothing() {
 
 // rule: base.database-file, base.master-key-file
 #[test]
-fn the_database_is_its_owners_alone() {
+fn new_database_is_readable_only_by_its_owner() {
     let installation = Installation::in_a_file();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     for name in ["master.key", "penstock.db"] {
@@ -67,27 +67,30 @@ fn the_database_is_its_owners_alone() {
     std::fs::set_permissions(&file, shared).unwrap();
     assert_eq!(installation.run(&["verify"]).code, 0);
     let kept = permissions(&installation, "penstock.db");
-    assert_eq!(kept, 0o640, "what the operator chose stays");
+    assert_eq!(kept, 0o640, "the operator's mode of the file is kept");
 }
 
 // rule: base.master-key-lost
 #[test]
-fn a_lost_master_key_stops_every_command_and_no_other_is_made() {
+fn lost_master_key_stops_every_command_and_is_not_replaced() {
     let installation = Installation::in_a_file();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     std::fs::remove_file(installation.folder.path().join("master.key")).unwrap();
     for words in [&["verify"][..], &["apply", "-f", "file.toml"]] {
         let done = installation.run(words);
         assert_eq!(done.code, 2, "{done:?}");
-        let told = done.err.contains("master.key is missing: restore");
-        assert!(told && done.err.contains("webhook secrets"), "{done:?}");
+        let is_reported = done.err.contains("master.key is missing: restore");
+        assert!(
+            is_reported && done.err.contains("webhook secrets"),
+            "{done:?}"
+        );
         assert_eq!(files(&installation), ["penstock.db"]);
     }
 }
 
-/// Limits are the services' business: a command counts no requests.
+/// Limits belong to the services; a command counts no requests.
 #[test]
-fn nothing_is_said_of_redis() {
+fn commands_ignore_redis_settings() {
     let installation = Installation::in_a_file();
     let pool = format!("{POOL}native_addresses = true\n");
     assert_eq!(installation.apply(&pool, &[]).code, 0);
@@ -107,7 +110,7 @@ fn nothing_is_said_of_redis() {
 
 // rule: cli.exit-codes
 #[test]
-fn folder_that_cannot_be_written_is_named_with_the_remedy() {
+fn unwritable_folder_is_reported_with_remedy() {
     let installation = Installation::in_a_file();
     std::fs::write(installation.folder.path().join("file"), "").unwrap();
     let key = [("PENSTOCK_MASTER_KEY", LIVE_KEY)];
@@ -127,10 +130,10 @@ fn folder_that_cannot_be_written_is_named_with_the_remedy() {
     assert!(!done.err.contains("the store is unavailable"), "{done:?}");
 }
 
-/// A SQLite database of another program: one table, `notes`.
+/// A SQLite database of another program, with the table `notes`.
 const NOTES: &[u8] = include_bytes!("notes.sqlite");
 
-/// The same database as its program left it, without a write-ahead log and with one.
+/// The same database without a write-ahead log and with one.
 fn foreign_databases() -> [Vec<u8>; 2] {
     const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
     let mut logged = NOTES.to_vec();
@@ -140,7 +143,7 @@ fn foreign_databases() -> [Vec<u8>; 2] {
 
 // rule: cli.foreign-database, cli.exit-codes
 #[test]
-fn foreign_database_is_refused_by_every_command_and_stays_as_it_is() {
+fn foreign_database_is_refused_by_every_command_unchanged() {
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
     std::fs::write(installation.folder.path().join("file.toml"), POOL).unwrap();
@@ -173,7 +176,7 @@ fn foreign_database_is_refused_by_every_command_and_stays_as_it_is() {
 
 // rule: cli.foreign-database
 #[test]
-fn empty_file_is_as_good_as_none() {
+fn empty_file_counts_as_missing_database() {
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
     std::fs::write(&path, "").unwrap();
@@ -186,15 +189,15 @@ fn empty_file_is_as_good_as_none() {
 
 // rule: cli.database-faults
 #[test]
-fn file_that_is_no_sqlite_database_is_named_with_the_remedy() {
+fn other_file_than_sqlite_is_reported_with_remedy() {
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
     let letter = "this is a letter, and a long one, not a database".repeat(100);
     std::fs::write(&path, &letter).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 2, "{done:?}");
-    let told = format!("{} is not a SQLite database: ", path.display());
-    assert!(done.err.contains(&told), "{done:?}");
+    let message = format!("{} is not a SQLite database: ", path.display());
+    assert!(done.err.contains(&message), "{done:?}");
     assert!(done.err.contains("name another file"), "{done:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), letter);
     assert_eq!(files(&installation), ["penstock.db"]);
@@ -202,21 +205,21 @@ fn file_that_is_no_sqlite_database_is_named_with_the_remedy() {
 
 // rule: cli.database-faults
 #[test]
-fn folder_in_place_of_the_database_is_named_with_the_remedy() {
+fn folder_in_place_of_database_is_reported_with_remedy() {
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
     std::fs::create_dir(&path).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 1, "{done:?}");
-    let told = format!("{} cannot be opened: check that ", path.display());
-    assert!(done.err.contains(&told), "{done:?}");
+    let message = format!("{} cannot be opened: check that ", path.display());
+    assert!(done.err.contains(&message), "{done:?}");
     assert!(done.err.contains("user "), "{done:?}");
     assert!(!done.err.contains("unexpected fault"), "{done:?}");
 }
 
 // rule: cli.database-faults
 #[test]
-fn damaged_database_is_named_with_the_remedy() {
+fn damaged_database_is_reported_with_remedy() {
     const PAGE: usize = 4096;
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
@@ -227,8 +230,8 @@ fn damaged_database_is_named_with_the_remedy() {
     for words in [&["verify"][..], &["key", "list", "--partner", "acme"]] {
         let done = installation.run(words);
         assert_eq!(done.code, 1, "{done:?}");
-        let told = format!("{} is damaged: ", path.display());
-        assert!(done.err.contains(&told), "{done:?}");
+        let message = format!("{} is damaged: ", path.display());
+        assert!(done.err.contains(&message), "{done:?}");
         assert!(done.err.contains("restore a backup"), "{done:?}");
         assert!(!done.err.contains("unexpected fault"), "{done:?}");
     }

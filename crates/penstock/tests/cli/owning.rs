@@ -1,9 +1,9 @@
-//! `apply`: deposits of one partner, pools with native addresses, and what is said of keys.
+//! `apply`: deposits that belong to one partner, pools with native addresses, and the terms of keys.
 
 use crate::applying::keys;
 use crate::fixture::{ACME, Installation, KEY, POOL, acme, apply, ended};
 
-/// A partner with its own reference and one deposit address.
+/// A file for a partner with this funding reference and one deposit address.
 fn depositing(partner: &str, reference: &str, address: &str) -> String {
     let partner_table = ACME.replace("acme", partner);
     let reference = match reference {
@@ -24,7 +24,7 @@ const SECOND: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 
 // rule: apply.deposits-of-one-partner
 #[test]
-fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
+fn apply_refuses_second_owner_of_deposit_and_names_both() {
     let installation = Installation::new();
     let acme = depositing("acme", "", FIRST);
     assert_eq!(installation.apply(&format!("{POOL}{acme}"), &[]).code, 0);
@@ -51,7 +51,7 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
             assert_eq!(done.err.lines().count(), 1, "{done:?}");
         }
     }
-    // The reference that partner `acme-2` has by default, taken before it exists.
+    // A partner takes the default reference of partner `acme-2` before `acme-2` exists.
     let early = depositing("early", "Acme-2", "");
     assert_eq!(installation.apply(&early, &[]).code, 0);
     let done = installation.apply(&depositing("acme-2", "", ""), &[]);
@@ -69,7 +69,7 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
             .code,
         1
     );
-    // Both in one file.
+    // Both partners are in one file.
     let both = format!(
         "{}{}",
         depositing("one", "X", SECOND),
@@ -86,7 +86,7 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
 
 // rule: apply.deposits-of-one-partner
 #[test]
-fn partners_exchange_deposits_in_one_file_and_pools_of_one_partner_share_them() {
+fn one_file_exchanges_deposits_between_partners() {
     let installation = Installation::new();
     let pools = format!("{POOL}{}", POOL.replace("EUR", "GBP"));
     let two = depositing("two", "B", SECOND);
@@ -122,7 +122,7 @@ fn partners_exchange_deposits_in_one_file_and_pools_of_one_partner_share_them() 
 
 // rule: apply.deposits-of-one-partner
 #[test]
-fn suspended_partner_keeps_everything_that_its_short_file_leaves_out() {
+fn suspended_partner_keeps_everything_its_short_file_omits() {
     let installation = Installation::new();
     let profile = "enabled = true\nkyc = \"approved\"\ntier = \"gold\"\nallowed = [\"EUR-USDT\"]\nbalance_gate = true\nvelocity_cap_usdt = \"5\"\niban = \"DE89370400440532013000\"\n";
     let acme = depositing("acme", "ACME-7F3K", FIRST);
@@ -133,7 +133,7 @@ fn suspended_partner_keeps_everything_that_its_short_file_leaves_out() {
     assert_eq!(installation.apply(&format!("{POOL}{acme}"), &[]).code, 0);
     let done = installation.apply(&format!("{ACME}status = \"suspended\"\n"), &[]);
     assert_eq!(done.code, 0, "{done:?}");
-    // Nobody can claim the partner's deposits meanwhile.
+    // Another partner cannot claim the suspended partner's deposits.
     let rival = depositing("rival", "acme-7f3k", FIRST);
     let done = installation.apply(&rival, &[]);
     assert_eq!((done.code, done.err.lines().count()), (2, 2), "{done:?}");
@@ -145,7 +145,7 @@ fn suspended_partner_keeps_everything_that_its_short_file_leaves_out() {
 
 // rule: apply.deposits-of-one-partner
 #[test]
-fn of_two_applies_at_once_one_gets_the_deposit() {
+fn concurrent_applies_give_deposit_to_one_partner() {
     let installation = Installation::new();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     let folder = installation.folder.path();
@@ -218,7 +218,7 @@ fn apply_in_mode_live_warns_of_pools_without_native_addresses() {
 
 // rule: apply.key-terms
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_get_the_label_and_expiry_that_are_written() {
+async fn keys_get_label_and_expiry_of_file() {
     let installation = Installation::new();
     let base = installation.open().await;
     let end = "2099-01-31T00:00:00Z";
@@ -232,7 +232,7 @@ async fn keys_get_the_label_and_expiry_that_are_written() {
         entry("secret", &literal)
     );
     let made = apply(&base, &text).await.unwrap();
-    assert_eq!(made.created_keys.len(), 2, "one for each label");
+    assert_eq!(made.created_keys.len(), 2, "one key for each label");
     let listed = async || {
         let listed = keys(&base).list(&acme().partner).await.unwrap();
         let mut shown: Vec<_> = listed
@@ -315,20 +315,20 @@ fn key_create_and_list_show_label_and_expiry() {
     let made = installation.json(&[&create[..], &terms].concat());
     assert_eq!(made["label"], "shop 1");
     assert_eq!(made["expires_at"], "2099-01-31T00:00:00.000Z");
-    let said = installation.run(&[&create[..], &terms].concat()).out;
-    let lines: Vec<&str> = said.lines().collect();
+    let output = installation.run(&[&create[..], &terms].concat()).out;
+    let lines: Vec<&str> = output.lines().collect();
     assert!(
-        lines[0].contains(" \"shop 1\" of acme, shown this once: "),
-        "{said}"
+        lines[0].contains(" \"shop 1\" of acme, shown only once: "),
+        "{output}"
     );
-    assert_eq!(lines[1], "it expires 2099-01-31T00:00:00.000Z");
+    assert_eq!(lines[1], "the key expires 2099-01-31T00:00:00.000Z");
     let plain = installation.json(&create);
     let fields: Vec<&String> = plain.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["id", "kind", "key"]);
     let rows = installation.json(&["key", "list", "--partner", "acme"]);
     let fields: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
     let old = ["id", "kind", "prefix", "last4", "created_at", "revoked_at"];
-    assert_eq!(fields[..6], old, "old fields come first");
+    assert_eq!(fields[..6], old, "the fields of older versions come first");
     assert_eq!(fields[6..], ["label", "expires_at", "last_used_at"]);
     assert_eq!(rows[0]["label"], "shop 1");
     assert_eq!(rows[2]["label"], serde_json::Value::Null);

@@ -1,9 +1,9 @@
-//! `apply`: protections that must be written, and loosenings that are refused.
+//! `apply`: required protections, and loosenings that are refused.
 
 use crate::applying::profile;
 use crate::fixture::{ACME, Installation, KEYS, POOL};
 
-/// A partner whose pools are protected by everything there is.
+/// A file for a partner with every protection.
 fn strict(tier: &str) -> String {
     format!(
         "{POOL}{ACME}[partners.pools]\nenabled = true\nkyc = \"pending\"\ntier = \"{tier}\"\nallowed = [\"EUR-USDT\"]\n\
@@ -33,12 +33,12 @@ fn apply_refuses_enabled_pools_without_gate_or_cap() {
     let done = written("balance_gate = true\nvelocity_cap_usdt = \"None\"\n");
     assert!(done.code == 2 && done.err.contains("velocity_cap_usdt: expected a decimal"));
     let done = written("balance_gate = false\nvelocity_cap_usdt = \"none\"\n");
-    assert_eq!(done.code, 0, "both are written: {done:?}");
+    assert_eq!(done.code, 0, "the file has both protections: {done:?}");
 }
 
 // rule: apply.loosening
 #[tokio::test(flavor = "multi_thread")]
-async fn apply_refuses_each_loosening_unless_it_is_allowed() {
+async fn apply_refuses_each_loosening_without_flag() {
     let installation = Installation::new();
     let base = installation.open().await;
     assert_eq!(installation.apply(&strict("old"), &[]).code, 0);
@@ -88,7 +88,7 @@ async fn apply_refuses_each_loosening_unless_it_is_allowed() {
             assert_eq!(
                 done.err,
                 format!(
-                    "file.toml: the file loosens what protects money: {line}; nothing was changed; --allow-loosening lets it through\n"
+                    "file.toml: the file loosens what protects money: {line}; nothing was changed; use --allow-loosening to allow it\n"
                 )
             );
             let json = installation.apply(&text, &[words, &["--output", "json"]].concat());
@@ -114,7 +114,11 @@ async fn apply_refuses_each_loosening_unless_it_is_allowed() {
     let done = installation.apply(&loose, &["--allow-loosening"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(!profile(&base).await.unwrap().balance_gate);
-    assert_eq!(installation.apply(&loose, &[]).code, 0, "it is so already");
+    assert_eq!(
+        installation.apply(&loose, &[]).code,
+        0,
+        "the database already has these values"
+    );
     let done = installation.apply(&strict("old"), &[]);
     assert_eq!(done.code, 0, "tightening needs no flag: {done:?}");
 }
@@ -142,7 +146,7 @@ fn refused_loosening_generates_no_key_for_any_partner_of_the_file() {
 
 // rule: apply.loosening
 #[tokio::test(flavor = "multi_thread")]
-async fn pools_switched_off_and_on_keep_their_protections() {
+async fn disabled_pools_keep_their_protections_when_enabled_again() {
     let installation = Installation::new();
     let base = installation.open().await;
     assert_eq!(installation.apply(&strict("old"), &[]).code, 0);

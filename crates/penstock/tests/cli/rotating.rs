@@ -1,4 +1,4 @@
-//! `webhook rotate-secret`: which secrets sign afterwards, and what is refused.
+//! `webhook rotate-secret`: which secrets sign afterwards, and which rotations are refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ async fn secrets(base: &OpenedBase) -> Vec<(String, Option<Timestamp>)> {
     secrets_of(base, Service::Pools).await
 }
 
-/// The stored secrets, the newest first, each with the instant it ends.
+/// The stored secrets, newest first, each with the instant of its expiry.
 async fn secrets_of(base: &OpenedBase, service: Service) -> Vec<(String, Option<Timestamp>)> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     let found = tx.endpoint_get(&acme(), service).await.unwrap();
@@ -71,7 +71,7 @@ async fn secrets_of(base: &OpenedBase, service: Service) -> Vec<(String, Option<
 
 // rule: cli.webhook.rotate
 #[tokio::test]
-async fn without_an_overlap_the_new_secret_is_alone_at_once() {
+async fn rotation_without_overlap_ends_old_secret_at_once() {
     let (_installation, base) = with_webhook().await;
     let before = base.store.config_version().await.unwrap();
     let rotated = rotate(&base, "acme", Present::EndsAtOnce).await.unwrap();
@@ -80,12 +80,12 @@ async fn without_an_overlap_the_new_secret_is_alone_at_once() {
     assert_eq!(rotated.overlap_until, None);
     assert_eq!(secrets(&base).await, [(new, None)]);
     let after = base.store.config_version().await.unwrap();
-    assert_ne!(after, before, "running services look again");
+    assert_ne!(after, before, "running services reload the configuration");
 }
 
 // rule: cli.webhook.rotate
 #[tokio::test]
-async fn with_an_overlap_the_old_one_ends_when_it_is_over() {
+async fn rotation_with_overlap_ends_old_secret_after_overlap() {
     let (_installation, base) = with_webhook().await;
     let begun = base.clock.now();
     let rotated = rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
@@ -98,7 +98,7 @@ async fn with_an_overlap_the_old_one_ends_when_it_is_over() {
 
 // rule: cli.webhook.rotate, apply.service-webhooks
 #[tokio::test]
-async fn the_gate_has_a_secret_of_its_own() {
+async fn gate_endpoint_has_its_own_secret() {
     let (_installation, base) = with_webhook().await;
     let gate = Service::Gate;
     let bare = rotate_of(&base, gate, "acme", Present::EndsAtOnce).await;
@@ -120,7 +120,7 @@ async fn the_gate_has_a_secret_of_its_own() {
 
 // rule: cli.webhook.rotate-twice
 #[tokio::test]
-async fn there_is_never_a_third_secret() {
+async fn rotation_during_overlap_is_refused() {
     let (_installation, base) = with_webhook().await;
     let first = rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
     let before = secrets(&base).await;
@@ -133,12 +133,16 @@ async fn there_is_never_a_third_secret() {
 
     let alone = rotate(&base, "acme", Present::EndsAtOnce).await.unwrap();
     let new = alone.secret.expose_secret().to_owned();
-    assert_eq!(secrets(&base).await, [(new, None)], "it ends both");
+    assert_eq!(
+        secrets(&base).await,
+        [(new, None)],
+        "the rotation ends both older secrets"
+    );
 }
 
 // rule: cli.webhook.rotate-twice
 #[tokio::test]
-async fn an_overlap_that_is_over_is_in_nobodys_way() {
+async fn ended_overlap_does_not_block_rotation() {
     let (_installation, base) = with_webhook().await;
     let short = Present::Overlaps(Duration::from_millis(1));
     let first = rotate(&base, "acme", short).await.unwrap();
@@ -150,14 +154,14 @@ async fn an_overlap_that_is_over_is_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_rotated_is_left_alone() {
+async fn refused_rotation_leaves_secrets_unchanged() {
     let (_installation, base) = with_webhook().await;
     let before = secrets(&base).await;
     for span in [Duration::ZERO, DAY * 30 + Duration::from_millis(1)] {
         let refused = rotate(&base, "acme", Present::Overlaps(span)).await;
         assert!(matches!(refused, Err(RotateError::Overlap)), "{refused:?}");
     }
-    let unknown = rotate(&base, "nobody", Present::EndsAtOnce).await;
+    let unknown = rotate(&base, "stranger", Present::EndsAtOnce).await;
     assert!(matches!(unknown, Err(RotateError::UnknownPartner(..))));
     apply(&base, &ACME.replace("acme", "bare")).await.unwrap();
     let bare = rotate(&base, "bare", Present::EndsAtOnce).await;
@@ -165,9 +169,9 @@ async fn what_cannot_be_rotated_is_left_alone() {
     assert_eq!(secrets(&base).await, before);
 }
 
-/// `apply` keeps what was rotated, unless the file names a secret.
+/// `apply` keeps rotated secrets unless the file contains a secret.
 #[tokio::test]
-async fn a_file_without_a_secret_keeps_the_rotated_ones() {
+async fn file_without_secret_keeps_rotated_secrets() {
     let (_installation, base) = with_webhook().await;
     rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
     let before = secrets(&base).await;
@@ -180,7 +184,7 @@ async fn a_file_without_a_secret_keeps_the_rotated_ones() {
 
 // rule: cli.webhook.rotate, cli.json
 #[test]
-fn the_new_secret_is_printed_with_the_documented_fields() {
+fn new_secret_is_printed_with_documented_fields() {
     let installation = Installation::new();
     assert_eq!(installation.apply(&file(), &[]).code, 0);
     let words = "webhook rotate-secret --partner acme --service pools";
@@ -193,12 +197,12 @@ fn the_new_secret_is_printed_with_the_documented_fields() {
         (&"acme".into(), &"pools".into())
     );
     assert!(plain["overlap_until"].is_null());
-    let said = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
-    assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert_eq!(said.out.matches("whsec_").count(), 1, "{said:?}");
+    let done = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.out.matches("whsec_").count(), 1, "{done:?}");
     assert!(
-        said.out.contains("next: give it to the partner"),
-        "{said:?}"
+        done.out.contains("next: give it to the partner"),
+        "{done:?}"
     );
     let again = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
     assert_eq!((again.code, again.out.as_str()), (1, ""));
@@ -210,10 +214,10 @@ fn the_new_secret_is_printed_with_the_documented_fields() {
 
 // rule: cli.exit-codes
 #[test]
-fn bad_words_are_refused_on_one_line() {
+fn invalid_arguments_are_refused_on_one_line() {
     let installation = Installation::new();
     assert_eq!(installation.apply(&file(), &[]).code, 0);
-    for (words, code, said) in [
+    for (words, code, message) in [
         (
             "--partner acme --service gate",
             1,
@@ -245,9 +249,9 @@ fn bad_words_are_refused_on_one_line() {
             "--partner: expected 1 to 64",
         ),
         (
-            "--partner nobody --service pools",
+            "--partner stranger --service pools",
             1,
-            "no partner `nobody` in mode test",
+            "no partner `stranger` in mode test",
         ),
         (
             "--partner acme --service hooks",
@@ -263,7 +267,7 @@ fn bad_words_are_refused_on_one_line() {
         let words: Vec<&str> = words.split(' ').collect();
         let done = installation.run(&[&["webhook", "rotate-secret"], &words[..]].concat());
         assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
-        assert!(done.err.starts_with(said), "{words:?}: {done:?}");
+        assert!(done.err.starts_with(message), "{words:?}: {done:?}");
         let lines = done.err.lines().count();
         assert!(lines == 1 || done.err.starts_with("error: "), "{done:?}");
     }

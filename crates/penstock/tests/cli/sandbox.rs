@@ -1,4 +1,4 @@
-//! `sandbox`: the first thing a developer runs.
+//! `sandbox`: the first command that a developer runs.
 
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::fixture::{Installation, POOL};
 
-/// Asks a process of ours to stop, as an init system does.
+/// Sends SIGTERM to a child process of the test, as an init system does.
 pub(crate) fn terminate(id: u32) {
     let asked = Command::new("kill")
         .args(["-TERM", &id.to_string()])
@@ -22,7 +22,7 @@ pub(crate) fn terminate(id: u32) {
 
 // rule: cli.sandbox.check, cli.sandbox.demo-kept
 #[test]
-fn the_check_does_the_main_job_again_and_again() {
+fn check_can_be_repeated() {
     let installation = Installation::in_a_file();
     let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(first.code, 0, "{first:?}");
@@ -37,10 +37,10 @@ fn the_check_does_the_main_job_again_and_again() {
     assert_eq!(std::fs::read(&file).unwrap(), kept);
 }
 
-/// Nothing may reach a private address here, so no event can arrive.
+/// Events may not be sent to private addresses here, so none arrives.
 // rule: cli.sandbox.check-event
 #[test]
-fn an_event_that_does_not_arrive_fails_the_check() {
+fn check_fails_if_event_does_not_arrive() {
     let installation = Installation::in_a_file();
     let run = installation
         .program(&["sandbox", "--dir", "s", "--check"])
@@ -49,14 +49,14 @@ fn an_event_that_does_not_arrive_fails_the_check() {
     let failed = crate::fixture::ended(run.unwrap());
     assert_eq!(failed.code, 1, "{failed:?}");
     assert_eq!(failed.out.matches('✓').count(), 11, "{failed:?}");
-    let said = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
-    assert!(failed.out.contains(said), "{failed:?}");
+    let message = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
+    assert!(failed.out.contains(message), "{failed:?}");
 }
 
-/// The demo partner's own endpoint is the developer's: where it points, and who is asked there.
+/// The demo partner's endpoint belongs to the developer: a check keeps its URL, and the demo partner's events still go there.
 // rule: cli.sandbox.check-event
 #[tokio::test]
-async fn a_check_leaves_the_demo_partners_endpoint_alone() {
+async fn check_leaves_endpoint_of_demo_partner_unchanged() {
     let installation = Installation::in_a_file();
     let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     own.set_nonblocking(true).unwrap();
@@ -70,7 +70,7 @@ async fn a_check_leaves_the_demo_partners_endpoint_alone() {
     assert_eq!(installation.run(&words).code, 0);
     assert!(
         own.accept().is_ok(),
-        "the demo partner's events still go there"
+        "the demo partner's events still go to its endpoint"
     );
     let again = installation.apply(&webhook, &[]);
     assert!(again.out.starts_with("nothing to change"), "{again:?}");
@@ -78,7 +78,7 @@ async fn a_check_leaves_the_demo_partners_endpoint_alone() {
 
 // rule: cli.sandbox.check
 #[test]
-fn a_check_that_fails_says_where_and_exits_1() {
+fn failed_check_names_step_and_exits_1() {
     let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", "s", "--check"];
     assert_eq!(installation.run(&words).code, 0);
@@ -91,7 +91,7 @@ fn a_check_that_fails_says_where_and_exits_1() {
     assert!(failed.out.contains("organization_suspended"), "{failed:?}");
 }
 
-/// A sandbox that serves on free ports, and the lines it prints.
+/// A sandbox on free ports, and the lines that it prints.
 pub(crate) struct Sandbox {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -99,7 +99,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts in the folder `s` and reads until both services listen.
+    /// Starts a sandbox in the folder `s` and waits until both services listen.
     pub(crate) fn start(installation: &Installation, more: &[&str]) -> Self {
         let words = [
             "sandbox",
@@ -133,7 +133,7 @@ impl Sandbox {
             let line = self
                 .lines
                 .next()
-                .expect("the sandbox still prints")
+                .expect("the sandbox should print this line")
                 .unwrap();
             self.printed.push(line.clone());
             if line.contains(text) {
@@ -179,7 +179,7 @@ fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
     assert!(printed[printed.len() - 2].starts_with("gate-service listening on http://127.0.0.1:"));
 }
 
-/// Pastes the printed calls into the shells of Linux and of a Mac.
+/// Runs the printed calls in the default shells of Linux and macOS.
 // rule: cli.sandbox.start
 #[test]
 fn printed_calls_work_when_pasted() {
@@ -192,14 +192,14 @@ fn printed_calls_work_when_pasted() {
         .collect();
     for call in &calls {
         let run = Command::new("bash").args(["-c", call]).output().unwrap();
-        let answer: Value = serde_json::from_slice(&run.stdout).unwrap();
-        assert!(answer.get("code").is_none(), "{call}: {answer}");
+        let response: Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert!(response.get("code").is_none(), "{call}: {response}");
     }
     assert_eq!(calls.len(), 2);
     sandbox.stop();
 }
 
-/// The check trades as a partner of its own, so this trades as the demo partner by hand.
+/// The check trades as its own partner, so this test trades as the demo partner.
 // rule: cli.sandbox.events
 #[test]
 fn events_are_received_verified_and_shown() {
@@ -241,7 +241,7 @@ fn events_are_received_verified_and_shown() {
         "{line}"
     );
     sandbox.stop();
-    // The port stays the partner's, so what was not delivered arrives after a restart.
+    // The partner keeps its port, so events that were not delivered arrive after a restart.
     assert!(demo["events_port"].as_u64().unwrap() > 0);
 }
 
@@ -259,7 +259,7 @@ fn port_flag_names_the_two_flags_that_exist() {
 
 // rule: cli.sandbox.start
 #[test]
-fn taken_port_names_the_flag_that_gives_another() {
+fn port_in_use_is_reported_with_its_flag() {
     let installation = Installation::in_a_file();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -269,14 +269,14 @@ fn taken_port_names_the_flag_that_gives_another() {
     ] {
         let refused = installation.run(&["sandbox", flag, &port, other, "0"]);
         assert_eq!(refused.code, 1, "{refused:?}");
-        let remedy = format!("give another port with {flag}\n");
+        let remedy = format!("choose another port with {flag}\n");
         assert!(refused.err.ends_with(&remedy), "{refused:?}");
     }
 }
 
 // rule: cli.sandbox.check
 #[test]
-fn check_without_a_folder_leaves_nothing_behind() {
+fn check_without_folder_removes_its_files() {
     let installation = Installation::in_a_file();
     let temporary = installation.folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
@@ -309,7 +309,7 @@ fn sandbox_does_not_limit_creates() {
     sandbox.stop();
 }
 
-/// Sends one request on a connection of its own; the status and the JSON body of the answer.
+/// Sends one request on its own connection. Returns the status and the JSON body of the response.
 fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
@@ -317,9 +317,9 @@ fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Value
         "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     let status = head.get(9..12).unwrap().parse().unwrap();
     (status, serde_json::from_str(body).unwrap())
 }
@@ -352,14 +352,14 @@ fn sandbox_accepts_the_example_order_of_its_document() {
     assert_eq!(quote["executable"], true, "{quote}");
     assert_eq!(
         example["cryptoNetwork"], example["destNetwork"],
-        "the networks fit"
+        "the example's network is one of the pool's networks"
     );
 }
 
-/// What the developer has changed about the partner stays.
+/// The developer's changes to the partner are kept.
 // rule: cli.sandbox.demo-kept
 #[tokio::test]
-async fn a_partner_from_before_the_gate_is_given_it_and_nothing_else() {
+async fn older_demo_partner_gets_only_the_gate() {
     let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", ".", "--check"];
     assert_eq!(installation.run(&words).code, 0);
@@ -401,7 +401,7 @@ async fn a_partner_from_before_the_gate_is_given_it_and_nothing_else() {
 
 // rule: cli.sandbox.refuses
 #[test]
-fn it_refuses_what_is_not_a_sandbox() {
+fn sandbox_refuses_mode_live_and_databases_on_servers() {
     let installation = Installation::in_a_file();
     for words in [
         &["sandbox", "--dir", "s", "--check", "--mode", "live"][..],
@@ -421,7 +421,7 @@ fn it_refuses_what_is_not_a_sandbox() {
 
 // rule: cli.sandbox.demo-kept
 #[test]
-fn lost_credentials_are_made_anew() {
+fn lost_demo_credentials_are_replaced() {
     let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", "s", "--check"];
     assert_eq!(installation.run(&words).code, 0);
@@ -430,19 +430,19 @@ fn lost_credentials_are_made_anew() {
     assert_eq!(
         installation.run(&words).code,
         0,
-        "new keys for the same partner"
+        "the same partner has new keys"
     );
     std::fs::remove_file(folder.join("penstock.db")).unwrap();
     assert_eq!(
         installation.run(&words).code,
         0,
-        "the same keys for a new database"
+        "a new database gets the same keys"
     );
     std::fs::write(folder.join("demo.json"), "{}").unwrap();
     let done = installation.run(&words);
     assert_eq!(done.code, 1);
     assert!(
-        done.err.contains("demo.json: no demo credentials"),
+        done.err.contains("demo.json: no valid demo credentials"),
         "{done:?}"
     );
 }

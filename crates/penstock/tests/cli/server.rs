@@ -1,4 +1,4 @@
-//! What is particular to a database on a server: who makes it, its key, and where commands stop.
+//! Databases on a server: who creates the schema, the master key, and failures of commands.
 
 use test_support::test_database::Database;
 
@@ -22,7 +22,7 @@ fn with_key(installation: &Installation, words: &[&str], key: &str) -> Done {
 
 // rule: cli.server, program.migrate
 #[test]
-fn no_command_makes_or_changes_the_schema_of_a_server() {
+fn commands_never_create_or_change_schema_of_server() {
     let installation = Installation::on_a_server(Database::bare_now());
     for command in READING {
         let done = installation.run(&words(command));
@@ -38,7 +38,7 @@ fn no_command_makes_or_changes_the_schema_of_a_server() {
 
 // rule: cli.server, cli.exit-codes
 #[test]
-fn every_command_works_on_a_server_as_the_role_that_operates() {
+fn every_command_works_on_server_with_operating_role() {
     let installation = Installation::on_a_server(Database::make_now());
     let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n";
     let applied = installation.apply(&format!("{POOL}{ACME}{webhook}"), &[]);
@@ -68,19 +68,22 @@ fn every_command_works_on_a_server_as_the_role_that_operates() {
             "{command}: {done:?}"
         );
         let again = installation.run(&words(command));
-        assert_eq!(again.out, done.out, "{command}: the same, byte for byte");
+        assert_eq!(
+            again.out, done.out,
+            "{command}: the output should be identical"
+        );
     }
     let folder = std::fs::read_dir(installation.folder.path()).unwrap();
     assert_eq!(
         folder.count(),
         1,
-        "nothing is kept here but the file applied"
+        "the folder contains only the applied file"
     );
 }
 
 // rule: base.serving-role-provisions-nothing
 #[test]
-fn commands_that_provision_name_their_role_to_the_serving_role() {
+fn provisioning_commands_report_required_role_to_serving_role() {
     let installation = Installation::on_a_server(Database::make_now());
     assert_eq!(installation.apply(ACME, &[]).code, 0);
     let serving = installation.server.as_ref().unwrap().serving();
@@ -101,24 +104,24 @@ fn commands_that_provision_name_their_role_to_the_serving_role() {
 
 // rule: base.master-key-server, base.master-key-mismatch
 #[test]
-fn a_server_needs_the_key_it_was_first_opened_with() {
+fn server_database_needs_key_of_first_opening() {
     let installation = Installation::on_a_server(Database::make_now());
     let without = with_key(&installation, &["verify"], "");
     assert_eq!(without.code, 2, "{without:?}");
-    let told = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
-    assert!(without.err.starts_with(told), "{without:?}");
+    let message = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
+    assert!(without.err.starts_with(message), "{without:?}");
     assert_eq!(installation.run(&["verify"]).code, 0);
     let other = KEY.replace("AAEC", "BBEC");
     let refused = with_key(&installation, &["verify"], &other);
     assert_eq!(refused.code, 2, "{refused:?}");
-    let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
+    let message = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
     let shown = refused.err.contains(&other) || refused.err.contains(KEY);
-    assert!(refused.err.starts_with(told) && !shown, "{refused:?}");
+    assert!(refused.err.starts_with(message) && !shown, "{refused:?}");
 }
 
 // rule: config.database-server, cli.exit-codes
 #[test]
-fn a_url_that_is_none_and_a_server_that_is_not_there_are_told_apart() {
+fn malformed_url_and_unreachable_server_are_reported_differently() {
     let installation = Installation::in_a_file();
     let verify = |url: &str| {
         let words = ["verify", "--database-url", url];
@@ -141,7 +144,7 @@ fn a_url_that_is_none_and_a_server_that_is_not_there_are_told_apart() {
 
 // rule: cli.sandbox.refuses
 #[test]
-fn the_sandbox_takes_no_server() {
+fn sandbox_refuses_database_on_server() {
     let installation = Installation::on_a_server(Database::make_now());
     let done = installation.run(&["sandbox", "--check"]);
     assert_eq!(done.code, 2, "{done:?}");
@@ -150,7 +153,7 @@ fn the_sandbox_takes_no_server() {
     assert_eq!(folder.count(), 0);
 }
 
-/// Runs `verify` on another URL than the installation's.
+/// Runs `verify` on this URL instead of the installation's.
 fn verify_on(url: &str) -> Done {
     let installation = Installation::in_a_file();
     let mut program = installation.program(&["verify"]);
@@ -158,7 +161,7 @@ fn verify_on(url: &str) -> Done {
     ended(program.env("PENSTOCK_MASTER_KEY", KEY).output().unwrap())
 }
 
-/// Where the server is, such as `127.0.0.1:5432`.
+/// The host and port of a URL, such as `127.0.0.1:5432`.
 fn place(url: &str) -> &str {
     let (_, rest) = url.rsplit_once('@').unwrap();
     rest.split(['/', '?']).next().unwrap()
@@ -175,7 +178,7 @@ fn assert_names(done: &Done, parts: &[&str]) {
 
 // rule: cli.database-faults
 #[test]
-fn database_that_does_not_exist_is_named_with_its_server_and_the_remedy() {
+fn missing_database_is_reported_with_server_and_remedy() {
     let database = Database::bare_now();
     let url = database.owning();
     let (base, _) = url.rsplit_once('/').unwrap();
@@ -194,18 +197,18 @@ fn database_that_does_not_exist_is_named_with_its_server_and_the_remedy() {
 
 // rule: cli.database-faults
 #[test]
-fn role_that_the_server_does_not_let_in_is_named_with_the_remedy() {
+fn refused_role_is_reported_with_remedy() {
     let database = Database::bare_now();
     let url = database.owning();
     let place = place(&url);
     let (_, name) = url.rsplit_once('/').unwrap();
-    let done = verify_on(&format!("postgres://nobody:hunter2@{place}/{name}"));
+    let done = verify_on(&format!("postgres://stranger:hunter2@{place}/{name}"));
     let server = format!("the server at {place}: ");
     assert_names(
         &done,
         &[
             &server,
-            "role `nobody`",
+            "role `stranger`",
             "password",
             "deploy/postgres/roles.sql",
         ],
@@ -215,7 +218,7 @@ fn role_that_the_server_does_not_let_in_is_named_with_the_remedy() {
 
 // rule: cli.database-faults
 #[tokio::test]
-async fn role_without_its_rights_is_told_where_to_get_them() {
+async fn role_without_rights_is_reported_with_file_of_rights() {
     let database = Database::make().await;
     let mut owner = database.owner().await;
     let right = "REVOKE SELECT ON _sqlx_migrations FROM penstock_operate";

@@ -1,4 +1,4 @@
-//! Secrets are planted wherever one can stand; then everything the program says is searched for them.
+//! Sends secrets in every place that can hold one, then searches all output of the program for them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -6,10 +6,10 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use crate::served::{Served, eventually, file_for_acme, get, provision, quote, transact};
 use crate::traces::Collector;
 
-/// Thirty-two bytes each, so that they are good as keys too.
+/// Secrets of 32 bytes each, so that they are also valid keys.
 const MASTER: &str = "canary-of-the-master-key-0123456";
 const SIGNING: &str = "canary-of-the-signing-secret-012";
-/// Keys of thirty-two letters: known, unknown, of the other mode, publishable.
+/// Keys of 32 letters: a known key, then an unknown key, a key of the other mode and a publishable key.
 const KNOWN: &str = "CanaryKnownCanaryKnownCanaryKn01";
 const OTHERS: [&str; 3] = [
     "sk_test_CanaryStrangerCanaryStrangerCan1",
@@ -19,8 +19,8 @@ const OTHERS: [&str; 3] = [
 /// A path that only the partner and the operator know.
 const HOOK: &str = "canary-of-a-webhook-address";
 
-/// Everything a text may turn into on its way: base64 at each of its three offsets, hexadecimal,
-/// percent-encoded.
+/// Every form that a text may have in the output: base64 at each of its three offsets, hexadecimal, percent-encoded, a list of
+/// bytes.
 fn forms(secret: &str) -> Vec<String> {
     let bytes = secret.as_bytes();
     let mut forms = vec![
@@ -31,7 +31,7 @@ fn forms(secret: &str) -> Vec<String> {
     for offset in 0..3 {
         let padded = [&vec![b'x'; offset], bytes].concat();
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            // The ends depend on what stands beside them.
+            // The first and last characters depend on the neighbouring bytes.
             let whole = engine.encode(&padded);
             let inner = &whole[(offset * 8).div_ceil(6)..whole.len() - 2];
             forms.push(inner.to_owned());
@@ -55,19 +55,19 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-fn assert_unsaid(place: &str, said: &str) {
+fn assert_without_secrets(place: &str, said: &str) {
     let kept = OTHERS.iter().map(|key| &key["sk_test_".len()..]);
     for secret in [MASTER, SIGNING, KNOWN, HOOK].into_iter().chain(kept) {
         for form in forms(secret) {
             let found = said.lines().find(|line| line.contains(&form));
-            assert_eq!(found, None, "{place} tells {secret} as {form}");
+            assert_eq!(found, None, "{place} contains {secret} as {form}");
         }
     }
 }
 
-/// Every request that carries a key where one can stand; what was answered.
-fn plant(served: &Served, known: &str) -> Vec<String> {
-    let mut answers = Vec::new();
+/// Sends requests with a key in every place that can hold one, and returns the responses.
+fn send_secrets(served: &Served, known: &str) -> Vec<String> {
+    let mut responses = Vec::new();
     for key in OTHERS.into_iter().chain([known]) {
         let bearer = format!("Bearer {key}");
         let escaped: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -95,7 +95,7 @@ fn plant(served: &Served, known: &str) -> Vec<String> {
                 format!("GET /{key}"),
                 format!("{key} /v1/pools"),
             ] {
-                answers.push(served.send(&line, &headers, ""));
+                responses.push(served.send(&line, &headers, ""));
             }
             let with_key = [&headers[..], &[("Idempotency-Key", key)]].concat();
             for body in [
@@ -105,22 +105,22 @@ fn plant(served: &Served, known: &str) -> Vec<String> {
             ] {
                 for route in ["quote", "transact"] {
                     let line = format!("POST /v1/pools/EUR-USDT/{route}");
-                    answers.push(served.send(&line, &with_key, &body));
+                    responses.push(served.send(&line, &with_key, &body));
                 }
             }
         }
     }
-    answers
+    responses
 }
 
 // rule: auth.keys-never-logged, program.logs
 #[test]
-fn no_secret_leaves_the_program() {
+fn program_output_contains_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let master = STANDARD.encode(MASTER);
     let known = format!("sk_test_{KNOWN}");
     let signing = format!("whsec_{}", STANDARD.encode(SIGNING));
-    // Nobody listens there: deliveries fail, and say so.
+    // No server listens at this address: deliveries fail and are logged.
     let hook = format!("http://127.0.0.1:1/{HOOK}");
     let file = file_for_acme(&known, Some((&hook, &signing)));
     provision(folder.path(), &[("MASTER_KEY", &master)], &file);
@@ -144,12 +144,12 @@ fn no_secret_leaves_the_program() {
             &headers,
             "",
         );
-        let answers = plant(&served, &known);
-        assert!(answers.len() > 200);
+        let responses = send_secrets(&served, &known);
+        assert!(responses.len() > 200);
         if format == "json" {
             let metrics = get(&served.metrics_address(), "/metrics");
             assert!(metrics.contains("penstock_http_requests_total"));
-            assert_unsaid("/metrics", &metrics);
+            assert_without_secrets("/metrics", &metrics);
             let delivered =
                 "penstock_webhook_attempts_total{service=\"pools\",outcome=\"unreachable\"} 1";
             eventually(|| {
@@ -162,23 +162,23 @@ fn no_secret_leaves_the_program() {
         assert_eq!(code, Some(0));
         let (lines, traced) = (logged.lines().count(), logged.contains("TRACE"));
         assert!(traced && lines > 300, "{traced} {lines}: {logged}");
-        assert_unsaid("the log", &logged);
-        for answer in answers {
-            assert_unsaid("an answer", &answer);
+        assert_without_secrets("the log", &logged);
+        for response in responses {
+            assert_without_secrets("a response", &response);
         }
         let posted = collector.posted();
         assert!(!posted.is_empty());
         for (head, body) in posted {
-            assert_unsaid("a trace", &head);
-            assert_unsaid("a trace", &String::from_utf8_lossy(&body));
+            assert_without_secrets("a trace", &head);
+            assert_without_secrets("a trace", &String::from_utf8_lossy(&body));
         }
     }
 }
 
 #[test]
-fn the_search_finds_what_it_looks_for() {
+fn secret_search_finds_every_form() {
     let said = |text: &str| {
-        let found = std::panic::catch_unwind(|| assert_unsaid("this", text));
+        let found = std::panic::catch_unwind(|| assert_without_secrets("this", text));
         found.is_err()
     };
     assert!(!said("nothing"));

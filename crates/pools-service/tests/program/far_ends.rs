@@ -10,14 +10,14 @@ use crate::served::{Served, file_for_acme, get, json, output, provision, quote, 
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECRET: &str = "a-secret-of-the-engine";
 
-/// Somebody who listens on this machine, answers by the path's last word, and remembers the heads.
-pub(crate) struct Far {
+/// A server on this machine. It responds by the last segment of the path, and records the head of each request.
+pub(crate) struct UpstreamServer {
     url: String,
     heads: Arc<Mutex<Vec<String>>>,
     report: Arc<Mutex<String>>,
 }
 
-impl Far {
+impl UpstreamServer {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -25,17 +25,17 @@ impl Far {
         let kept = Arc::clone(&heads);
         let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#.to_owned();
         let report = Arc::new(Mutex::new(delivered));
-        let said = Arc::clone(&report);
+        let current_report = Arc::clone(&report);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let said = said.lock().unwrap().clone();
-                kept.lock().unwrap().push(answer(stream, &said));
+                let report = current_report.lock().unwrap().clone();
+                kept.lock().unwrap().push(respond(stream, &report));
             }
         });
         Self { url, heads, report }
     }
 
-    /// What is reported of every trade from now on.
+    /// Sets the report of every trade from now on.
     pub(crate) fn reports(&self, body: &str) {
         body.clone_into(&mut self.report.lock().unwrap());
     }
@@ -50,8 +50,8 @@ impl Far {
     }
 }
 
-/// Reads one request, answers it and closes; its head.
-fn answer(mut stream: TcpStream, report: &str) -> String {
+/// Reads one request, responds and closes the connection. Returns the head of the request.
+fn respond(mut stream: TcpStream, report: &str) -> String {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -70,16 +70,16 @@ fn answer(mut stream: TcpStream, report: &str) -> String {
         "confirm" => r#"{"status":"confirmed"}"#,
         _ => report,
     };
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(answer.as_bytes()).unwrap();
+    stream.write_all(response.as_bytes()).unwrap();
     head
 }
 
 /// Writes `rates.toml` with one source.
-pub(crate) fn name_source(folder: &Path, rates: &Far) {
+pub(crate) fn name_source(folder: &Path, rates: &UpstreamServer) {
     std::fs::write(folder.join("token"), "t0ken\n").unwrap();
     let sources = format!(
         r#"
@@ -102,12 +102,12 @@ pub(crate) fn name_source(folder: &Path, rates: &Far) {
 
 // rule: config.engine-http, config.engine-secret, config.rates-http, engine.http.secret, rates.http.sources
 #[test]
-fn mode_live_trades_with_the_operators_own_far_ends() {
+fn mode_live_trades_with_upstreams_of_the_operator() {
     let folder = tempfile::tempdir().unwrap();
     let live = [("MODE", "live"), ("MASTER_KEY", MASTER_KEY)];
     let file = file_for_acme("", None).replace("key = \"\"", "");
     let keys = provision(folder.path(), &live, &file);
-    let (engine, rates) = (Far::start(), Far::start());
+    let (engine, rates) = (UpstreamServer::start(), UpstreamServer::start());
     name_source(folder.path(), &rates);
     let engine_url = engine.engine();
     let far_ends = [
@@ -155,15 +155,15 @@ fn mode_live_trades_with_the_operators_own_far_ends() {
 
 // rule: config.engine-drain, config.engine-name, pools.engine.which, pools.engine.drain
 #[test]
-fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
+fn service_refuses_another_engine_while_the_former_has_open_trades() {
     let folder = tempfile::tempdir().unwrap();
     let keys = provision(
         folder.path(),
         &[],
         &file_for_acme("", None).replace("key = \"\"", ""),
     );
-    let (first, second) = (Far::start(), Far::start());
-    let of = |far: &Far| format!("http:{}/desk/", far.url);
+    let (first, second) = (UpstreamServer::start(), UpstreamServer::start());
+    let of = |far: &UpstreamServer| format!("http:{}/desk/", far.url);
     let (first_url, second_url) = (of(&first), of(&second));
     let bearer = format!("Bearer {}", keys[0]);
     let headers = [("Authorization", bearer.as_str())];
@@ -174,11 +174,11 @@ fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
 
     let ended = output(folder.path(), &[], &[("ENGINE", &second_url)]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = text(&ended.stderr);
-    let line = told
+    let stderr = text(&ended.stderr);
+    let line = stderr
         .lines()
         .find(|line| line.starts_with("PENSTOCK_ENGINE: "));
-    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let line = line.unwrap_or_else(|| panic!("{stderr}"));
     for part in [
         &*format!("{}/desk (1 open trade)", first.url),
         &*format!("{}/desk", second.url),
@@ -192,7 +192,7 @@ fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
     assert_eq!(sandbox.status.code(), Some(2), "{}", text(&sandbox.stderr));
     assert_eq!(second.heads(), [""; 0]);
 
-    // Told to drain, it starts; the second engine is asked about new trades alone.
+    // With `ENGINE_DRAIN` the service starts and asks the second engine only about new trades.
     let draining = [("ENGINE", second_url.as_str()), ("ENGINE_DRAIN", "true")];
     let served = Served::start(folder.path(), &draining);
     let poll = |served: &Served, quote: &str| {
@@ -206,7 +206,7 @@ fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
     assert_eq!(poll(&served, &newer), "settled");
     served.end("-TERM");
 
-    // The same engine at another address keeps its name.
+    // The engine keeps its name at another address.
     let name = format!("{}/desk", first.url);
     let moved = [
         ("ENGINE", second_url.as_str()),
@@ -215,13 +215,13 @@ fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
     let served = Served::start(folder.path(), &moved);
     assert_eq!(poll(&served, &bought), "settled");
     served.end("-TERM");
-    // Nothing of either engine is open.
+    // Neither engine has an open trade.
     Served::start(folder.path(), &[]).end("-TERM");
 }
 
 // rule: config.rates-http, rates.http.faults
 #[test]
-fn a_faulty_file_of_sources_stops_before_anything_is_made() {
+fn service_creates_nothing_when_file_of_sources_is_invalid() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("rates.toml"),
@@ -230,21 +230,21 @@ fn a_faulty_file_of_sources_stops_before_anything_is_made() {
     .unwrap();
     let ended = output(folder.path(), &[], &[("RATES", "http:rates.toml")]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = text(&ended.stderr);
+    let stderr = text(&ended.stderr);
     for line in [
         "PENSTOCK_RATES: rates.toml:1: max_spread_bps: missing",
         "PENSTOCK_RATES: rates.toml:2: max_age: unknown key; the nearest known one is `max_age_ms`",
     ] {
         assert!(
-            told.lines().any(|found| found.starts_with(line)),
-            "{line} in\n{told}"
+            stderr.lines().any(|found| found.starts_with(line)),
+            "{line} in\n{stderr}"
         );
     }
     assert!(!folder.path().join("penstock-data").exists());
 }
 
 #[test]
-fn config_names_the_faults_of_the_files_that_serving_needs() {
+fn config_command_reports_errors_of_files_that_serving_needs() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bad.toml"), "[[rate]]\n").unwrap();
     for (name, value) in [
@@ -257,10 +257,13 @@ fn config_names_the_faults_of_the_files_that_serving_needs() {
             let key = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=";
             let given = [(name, value), ("MODE", mode), ("MASTER_KEY", key)];
             let ended = output(folder.path(), &["config"], &given);
-            let told = text(&ended.stderr);
-            assert_eq!(ended.status.code(), Some(2), "{value}: {told}");
+            let stderr = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{value}: {stderr}");
             let named = format!("PENSTOCK_{name}: ");
-            assert!(told.lines().any(|line| line.starts_with(&named)), "{told}");
+            assert!(
+                stderr.lines().any(|line| line.starts_with(&named)),
+                "{stderr}"
+            );
         }
     }
     assert!(!folder.path().join("penstock-data").exists());
@@ -268,7 +271,7 @@ fn config_names_the_faults_of_the_files_that_serving_needs() {
 
 // rule: engine.http.contract
 #[test]
-fn the_engines_contract_is_the_published_one() {
+fn printed_engine_contract_equals_published_file() {
     let folder = tempfile::tempdir().unwrap();
     let printed = output(folder.path(), &["openapi", "engine-v1"], &[]);
     assert_eq!(printed.status.code(), Some(0));

@@ -1,4 +1,4 @@
-//! What the program prints, what it listens on, how it ends.
+//! The program's output, its listener and its shutdown.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::served::{Served, eventually, file_for_acme, last_uses, output, provis
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
-fn serves_from_an_empty_folder_and_ends_in_order() {
+fn pools_service_serves_from_empty_folder_and_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["-TERM", "-INT"] {
         let served = Served::start(folder.path(), &[]);
@@ -30,7 +30,7 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
 
 // rule: cli.foreign-database
 #[test]
-fn database_of_another_program_is_refused_and_stays_as_it_is() {
+fn pools_service_refuses_database_of_another_program_unchanged() {
     let notes = include_bytes!("../../../penstock/tests/cli/notes.sqlite");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.db");
@@ -38,13 +38,13 @@ fn database_of_another_program_is_refused_and_stays_as_it_is() {
     let url = format!("sqlite://{}", path.display());
     for command in ["serve", "migrate"] {
         let ended = output(folder.path(), &[command], &[("DATABASE_URL", &url)]);
-        let told = text(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(2), "{command}: {told}");
+        let stderr = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{command}: {stderr}");
         for part in [
             "PENSTOCK_DATABASE_URL: expected a Penstock database",
             "notes.db is no Penstock database: it has the table `notes`",
         ] {
-            assert!(told.contains(part), "{command}: {part}: {told}");
+            assert!(stderr.contains(part), "{command}: {part}: {stderr}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), notes, "{command}");
         let left = std::fs::read_dir(folder.path()).unwrap().count();
@@ -67,12 +67,12 @@ fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(served.get("/health").starts_with("HTTP/1.1 200"));
-    let told = served.logged();
+    let logged = served.logged();
     for part in [
         "The database takes no writes",
         "penstock.db fails to read or write: check the disk",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(logged.contains(part), "{part}: {logged}");
     }
     served.limit_files("unlimited");
     eventually(|| (status() == "HTTP/1.1 200").then_some(()));
@@ -80,7 +80,7 @@ fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
     assert_eq!(code, Some(0), "{logged}");
 }
 
-/// No id of a page occurs twice.
+/// Asserts that the ids of a page are unique.
 fn assert_ids_are_unique(page: &str) {
     let ids = page.split(" id=\"").skip(1);
     let mut seen = std::collections::BTreeSet::new();
@@ -92,7 +92,7 @@ fn assert_ids_are_unique(page: &str) {
 
 // rule: auth.last-use
 #[test]
-fn last_use_of_a_key_is_stored_once_a_minute_at_most() {
+fn last_use_of_key_is_stored_at_most_once_a_minute() {
     const SECRET: &str = "sk_test_LastLastLastLastLastLastLastLast";
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(SECRET, None));
@@ -109,16 +109,20 @@ fn last_use_of_a_key_is_stored_once_a_minute_at_most() {
             break;
         }
     }
-    assert!(first.is_some(), "stored within some seconds");
+    assert!(first.is_some(), "the first use is stored within seconds");
     assert!(call().starts_with("HTTP/1.1 200"));
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0), "{logged}");
-    assert_eq!(last_uses(folder.path()), [first], "not twice in a minute");
+    assert_eq!(
+        last_uses(folder.path()),
+        [first],
+        "the last use is stored at most once a minute"
+    );
 }
 
 // rule: pools.quote.retention
 #[test]
-fn quotes_that_were_never_executed_are_deleted_after_their_retention() {
+fn unexecuted_quotes_are_deleted_after_their_retention() {
     const SECRET: &str = "sk_test_KeepKeepKeepKeepKeepKeepKeepKeep";
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(SECRET, None));
@@ -130,7 +134,7 @@ fn quotes_that_were_never_executed_are_deleted_after_their_retention() {
     let kept = served.send(&path, &headers, "");
     assert!(kept.starts_with("HTTP/1.1 200"), "{kept}");
     assert_eq!(served.end("-TERM").0, Some(0));
-    // A service deletes when it starts, and each minute.
+    // A service sweeps at its start and each minute.
     std::thread::sleep(Duration::from_millis(2_500));
     let served = Served::start(folder.path(), &[("QUOTE_RETENTION", "1s")]);
     eventually(|| {
@@ -142,7 +146,7 @@ fn quotes_that_were_never_executed_are_deleted_after_their_retention() {
 
 // rule: program.bad-configuration, config.unknown-file-key
 #[test]
-fn says_every_fault_of_its_configuration_and_starts_nothing() {
+fn pools_service_reports_every_configuration_error_and_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("penstock.toml");
     std::fs::write(&file, "quote_tll = \"7s\"\n").unwrap();
@@ -164,7 +168,7 @@ fn says_every_fault_of_its_configuration_and_starts_nothing() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_a_failure() {
+fn pools_service_exits_when_its_address_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -175,7 +179,7 @@ fn an_address_that_is_taken_is_a_failure() {
 
 // rule: program.config-masked, config.unknown-variable
 #[test]
-fn prints_its_configuration_without_secrets() {
+fn pools_service_prints_configuration_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let variables = [
@@ -193,19 +197,19 @@ fn prints_its_configuration_without_secrets() {
 
 // rule: program.openapi, program.migrate, base.master-key-mismatch
 #[test]
-fn prints_its_contract_and_migrates() {
+fn pools_service_prints_contract_and_migrates() {
     let folder = tempfile::tempdir().unwrap();
     let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
     assert_eq!(printed.status.code(), Some(0));
     assert!(text(&printed.stdout).starts_with("openapi: "));
-    for said in [
+    for line in [
         "the database was empty; its schema is now version ",
         "the schema is already version ",
     ] {
         let migrated = output(folder.path(), &["migrate"], &[]);
         assert_eq!(migrated.status.code(), Some(0));
         let printed = text(&migrated.stdout);
-        assert!(printed.starts_with(said), "{printed}");
+        assert!(printed.starts_with(line), "{printed}");
     }
     assert!(folder.path().join("penstock-data/penstock.db").exists());
     let other_key = [("MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];

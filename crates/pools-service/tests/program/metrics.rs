@@ -1,10 +1,10 @@
-//! Metrics: where they are served, and what a main flow leaves in them.
+//! Metrics: their listener, and their values after a typical sequence of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use test_support::servers::Redis;
 
-use crate::far_ends::{Far, name_source};
+use crate::far_ends::{UpstreamServer, name_source};
 use crate::served::{
     Served, eventually, file_for_acme, get, json, output, provision, quote, text, transact,
 };
@@ -13,7 +13,7 @@ const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const PAGE: &str = include_str!("../../../../docs/metrics.md");
 const METRICS: (&str, &str) = ("METRICS_LISTEN", "127.0.0.1:0");
 
-/// The value of a series, as `/metrics` writes it.
+/// The value of a series in the text of `/metrics`.
 fn value(metrics: &str, series: &str) -> f64 {
     let line = metrics
         .lines()
@@ -24,19 +24,19 @@ fn value(metrics: &str, series: &str) -> f64 {
 
 // rule: config.metrics-listen
 #[test]
-fn metrics_have_a_listener_of_their_own() {
+fn metrics_are_served_only_by_their_own_listener() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &[METRICS]);
     let private = served.metrics_address();
-    let answer = get(&private, "/metrics");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = get(&private, "/metrics");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     assert!(
-        answer.contains("content-type: text/plain; version=0.0.4"),
-        "{answer}"
+        response.contains("content-type: text/plain; version=0.0.4"),
+        "{response}"
     );
     for path in ["/", "/v1/pools", "/health", "/docs"] {
-        let answer = get(&private, path);
-        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+        let response = get(&private, path);
+        assert!(response.starts_with("HTTP/1.1 404"), "{path}: {response}");
     }
     assert!(served.get("/metrics").starts_with("HTTP/1.1 404"));
     let (code, logged) = served.end("-TERM");
@@ -45,7 +45,7 @@ fn metrics_have_a_listener_of_their_own() {
     assert_eq!(
         scrapes.count(),
         0,
-        "asking for metrics is not logged: {logged}"
+        "a request for metrics is not logged: {logged}"
     );
     let unmeasured = Served::start(folder.path(), &[]);
     let (_, logged) = unmeasured.end("-TERM");
@@ -53,7 +53,7 @@ fn metrics_have_a_listener_of_their_own() {
 }
 
 #[test]
-fn an_address_that_is_taken_names_its_variable() {
+fn metrics_address_in_use_is_reported_with_its_variable() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -67,7 +67,7 @@ fn an_address_that_is_taken_names_its_variable() {
 }
 
 #[test]
-fn a_main_flow_is_counted() {
+fn typical_requests_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let variables = [METRICS, ("THROTTLE_POOLS", "20/60s")];
@@ -176,7 +176,7 @@ fn a_main_flow_is_counted() {
     served.end("-TERM");
 }
 
-/// What polls have done so far: transactions that claimed, applied and ended a claim; reports asked for; contradictions.
+/// The totals of all polls: transactions that claimed, applied and released a lease, reports, and contradictions.
 fn done_by_polls(metrics: &str) -> [f64; 5] {
     let committed = |name: &str| {
         let series =
@@ -203,10 +203,10 @@ fn done_by_polls(metrics: &str) -> [f64; 5] {
 
 // rule: pools.poll.bounded, pools.trade.contradiction
 #[test]
-fn polls_write_and_ask_no_more_than_they_must() {
+fn polls_write_and_ask_only_when_needed() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
-    let engine = Far::start();
+    let engine = UpstreamServer::start();
     let engine_url = engine.engine();
     let served = Served::start(folder.path(), &[METRICS, ("ENGINE", &engine_url)]);
     let private = served.metrics_address();
@@ -217,7 +217,7 @@ fn polls_write_and_ask_no_more_than_they_must() {
     let path = format!("GET /v1/pools/transactions/{bought}");
     let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#;
     for (report, polls, status, done) in [
-        // Each poll of a reserved trade asks, and writes its attempt.
+        // Each poll of a reserved trade asks the engine, and stores its attempt.
         (
             r#"{"status":"in_progress"}"#,
             3,
@@ -226,10 +226,10 @@ fn polls_write_and_ask_no_more_than_they_must() {
         ),
         (r#"{"status":"in doubt"}"#, 2, "reserved", [5, 0, 0, 5, 0]),
         (delivered, 1, "settled", [6, 1, 0, 6, 0]),
-        // Each contradiction is counted, and starts no rest.
+        // Each contradiction is counted, and the next poll asks again.
         (r#"{"status":"failed"}"#, 2, "settled", [8, 1, 2, 8, 2]),
         (r#"{"status":"released"}"#, 1, "settled", [9, 1, 3, 9, 3]),
-        // An unchanged report does: later polls write nothing and ask nobody.
+        // After an unchanged report, later polls write nothing and do not ask the engine.
         (delivered, 1, "settled", [10, 1, 4, 10, 3]),
         (r#"{"status":"returned"}"#, 9, "settled", [10, 1, 4, 10, 3]),
     ] {
@@ -252,7 +252,7 @@ fn polls_write_and_ask_no_more_than_they_must() {
 }
 
 #[test]
-fn what_stands_in_the_database_is_sampled_at_start() {
+fn gauges_are_read_from_database_at_start() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let bearer = format!("Bearer {KEY}");
@@ -289,7 +289,7 @@ fn what_stands_in_the_database_is_sampled_at_start() {
     served.end("-TERM");
 }
 
-/// Each metric's name, type and labels, as the table of the page has them.
+/// The name, type and labels of each metric in the table of the page.
 fn listed() -> BTreeMap<String, (String, BTreeSet<String>)> {
     let rows = PAGE.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| [`")?.split('|').map(str::trim);
@@ -302,7 +302,7 @@ fn listed() -> BTreeMap<String, (String, BTreeSet<String>)> {
     rows.collect()
 }
 
-/// The metric a sample belongs to, and the names of its labels.
+/// The metric of a sample, and the names of the sample's labels.
 fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTreeSet<String>) {
     let (series, _) = line.rsplit_once(' ').unwrap();
     let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
@@ -310,7 +310,7 @@ fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTree
         .into_iter()
         .find_map(|part| name.strip_suffix(part))
         .filter(|name| exported.get(name) == Some(&"histogram"));
-    // No value of a label has a comma in it.
+    // No label value contains a comma.
     let labels = labels.trim_end_matches('}').split(',');
     let labels = labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
     let labels = labels.filter(|label| label != "le");
@@ -318,12 +318,12 @@ fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTree
 }
 
 #[test]
-fn the_page_lists_exactly_what_is_exported() {
+fn metrics_page_lists_exactly_the_exported_metrics() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let redis = Redis::start().unwrap();
     let url = redis.url();
-    name_source(folder.path(), &Far::start());
+    name_source(folder.path(), &UpstreamServer::start());
     let variables = [METRICS, ("REDIS_URL", &url), ("RATES", "http:rates.toml")];
     let served = Served::start(folder.path(), &variables);
     let bearer = format!("Bearer {KEY}");
@@ -363,7 +363,7 @@ fn the_page_lists_exactly_what_is_exported() {
         .collect();
     assert!(
         unseen.is_empty(),
-        "described and without a sample: {unseen:?}"
+        "described, but without a sample: {unseen:?}"
     );
     served.end("-TERM");
 }

@@ -1,4 +1,4 @@
-//! The program, started in a folder of its own, provisioned, spoken to and ended.
+//! The program as a child process in its own folder: starts, provisions, calls and ends it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use runtime::{Config, OpenedBase, Ports, Sources};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-/// The program in a folder of its own, with nothing of the environment but what is given.
+/// The program in a folder of its own, with these variables as its whole environment.
 fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pools-service"));
     command.current_dir(folder).env_clear();
@@ -44,11 +44,11 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A service that runs, and where it listens.
+/// A running service and its address.
 pub(crate) struct Served {
     process: Child,
     pub(crate) address: String,
-    /// What it has logged so far, read as it comes so that it never waits for its reader.
+    /// The log so far. It is read continuously, so that the program never blocks on a full pipe.
     logged: Arc<Mutex<String>>,
     reading: JoinHandle<()>,
 }
@@ -58,7 +58,7 @@ impl Served {
         Self::start_program(program(folder, variables))
     }
 
-    /// Starts a service whose writes fail once its files are limited, as they do on a broken disk, and which outlives that.
+    /// Starts a service that survives failed writes. Its writes fail after its files are limited, as on a broken disk.
     pub(crate) fn start_to_be_limited(folder: &Path) -> Self {
         let mut shell = Command::new("sh");
         let words = [
@@ -70,7 +70,7 @@ impl Served {
         Self::start_program(shell)
     }
 
-    /// Sets how far the service may write into a file, in bytes or `unlimited`.
+    /// Limits the size of the files that the service can write: in bytes, or `unlimited`.
     pub(crate) fn limit_files(&self, bytes: &str) {
         let process = self.process.id().to_string();
         let limit = format!("--fsize={bytes}:");
@@ -108,7 +108,7 @@ impl Served {
         get(&self.address, path)
     }
 
-    /// Sends a request with these lines of head and this body.
+    /// Sends a request with these headers and this body.
     pub(crate) fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> String {
         let mut request = format!("{line} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -121,7 +121,7 @@ impl Served {
         exchange(&self.address, &request)
     }
 
-    /// Where metrics are served, as the log says.
+    /// The address of the metrics, taken from the log.
     pub(crate) fn metrics_address(&self) -> String {
         let found = || {
             let logged = self.logged();
@@ -134,7 +134,7 @@ impl Served {
         eventually(found)
     }
 
-    /// Sends a signal; the exit code and what was logged.
+    /// Sends a signal. Returns the exit code and the log.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status().unwrap();
@@ -155,7 +155,7 @@ fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     })
 }
 
-/// Asks until there is an answer; a debug build on a busy machine is slow.
+/// Repeats `ask` for up to twenty seconds until it returns a value. A debug build on a busy machine is slow.
 pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     for _ in 0..1000 {
         if let Some(found) = ask() {
@@ -163,7 +163,7 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("nothing after twenty seconds");
+    panic!("no value after twenty seconds");
 }
 
 pub(crate) fn get(address: &str, path: &str) -> String {
@@ -174,9 +174,9 @@ pub(crate) fn get(address: &str, path: &str) -> String {
 fn exchange(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 fn configured(variables: &[(&str, &str)]) -> Config {
@@ -196,8 +196,8 @@ pub(crate) async fn open(variables: &[(&str, &str)]) -> OpenedBase {
     OpenedBase::open(config, Ports::of_machine()).await.unwrap()
 }
 
-/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`. The keys that
-/// were generated.
+/// Applies a declarative file to the database of the folder or of `variables`, and credits the partner `acme`. Returns the
+/// generated keys.
 pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -> Vec<String> {
     let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
     let given = [&[("DATABASE_URL", &*database)], variables].concat();
@@ -243,7 +243,7 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -
     })
 }
 
-/// When the keys of the partner `acme` were last used, as the operator is shown it.
+/// The last uses of the keys of the partner `acme`, as an operator sees them.
 pub(crate) fn last_uses(folder: &Path) -> Vec<Option<Timestamp>> {
     let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
     let tokio = tokio::runtime::Runtime::new().unwrap();
@@ -261,7 +261,7 @@ pub(crate) fn last_uses(folder: &Path) -> Vec<Option<Timestamp>> {
     })
 }
 
-/// A declarative file for the partner `acme` with this key and, where given, this webhook.
+/// A declarative file for the partner `acme` with this key and, optionally, this webhook.
 pub(crate) fn file_for_acme(key: &str, webhook: Option<(&str, &str)>) -> String {
     let webhook = webhook.map_or(String::new(), |(url, secret)| {
         format!("[partners.pools.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n")
@@ -296,14 +296,14 @@ pub(crate) fn file_for_acme(key: &str, webhook: Option<(&str, &str)>) -> String 
     )
 }
 
-/// Quotes a purchase of so many euros; the quote's id.
+/// Creates a quote for a purchase of this many euros, and returns its id.
 pub(crate) fn quote(served: &Served, headers: &[(&str, &str)], euros: &str) -> String {
     let body = format!(
         r#"{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"{euros}","destAddress":"0x52908400098527886E0F7030069857D2E4169EE7"}}"#
     );
-    let answer = served.send("POST /v1/pools/EUR-USDT/quote", headers, &body);
-    let quote = json(&answer)["quoteId"].as_str().map(str::to_owned);
-    quote.unwrap_or_else(|| panic!("{answer}"))
+    let response = served.send("POST /v1/pools/EUR-USDT/quote", headers, &body);
+    let quote = json(&response)["quoteId"].as_str().map(str::to_owned);
+    quote.unwrap_or_else(|| panic!("{response}"))
 }
 
 /// Executes a quote.
@@ -314,8 +314,8 @@ pub(crate) fn transact(served: &Served, headers: &[(&str, &str)], quote: &str) -
     json(&served.send("POST /v1/pools/EUR-USDT/transact", &with_key, &body))
 }
 
-/// The body of an answer.
-pub(crate) fn json(answer: &str) -> Value {
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+/// The body of a response.
+pub(crate) fn json(response: &str) -> Value {
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap()
 }

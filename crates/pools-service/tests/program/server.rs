@@ -1,4 +1,4 @@
-//! The program on a server's database: who migrates it, what it refuses, and that it serves.
+//! The program on a Postgres database: migrations, refused settings, and serving.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
-/// What the program says on stderr as it ends by itself, on one line.
+/// Runs the program until it exits by itself, and returns its one line on stderr.
 fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ended = output(folder.path(), arguments, variables);
-    let said = text(&ended.stderr).to_owned();
-    assert_eq!(ended.status.code(), Some(code), "{said}");
+    let stderr = text(&ended.stderr).to_owned();
+    assert_eq!(ended.status.code(), Some(code), "{stderr}");
     assert_eq!(text(&ended.stdout), "");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     let left = std::fs::read_dir(folder.path()).unwrap();
-    assert_eq!(left.count(), 0, "nothing is made");
-    said
+    assert_eq!(left.count(), 0, "the program creates no file");
+    stderr
 }
 
-/// Does something as the database's owner.
+/// Runs a statement as the owner of the database.
 fn as_owner(database: &Database, sql: &str) {
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(async { run(&mut database.owner().await, sql).await });
@@ -35,7 +35,7 @@ fn as_owner(database: &Database, sql: &str) {
 
 // rule: program.migrate, config.embedded-migrates, health.ready
 #[test]
-fn the_owner_migrates_and_another_role_serves() {
+fn owner_migrates_and_another_role_serves() {
     let database = Database::bare_now();
     let (owning, serving) = (database.owning(), database.serving());
     let variables = [
@@ -43,17 +43,21 @@ fn the_owner_migrates_and_another_role_serves() {
         ("MIGRATE_DATABASE_URL", owning.as_str()),
         ("MASTER_KEY", KEY),
     ];
-    let said = refused(&["serve"], &variables, 1);
-    assert!(said.contains("run `pools-service migrate`"), "{said}");
+    let stderr = refused(&["serve"], &variables, 1);
+    assert!(stderr.contains("run `pools-service migrate`"), "{stderr}");
     let folder = tempfile::tempdir().unwrap();
-    for said in [
+    for line in [
         "the database was empty; its schema is now version ",
         "the schema is already version ",
     ] {
         let migrated = output(folder.path(), &["migrate"], &variables[..2]);
-        assert_eq!(migrated.status.code(), Some(0), "it needs no key");
+        assert_eq!(
+            migrated.status.code(),
+            Some(0),
+            "migrating needs no master key"
+        );
         let printed = text(&migrated.stdout);
-        assert!(printed.starts_with(said), "{printed}");
+        assert!(printed.starts_with(line), "{printed}");
     }
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(database.grant());
@@ -76,16 +80,16 @@ fn the_owner_migrates_and_another_role_serves() {
         &database,
         "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
     );
-    let said = refused(&["serve"], &variables, 1);
+    let stderr = refused(&["serve"], &variables, 1);
     assert!(
-        said.contains("9000") && said.contains("run the newer one"),
-        "{said}"
+        stderr.contains("9000") && stderr.contains("run the newer one"),
+        "{stderr}"
     );
-    let said = refused(&["migrate"], &variables, 1);
-    assert!(said.contains("9000"), "{said}");
+    let stderr = refused(&["migrate"], &variables, 1);
+    assert!(stderr.contains("9000"), "{stderr}");
 }
 
-/// A replica that was started with the old key alone settles nothing once another key is current, and says that it is not ready.
+/// A replica that was started with only the old key settles nothing after another key became current, and is not ready.
 // rule: base.master-key-rotation, health.ready
 #[test]
 fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
@@ -118,8 +122,8 @@ fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
         "{refused}"
     );
     let (_, logged) = served.end("-TERM");
-    let told = "The database's current master key is not configured";
-    assert!(logged.contains(told), "{logged}");
+    let message = "The database's current master key is not configured";
+    assert!(logged.contains(message), "{logged}");
     let restarted = Served::start(folder.path(), &[serve[0], rotate[1]]);
     let polled = json(&restarted.send(&path, &headers, ""));
     assert_eq!(polled["status"], "settled", "{polled}");
@@ -145,10 +149,10 @@ fn promote(variables: &[(&str, &str)]) {
     });
 }
 
-/// As after a failover to a standby that was not promoted, over HTTP.
+/// The same as after a failover to a standby that was not promoted, over HTTP.
 // rule: base.database-readiness, base.database-refuses-writes
 #[test]
-fn service_is_not_ready_and_leaves_nothing_unknown_while_the_database_refuses_writes() {
+fn service_is_not_ready_and_leaves_no_unknown_outcome_while_database_refuses_writes() {
     let database = Database::make_now();
     let (serving, operating) = (database.serving(), database.operating());
     let key = ("MASTER_KEY", KEY);
@@ -201,7 +205,7 @@ fn service_is_not_ready_and_leaves_nothing_unknown_while_the_database_refuses_wr
 
 // rule: config.embedded-migrates
 #[test]
-fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
+fn serving_migrates_server_if_configured() {
     let database = Database::bare_now();
     let owning = database.owning();
     let variables = [
@@ -215,20 +219,20 @@ fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
         assert_eq!(served.end("-TERM").0, Some(0));
     }
     let elsewhere = [("MIGRATE_DATABASE_URL", "sqlite://some.db")];
-    let said = refused(&["serve"], &[&variables[..], &elsewhere].concat(), 2);
-    let told = "PENSTOCK_MIGRATE_DATABASE_URL: expected the owner's connection";
-    assert!(said.starts_with(told), "{said}");
+    let stderr = refused(&["serve"], &[&variables[..], &elsewhere].concat(), 2);
+    let message = "PENSTOCK_MIGRATE_DATABASE_URL: expected the owner's connection";
+    assert!(stderr.starts_with(message), "{stderr}");
 }
 
 // rule: config.database-server, config.database-hosts, base.master-key-server, program.bad-configuration
 #[test]
-fn what_cannot_be_is_refused_and_no_password_is_shown() {
+fn invalid_database_settings_are_refused_without_showing_passwords() {
     let port = "postgres://penstock:hunter2@127.0.0.1:port/penstock";
     let away = "postgres://penstock:hunter2@127.0.0.1:1/penstock";
     let standby =
         "postgres://penstock:hunter2@127.0.0.1:1,127.0.0.1:2/penstock?target_session_attrs=standby";
     let key = ("MASTER_KEY", KEY);
-    for (variables, code, told) in [
+    for (variables, code, message) in [
         (
             &[("DATABASE_URL", port), key][..],
             2,
@@ -260,16 +264,16 @@ fn what_cannot_be_is_refused_and_no_password_is_shown() {
             "the database cannot be opened: ",
         ),
     ] {
-        let said = refused(&["serve"], variables, code);
+        let stderr = refused(&["serve"], variables, code);
         assert!(
-            said.starts_with(told) && !said.contains("hunter2"),
-            "{said}"
+            stderr.starts_with(message) && !stderr.contains("hunter2"),
+            "{stderr}"
         );
     }
-    let said = refused(&["migrate"], &[("DATABASE_URL", away)], 1);
+    let stderr = refused(&["migrate"], &[("DATABASE_URL", away)], 1);
     assert!(
-        said.contains("the server at 127.0.0.1:1: ") && !said.contains("hunter2"),
-        "{said}"
+        stderr.contains("the server at 127.0.0.1:1: ") && !stderr.contains("hunter2"),
+        "{stderr}"
     );
     let folder = tempfile::tempdir().unwrap();
     let shown = output(folder.path(), &["config"], &[("DATABASE_URL", away), key]);

@@ -1,4 +1,4 @@
-//! Two services on one database and one Redis, which is killed and comes back.
+//! Two services with one database and one Redis, which is killed and restarted.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ fn are_counted(services: [&Served; 2], how: &str) {
     }
 }
 
-/// What readiness says of the limits; it is ready whatever it says.
+/// The state of the limits in the readiness response. The service is ready in every such state.
 fn limits(served: &Served) -> String {
-    let answer = served.get("/health/ready");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    json(&answer)["checks"]["limits"]
+    let response = served.get("/health/ready");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    json(&response)["checks"]["limits"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -34,7 +34,7 @@ fn metric(served: &Served, series: &str) -> String {
         .to_owned()
 }
 
-/// Questions of requests that found no Redis.
+/// The number of requests that found no Redis.
 fn unanswered(served: &Served) -> String {
     metric(
         served,
@@ -42,26 +42,26 @@ fn unanswered(served: &Served) -> String {
     )
 }
 
-/// Is a request admitted? It waits for nobody.
+/// Whether a request is admitted. Panics if the response takes five seconds or longer.
 #[expect(
     clippy::disallowed_methods,
-    reason = "how long a request took is what is asked here"
+    reason = "the test measures the duration of a request"
 )]
 fn admitted(served: &Served) -> bool {
     let bearer = format!("Bearer {KEY}");
     let begun = Instant::now();
-    let answer = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
+    let response = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
     assert!(
         begun.elapsed() < Duration::from_secs(5),
         "{:?}",
         begun.elapsed()
     );
-    let status = answer.get(9..12).unwrap();
-    assert!(["200", "429"].contains(&status), "{answer}");
+    let status = response.get(9..12).unwrap();
+    assert!(["200", "429"].contains(&status), "{response}");
     status == "200"
 }
 
-/// How many of thirty requests two services admit in turns.
+/// The number of admitted requests out of thirty, sent to two services in turn.
 fn admitted_of_thirty(services: [&Served; 2]) -> usize {
     let turns = services.iter().cycle().take(30);
     turns.filter(|served| admitted(served)).count()
@@ -69,7 +69,7 @@ fn admitted_of_thirty(services: [&Served; 2]) -> usize {
 
 // rule: throttle.shared, throttle.exact, health.limits, idempotency.cache-decides-nothing
 #[test]
-fn two_services_share_one_limit_and_go_on_without_redis() {
+fn services_share_one_limit_and_continue_without_redis() {
     let mut redis = Redis::start().unwrap();
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
@@ -83,8 +83,8 @@ fn two_services_share_one_limit_and_go_on_without_redis() {
     let other = Served::start(folder.path(), &variables);
     let both = [&one, &other];
 
-    // A machine that does much else may make a service give Redis up for a moment: then it is
-    // asked again, with windows that are empty.
+    // On a busy machine a service may consider Redis unavailable for a moment. The test then repeats the requests with empty
+    // windows.
     let undisturbed = (0..10).any(|_| {
         are_counted(both, "shared");
         let before = both.map(unanswered);
@@ -110,7 +110,7 @@ fn two_services_share_one_limit_and_go_on_without_redis() {
         both.map(|served| metric(served, "penstock_redis_up{}")),
         ["0", "0"]
     );
-    // Each counts on from what it has admitted, which is half of the twenty.
+    // Each service continues with the requests it has admitted itself, which are half of the twenty.
     assert!(admitted_of_thirty(both) <= 20);
 
     redis.start_again().unwrap();
@@ -133,7 +133,7 @@ fn two_services_share_one_limit_and_go_on_without_redis() {
 
 // rule: health.limits
 #[test]
-fn a_service_starts_without_its_redis() {
+fn service_starts_while_redis_is_unavailable() {
     let mut redis = Redis::start().unwrap();
     redis.kill().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn a_service_starts_without_its_redis() {
 
 // rule: program.bad-configuration
 #[test]
-fn an_address_that_is_none_is_named_and_its_password_is_not() {
+fn malformed_redis_url_is_reported_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     for url in [
         "redis://:hunter2@host:port",

@@ -1,4 +1,4 @@
-//! Traces: what reaches a collector, and that nothing waits for one.
+//! Traces: what a collector receives, and that no request waits for a collector.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use crate::served::{Served, eventually, file_for_acme, provision, quote, transac
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const CLIENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// A collector: takes whatever is posted, and keeps it.
+/// A collector that accepts and records every post.
 pub(crate) struct Collector {
     pub(crate) address: String,
-    /// Each request's path and body.
+    /// The path and body of each request.
     posted: Posted,
 }
 
@@ -29,7 +29,7 @@ impl Collector {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let posted = Posted::default();
         let kept = Arc::clone(&posted);
-        // Ends with the test program.
+        // The thread ends with the test program.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut reader = BufReader::new(stream.unwrap());
@@ -88,7 +88,7 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 }
 
 #[test]
-fn a_transact_is_one_trace_from_request_to_engine() {
+fn transact_is_one_trace_from_request_to_engine() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let collector = Collector::start();
@@ -129,7 +129,7 @@ fn a_transact_is_one_trace_from_request_to_engine() {
     };
     assert!(
         request.parent_span_id.is_empty(),
-        "a client's trace is not continued"
+        "a client's trace is never continued"
     );
     let linked: Vec<(String, String)> = request
         .links
@@ -146,7 +146,7 @@ fn a_transact_is_one_trace_from_request_to_engine() {
     let polled = named(&spans, "GET /v1/pools/transactions/{quoteId}");
     assert!(
         polled.links.is_empty(),
-        "a header that is not well-formed counts as absent"
+        "a malformed header counts as absent"
     );
     let applied = |span: &&Span| {
         span.name == "transaction" && attributes(span)["transaction.name"].contains("trade_apply")
@@ -171,7 +171,7 @@ fn a_transact_is_one_trace_from_request_to_engine() {
 }
 
 #[test]
-fn a_collector_that_is_away_is_said_once() {
+fn unreachable_collector_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", nobody.local_addr().unwrap());
@@ -187,7 +187,7 @@ fn a_collector_that_is_away_is_said_once() {
 }
 
 #[test]
-fn one_trace_in_many_is_recorded() {
+fn one_trace_in_n_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let collector = Collector::start();
     let variables = [

@@ -1,4 +1,4 @@
-//! Where an engine is, and what it is shown so that it knows who asks.
+//! The URL of an engine, and the secret that identifies Penstock to it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use pools_core::engine::EngineName;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-/// The URL an engine's paths lie below.
+/// The base URL of an engine's paths.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EngineUrl {
     url: Url,
@@ -16,8 +16,8 @@ pub struct EngineUrl {
 }
 
 impl EngineUrl {
-    /// Reads `http://` or `https://`, a host, perhaps a port and a path. Nothing that the paths
-    /// could not be put behind, and no credentials: those are not for showing.
+    /// Parses `http://` or `https://`, a host, an optional port and an optional path. Refuses a query or fragment, because paths
+    /// are appended, and credentials, because the URL is shown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let url = Url::parse(text).ok()?;
@@ -26,25 +26,25 @@ impl EngineUrl {
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        // What makes requests refuses hosts that a URL may have, such as `{host}`.
+        // The HTTP client refuses some hosts that a URL may have, such as `{host}`.
         let callable = url.as_str().parse::<Uri>().is_ok();
         let name = EngineName::parse(url.as_str().trim_end_matches('/'))?;
         (known && bare && callable).then_some(Self { url, name })
     }
 
-    /// What an engine at this URL is called: the URL in lower case up to the path, without the
-    /// scheme's own port and without a slash at its end.
+    /// The default name of an engine: its URL with scheme and host in lower case, without a default port and without a slash at
+    /// the end.
     pub(super) fn name(&self) -> EngineName {
         self.name.clone()
     }
 
-    /// Is what is sent there encrypted?
+    /// Whether requests to the URL are encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Does it name a loopback or private address itself, so that no look-up decides where it is?
+    /// Whether the host is itself a loopback or private address, so that no DNS lookup is needed.
     #[must_use]
     pub fn is_private(&self) -> bool {
         match self.url.host() {
@@ -57,7 +57,7 @@ impl EngineUrl {
         }
     }
 
-    /// A path of the contract, below this URL.
+    /// The URL of a path of the contract.
     pub(super) fn below(&self, path: &str) -> String {
         format!("{}{path}", self.url.as_str().trim_end_matches('/'))
     }
@@ -69,12 +69,12 @@ impl fmt::Debug for EngineUrl {
     }
 }
 
-/// What an engine is shown with every call.
+/// The secret that an engine receives with every call.
 #[derive(Debug)]
 pub struct EngineSecret(SecretString);
 
 impl EngineSecret {
-    /// Reads 16 to 256 visible ASCII characters.
+    /// Parses 16 to 256 visible ASCII characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (16..=256).contains(&text.len());
@@ -82,10 +82,10 @@ impl EngineSecret {
         (fits && visible).then(|| Self(text.into()))
     }
 
-    /// As it stands in the header.
+    /// The value of the header `Authorization`.
     pub(super) fn bearer(&self) -> HeaderValue {
         let text = format!("Bearer {}", self.0.expose_secret());
-        // Visible characters alone are a value of a header.
+        // Every text of visible characters is a valid header value.
         let mut value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer"));
         value.set_sensitive(true);
         value
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_a_place_and_nothing_else() {
+    fn engine_url_refuses_credentials_queries_and_fragments() {
         for (text, below) in [
             ("http://127.0.0.1:9000", "http://127.0.0.1:9000/v1/depth"),
             ("https://engine.example/", "https://engine.example/v1/depth"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_long_enough_and_never_shown() {
+    fn engine_secret_has_minimum_length_and_is_never_shown() {
         let secret = EngineSecret::parse("0123456789abcdef").unwrap();
         assert_eq!(secret.bearer(), "Bearer 0123456789abcdef");
         for shown in [format!("{secret:?}"), format!("{:?}", secret.bearer())] {

@@ -1,5 +1,5 @@
-//! The calls an engine is asked, as one table: the client sends by it, and the published contract
-//! `engine-v1` is made from it.
+//! The calls to an engine as one table. The client sends requests by this table, and the published contract `engine-v1` is
+//! generated from it.
 
 use hyper::Method;
 use utoipa::openapi::path::{
@@ -17,7 +17,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::wire;
 
-/// What stands in a path for the trade's id.
+/// The placeholder of the trade id in a path.
 pub(super) const TRADE: &str = "{tradeId}";
 
 /// The contract's version: a date.
@@ -45,7 +45,7 @@ comes.
 nothing follows `returned`.
 - Clients ignore fields they do not know, on both sides. Amounts are decimal strings and are never rounded.";
 
-/// A call.
+/// A call to an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Depth,
@@ -64,7 +64,7 @@ impl Operation {
         Self::Report,
     ];
 
-    /// Its method, and its path below the engine's URL.
+    /// The method, and the path below the engine's URL.
     pub(super) const fn route(self) -> (Method, &'static str) {
         match self {
             Self::Depth => (Method::POST, "/v1/depth"),
@@ -75,7 +75,7 @@ impl Operation {
         }
     }
 
-    /// Its id in the contract.
+    /// The operation id in the contract.
     pub(super) const fn id(self) -> &'static str {
         match self {
             Self::Depth => "askDepth",
@@ -251,7 +251,7 @@ fn refer<T: ToSchema>() -> Ref {
     Ref::from_schema_name(T::name())
 }
 
-/// Every schema the operations mention, with those they mention in turn.
+/// Every schema that the operations use, directly or through another schema.
 fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut found = Vec::new();
     take::<wire::Order>(&mut found);

@@ -1,4 +1,4 @@
-//! What is sent to an engine and what it answers. The published contract is made from these types.
+//! The requests to an engine and its responses. The published contract is generated from these types.
 
 use kernel::{Amount, Mid};
 use pools_core::ports;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-/// A fill's reference is at most this long.
+/// Maximum length of a fill's reference, in characters.
 const LONGEST_FILL: usize = 128;
 
 /// What a partner orders.
@@ -200,7 +200,7 @@ pub(super) enum Report {
     },
 }
 
-/// A word alone: the reader would take `{"held": null}` for it, too.
+/// Parses a status that is a string. The derived parser would also accept `{"held": null}`.
 fn word<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,12 +1,12 @@
 //! The operator's file of sources.
 //!
 //! ```toml
-//! max_age_ms = 10000          # nothing older is quoted
+//! max_age_ms = 10000          # older prices are not used
 //! max_spread_bps = 50         # a price further from the median is dropped
 //! min_sources = 2             # a rate needs this many prices near the median
 //! max_move_bps = 200          # how far a rate may move within a minute; absent: any distance
-//! refresh_ms = 2000           # how long a source rests between two answers; absent: 2000
-//! timeout_ms = 1000           # how long one answer may take; absent: 1000
+//! refresh_ms = 2000           # pause between two calls of a source; absent: 2000
+//! timeout_ms = 1000           # timeout of one call; absent: 1000
 //!
 //! [[pairs]]
 //! pair = "EUR-USDT"
@@ -21,7 +21,7 @@
 //! pair = "EUR-USDT"
 //! bid = "/eur_usdt/bid"       # JSON Pointers; or `mid`
 //! ask = "/eur_usdt/ask"
-//! time = "/eur_usdt/at"       # absent: made when it was asked for
+//! time = "/eur_usdt/at"       # absent: the time of the call
 //! time_form = "rfc3339"       # or seconds, milliseconds
 //! ```
 
@@ -72,19 +72,19 @@ const PRICE: Shape = Shape {
 };
 const SHAPES: &[&Shape] = &[&ROOT, &PAIR, &SOURCE, &HEADER, &PRICE];
 
-const REFRESH: u64 = 2_000;
-const TIMEOUT: u64 = 1_000;
-/// An hour: nothing of this file is longer.
-const LONGEST: u64 = 3_600_000;
-/// Sources, pairs, and prices of one source.
-const MOST: usize = 64;
-/// Characters of a source's name.
-const NAME: usize = 64;
+const DEFAULT_REFRESH_MILLIS: u64 = 2_000;
+const DEFAULT_TIMEOUT_MILLIS: u64 = 1_000;
+/// Maximum duration in the file, in milliseconds: one hour.
+const MAX_MILLIS: u64 = 3_600_000;
+/// Maximum number of sources, of pairs, and of prices per source.
+const MAX_ENTRIES: usize = 64;
+/// Maximum characters of a source's name.
+const MAX_NAME_CHARS: usize = 64;
 
 const PAIR_FORM: &str = "a fiat and a crypto code such as EUR-USDT";
 const POINTER_FORM: &str = "a JSON Pointer such as /data/0/mid";
 
-/// What a file says.
+/// The content of a file.
 pub(super) struct Sources {
     pub(super) terms: Terms,
     pub(super) pairs: BTreeMap<PoolId, Pair>,
@@ -93,7 +93,7 @@ pub(super) struct Sources {
 
 type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// Reads a file.
+/// Reads a file of sources.
 pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesError>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|fault| {
@@ -116,7 +116,7 @@ pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources,
     };
     match found {
         Ok(Some(sources)) => Ok(sources),
-        // Whatever is missing was noted where it is missing.
+        // The reader of each section has reported its missing values.
         Ok(None) => Err(Vec::new()),
         Err(faults) => Err(faults.0.iter().map(named).collect()),
     }
@@ -135,7 +135,7 @@ fn document(
         if let Some(field) = section.field("name") {
             let name = field.text().unwrap_or_default();
             if names.contains(&name) {
-                field.refuse(sink, "expected a name of its own");
+                field.refuse(sink, "expected a name that no other source has");
             }
             names.push(name);
         }
@@ -147,7 +147,7 @@ fn document(
         if sink.count() == 0 && serving < terms.min_sources {
             let needed = terms.min_sources;
             let problem = format!(
-                "expected {needed} sources (min_sources) of {pair} at least, found {serving}"
+                "expected at least {needed} sources (min_sources) of {pair}, found {serving}"
             );
             sink.add(*at, "pairs.pair", problem);
         }
@@ -163,21 +163,21 @@ fn document(
 }
 
 fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
-    let age_form = "how old a price may become, in milliseconds";
+    let age_form = "the maximum age of a price, in milliseconds";
     let age = root.required(sink, "max_age_ms", age_form);
     let max_age = age.as_ref().and_then(|field| millis(sink, field));
-    let near_form = "how far from the median a price may lie, in basis points";
+    let near_form = "the maximum distance of a price from the median, in basis points";
     let near = root.required(sink, "max_spread_bps", near_form);
     let max_spread_bps = near.and_then(|field| field.whole(sink, WHOLE_BPS));
     let least = root.required(
         sink,
         "min_sources",
-        "how many prices near the median are enough",
+        "the number of prices near the median that a rate needs",
     );
     let min_sources = least.and_then(|field| {
-        let least = field.whole(sink, MOST)?;
+        let least = field.whole(sink, MAX_ENTRIES)?;
         if least == 0 {
-            field.refuse(sink, "expected one at least");
+            field.refuse(sink, "expected at least one");
         }
         Some(least)
     });
@@ -189,13 +189,16 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         Some(field) => millis(sink, &field),
         None => Some(Duration::from_millis(absent)),
     };
-    let (refresh, timeout) = (span("refresh_ms", REFRESH)?, span("timeout_ms", TIMEOUT)?);
+    let (refresh, timeout) = (
+        span("refresh_ms", DEFAULT_REFRESH_MILLIS)?,
+        span("timeout_ms", DEFAULT_TIMEOUT_MILLIS)?,
+    );
     let max_age = max_age?;
     if let Some(field) = age.filter(|_| max_age < refresh.saturating_add(timeout)) {
         let round = refresh.saturating_add(timeout).as_millis();
         field.refuse(
             sink,
-            &format!("expected {round} (refresh_ms and timeout_ms) at least, or prices are too old between two answers"),
+            &format!("expected at least {round} (refresh_ms plus timeout_ms): otherwise prices become too old between two responses"),
         );
     }
     Some(Terms {
@@ -211,28 +214,28 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
 fn max_move(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
     let max_bps = field.whole(sink, WHOLE_BPS)?;
     if max_bps == 0 {
-        let problem = "expected 1 at least; leave the key out if a rate may move any distance";
+        let problem = "expected at least 1; omit the key if a rate may move any distance";
         field.refuse(sink, problem);
     }
     Some(max_bps)
 }
 
 fn millis(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<Duration> {
-    let millis = field.whole(sink, LONGEST)?;
+    let millis = field.whole(sink, MAX_MILLIS)?;
     if millis == 0 {
-        field.refuse(sink, "expected one millisecond at least");
+        field.refuse(sink, "expected at least one millisecond");
     }
     Some(Duration::from_millis(millis))
 }
 
-/// The pairs, each with its spread and the place of its name.
+/// The pairs, each with its spread and the position of its name in the file.
 fn pairs(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> BTreeMap<PoolId, (usize, u16)> {
     let mut found = BTreeMap::new();
     for section in bounded(sink, root, "pairs", &PAIR) {
         let spread = section.required(
             sink,
             "spread_bps",
-            "the spread that is quoted, in basis points",
+            "the spread of the quoted rate, in basis points",
         );
         let spread = spread.and_then(|field| field.whole(sink, WHOLE_BPS));
         let Some(field) = section.required(sink, "pair", PAIR_FORM) else {
@@ -243,7 +246,7 @@ fn pairs(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> BTreeMap<PoolId, (usize
             continue;
         };
         if found.insert(pair, (field.at, spread)).is_some() {
-            field.refuse(sink, "expected every pair once");
+            field.refuse(sink, "expected each pair only once");
         }
     }
     found
@@ -255,15 +258,15 @@ fn source(
     pairs: &BTreeMap<PoolId, (usize, u16)>,
     environment: Environment<'_>,
 ) -> Option<Source> {
-    let name = section.required(sink, "name", "what the source is called in logs");
-    let name = name.and_then(|field| field.label(sink, NAME));
+    let name = section.required(sink, "name", "the name of the source in logs");
+    let name = name.and_then(|field| field.label(sink, MAX_NAME_CHARS));
     let url_form =
-        "http:// or https://, a host and perhaps a path and a query, without credentials";
+        "http:// or https://, a host, an optional path and an optional query, without credentials";
     let uri = section.required(sink, "url", url_form);
     let uri = uri.and_then(|field| {
         let uri = field.text().and_then(address);
         if uri.is_none() {
-            // Not shown: it may hold a password.
+            // The value is not shown, because it may contain a password.
             field.refuse_unseen(sink, &format!("expected {url_form}"));
         }
         uri
@@ -285,13 +288,13 @@ fn source(
         if let (Some(pair), Some(lookup)) = (pair, lookup(sink, &section))
             && lookups.insert(pair, lookup).is_some()
         {
-            field.refuse(sink, "expected every pair once");
+            field.refuse(sink, "expected each pair only once");
         }
     }
     Some(Source::new(name?, uri?, headers, lookups))
 }
 
-/// A list of tables, of one at least and not too many.
+/// A list of one to [`MAX_ENTRIES`] tables.
 fn bounded<'d, 's>(
     sink: &mut Sink<'_>,
     section: &Section<'d, 's>,
@@ -299,9 +302,9 @@ fn bounded<'d, 's>(
     shape: &'static Shape,
 ) -> Vec<Section<'d, 's>> {
     let found = section.sections(sink, key, shape);
-    if !(1..=MOST).contains(&found.len()) {
+    if !(1..=MAX_ENTRIES).contains(&found.len()) {
         let problem = format!(
-            "expected 1 to {MOST} of [[{}]], found {}",
+            "expected 1 to {MAX_ENTRIES} of [[{}]], found {}",
             shape.name,
             found.len()
         );
@@ -337,7 +340,7 @@ fn lookup(sink: &mut Sink<'_>, section: &Section<'_, '_>) -> Option<Lookup> {
     };
     let form = section.field("time_form").map(|field| {
         if time.is_none() {
-            field.refuse(sink, "expected time beside it, which says where");
+            field.refuse(sink, "expected the key time too, which locates the instant");
         }
         field.read(sink, "rfc3339, seconds or milliseconds", TimeForm::parse)
     });
@@ -353,7 +356,7 @@ fn lookup(sink: &mut Sink<'_>, section: &Section<'_, '_>) -> Option<Lookup> {
     })
 }
 
-/// A header; what is secret in it stands in a variable or in a file.
+/// Reads a header. A secret value comes from a variable or a file.
 fn header(
     sink: &mut Sink<'_>,
     section: &Section<'_, '_>,
@@ -388,7 +391,8 @@ fn header(
             (field, value)
         }
         _ => {
-            let problem = "expected one of value, env (a variable's name) and file (a file's)";
+            let problem =
+                "expected one of value, env (the name of a variable) and file (the name of a file)";
             sink.add(section.at, "sources.headers", problem);
             return None;
         }
@@ -397,7 +401,7 @@ fn header(
     let value = value.map(|value| format!("{}{}", prefix.unwrap_or_default(), value.trim()));
     let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
     let Some(mut value) = value else {
-        let problem = "expected printable characters there, found none or others";
+        let problem = "expected a value of printable characters; it is empty, unreadable or has other characters";
         field.refuse_unseen(sink, problem);
         return None;
     };

@@ -1,4 +1,4 @@
-//! Finding a value in an answer, and reading it as it is written: no number passes through a float.
+//! Finds a value in a response and parses its text. Numbers never pass through a float.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct Pointer {
 }
 
 impl Pointer {
-    /// Reads `/data/0/mid`; `~1` is a slash in a name, `~0` a tilde. The empty one is the whole.
+    /// Parses `/data/0/mid`. In a name, `~1` means a slash and `~0` a tilde. An empty pointer means the whole document.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let tokens = match text.strip_prefix('/') {
             Some(rest) => rest.split('/').map(unescaped).collect::<Option<_>>()?,
@@ -44,7 +44,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A name as it was before it was escaped; `None` where a tilde escapes nothing.
+/// Unescapes a name. Returns `None` if a tilde starts no valid escape.
 fn unescaped(token: &str) -> Option<String> {
     let mut parts = token.split('~');
     let mut name = parts.next()?.to_owned();
@@ -60,17 +60,17 @@ fn unescaped(token: &str) -> Option<String> {
     Some(name)
 }
 
-/// A document of which each object and each list is read once, however many pointers lead through it: all that
-/// a source says may be long, and be looked up in for every pair.
+/// A document that parses each object and each list once, however many pointers pass through it. A response may be long, and
+/// every pair looks up values in it.
 pub(super) struct Document<'d> {
     whole: &'d RawValue,
-    /// By where they begin.
+    /// The parsed objects and lists, by the address of their text.
     opened: RefCell<BTreeMap<usize, Opened<'d>>>,
 }
 
-/// What an object or a list is made of.
+/// The parts of an object or a list.
 enum Opened<'d> {
-    /// Of a name that stands twice there is none: readers differ on which of two would count.
+    /// The members by name. A name that occurs twice maps to `None`, because parsers differ on which value counts.
     Object(BTreeMap<String, Option<&'d RawValue>>),
     List(Vec<&'d RawValue>),
 }
@@ -99,7 +99,7 @@ impl<'d> Document<'d> {
 }
 
 impl<'d> Opened<'d> {
-    /// Anything else is as a list of nothing.
+    /// Parses an object or a list. Any other value counts as an empty list.
     fn of(value: &'d RawValue) -> Self {
         let text = value.get();
         if text.starts_with('{') {
@@ -140,8 +140,8 @@ impl<'de: 'd, 'd> Deserialize<'de> for Members<'d> {
     }
 }
 
-/// What stands in a number, or in a string.
-fn written(value: &RawValue) -> Option<String> {
+/// The text of a number or a string.
+fn text_of(value: &RawValue) -> Option<String> {
     let text = value.get();
     if text.starts_with('"') {
         return serde_json::from_str(text).ok();
@@ -150,13 +150,13 @@ fn written(value: &RawValue) -> Option<String> {
     number.then(|| text.to_owned())
 }
 
-/// A price: a number or a string of one, greater than zero, with all its digits.
+/// Parses a price: a number or a numeric string, greater than zero, with all its digits.
 pub(super) fn price(value: &RawValue) -> Option<Decimal> {
-    let text = written(value)?;
+    let text = text_of(value)?;
     exact(&text).filter(|price| *price > Decimal::ZERO)
 }
 
-/// A decimal, with an exponent or without, unless a digit would be lost.
+/// Parses a decimal, with or without an exponent. Returns `None` if a digit would be lost.
 fn exact(text: &str) -> Option<Decimal> {
     let (digits, exponent) = match text.split_once(['e', 'E']) {
         Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
@@ -177,10 +177,10 @@ fn exact(text: &str) -> Option<Decimal> {
     Decimal::try_from_i128_with_scale(mantissa, scale).ok()
 }
 
-/// How a source writes an instant.
+/// The format of an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeForm {
-    /// Text by RFC 3339.
+    /// RFC 3339 text.
     Rfc3339,
     /// Seconds since 1970.
     Seconds,
@@ -199,7 +199,7 @@ impl TimeForm {
     }
 
     pub(super) fn read(self, value: &RawValue) -> Option<Timestamp> {
-        let text = written(value)?;
+        let text = text_of(value)?;
         let per = match self {
             Self::Rfc3339 => return Timestamp::parse(&text, Bound::Upper).ok(),
             Self::Seconds => 1000,
@@ -222,7 +222,7 @@ mod tests {
 
     // rule: rates.http.exact
     #[test]
-    fn numbers_are_read_as_they_are_written() {
+    fn numbers_are_parsed_exactly() {
         for (text, value) in [
             ("1.0850", "1.085"),
             ("\"1.0850\"", "1.085"),
@@ -259,7 +259,7 @@ mod tests {
 
     // rule: rates.http.pointer
     #[test]
-    fn a_pointer_finds_one_value_or_none() {
+    fn pointer_finds_value_only_if_unique() {
         let text = raw(r#"{"a":{"b/c":[10,{"~":1.10}]},"twice":1,"twice":2,"":7,"m~n":8}"#);
         let document = Document::new(&text);
         for (pointer, found) in [
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_read_once_for_all_pairs() {
+    fn long_response_is_parsed_once_for_all_pairs() {
         let pairs = (0..8000)
             .map(|pair| format!(r#""P{pair}":{{"bid":["1.0849","3"],"ask":["1.0851","1"]}}"#));
         let text = format!(

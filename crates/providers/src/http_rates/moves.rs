@@ -19,14 +19,14 @@ pub(super) const MINUTE: Duration = Duration::from_secs(60);
 /// Rates accepted within this span share one slot, so that memory does not grow with the number of quotes.
 const SLOT: Duration = Duration::from_secs(1);
 
-/// The setting, and how long one price may be used.
+/// The limit of the file, and the maximum age of a price.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
     pub(super) max_move_bps: u16,
     pub(super) max_age: Duration,
 }
 
-/// What became of a rate.
+/// The result of checking a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// The rate is within the bound.
@@ -35,7 +35,7 @@ pub(super) enum Judgement {
     JumpBegins,
     /// The rate is a jump, and so was the one before.
     JumpLasts,
-    /// The jump has held long enough. It is the rate from now on.
+    /// The jump has held long enough and is accepted as the rate.
     JumpAccepted,
 }
 
@@ -45,7 +45,7 @@ impl Judgement {
     }
 }
 
-/// The rates of one pair that were accepted lately, and the present jump.
+/// The recently accepted rates of one pair, and the current jump.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     accepted: VecDeque<Slot>,
@@ -90,7 +90,7 @@ impl Range {
 }
 
 impl Moves {
-    /// Judges the rate that enough sources agree on.
+    /// Checks the rate that enough sources agree on.
     ///
     /// `confirmed(age)` returns the rate that prices of at most this age agree on.
     pub(super) fn judge(
@@ -137,12 +137,12 @@ impl Moves {
         Judgement::JumpAccepted
     }
 
-    /// Notes that the pair has no rate for another reason: a jump before that has a gap.
+    /// Records that the pair has no rate for another reason, which interrupts a jump.
     pub(super) fn interrupt(&mut self) {
         self.jump = None;
     }
 
-    /// Forgets what was accepted more than a minute ago, except for the last.
+    /// Removes the rates accepted more than a minute ago, except for the last.
     fn forget(&mut self, now: Instant) {
         let is_old = |slot: &Slot| now.duration_since(slot.begun) > MINUTE.saturating_add(SLOT);
         while self.accepted.len() > 1 && self.accepted.front().is_some_and(is_old) {
@@ -176,7 +176,7 @@ mod tests {
         Decimal::from_str_exact(text).unwrap()
     }
 
-    /// Judges each rate at its second; prices of any age confirm it.
+    /// Checks each rate at its second. Prices of any age confirm a rate.
     fn judged(rates: &[(u64, &str)]) -> Vec<Judgement> {
         let (mut moves, start) = (Moves::default(), Instant::now());
         let judge = |(second, rate): &(u64, &str)| {
@@ -186,7 +186,7 @@ mod tests {
         rates.iter().map(judge).collect()
     }
 
-    /// A jump from 1 to `rate` that is judged every 5 seconds from second 2 to `last`.
+    /// A jump from 1 to `rate`, checked every 5 seconds from second 2 to `last`.
     fn jump_to(rate: &str, last: u64) -> Vec<(u64, &str)> {
         let held = (2..=last).step_by(5).map(|second| (second, rate));
         std::iter::once((0, "1")).chain(held).collect()
@@ -238,23 +238,23 @@ mod tests {
 
     // rule: rates.http.move-accepted
     #[test]
-    fn jump_begins_again_after_a_gap() {
+    fn jump_restarts_after_gap() {
         use Judgement::{JumpAccepted, JumpBegins, JumpLasts, Near};
-        // The old rate returns for an instant.
+        // The old rate returns for one check.
         let mut returned = jump_to("10", 57);
         returned.extend([(58, "1"), (60, "10"), (63, "10")]);
         let judgements = judged(&returned);
         let tail = [Near, JumpBegins, JumpLasts];
         assert_eq!(judgements.last_chunk(), Some(&tail), "{judgements:?}");
-        // The jump moves on, further than the bound.
+        // The jump moves further than the limit.
         let mut moved = jump_to("10", 57);
         moved.extend((60..=115).step_by(5).map(|second| (second, "11")));
         assert!(!judged(&moved).contains(&JumpAccepted));
         moved.push((120, "11"));
         assert_eq!(judged(&moved).last(), Some(&JumpAccepted));
-        // Nothing is judged for longer than a price may be used.
+        // No rate is checked for longer than the maximum age of a price.
         assert!(!judged(&[(0, "1"), (2, "10"), (63, "10")]).contains(&JumpAccepted));
-        // The pair has no rate for another reason in between.
+        // In between, the pair has no rate for another reason.
         let (mut moves, start) = (Moves::default(), Instant::now());
         for (second, rate) in jump_to("10", 62) {
             if second == 32 {
@@ -276,7 +276,7 @@ mod tests {
             let judgement = moves.judge(rate, at(second), BOUND, |_| None);
             assert_ne!(judgement, Judgement::JumpAccepted);
         }
-        // The prices after the minute say something else.
+        // The prices made after the minute contradict the jump.
         let ten = decimal("10");
         let other = moves.judge(ten, at(64), BOUND, |_| Some(Decimal::ONE));
         assert_eq!(other, Judgement::JumpLasts);

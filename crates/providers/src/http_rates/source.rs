@@ -1,4 +1,4 @@
-//! One source: where it is asked, how its answer is read, and what it said last.
+//! One source: its URL, the parsing of its responses, and its latest prices.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::json::{self, Document, Pointer, TimeForm};
 use super::{Terms, half_of};
 use crate::client::{CallError, HttpClient};
 
-/// How far a source's clock may be ahead of ours: what it says then is new.
-const AHEAD: Duration = Duration::from_secs(2);
+/// How far a source's clock may be ahead of this machine's clock. A price from within this span has the age zero.
+const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// A source of prices.
 pub(super) struct Source {
@@ -28,73 +28,74 @@ pub(super) struct Source {
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
     lookups: BTreeMap<PoolId, Lookup>,
-    said: watch::Sender<Said>,
+    said: watch::Sender<SourceState>,
 }
 
-/// Where in an answer the price of a pair is found.
+/// Where a response contains the price of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub(super) price: Quoted,
     /// The source writes fiat per crypto.
     pub(super) inverse: bool,
-    /// When the price was made, where the source says so.
+    /// Where the response contains the time of the price, if it does.
     pub(super) made_at: Option<(Pointer, TimeForm)>,
 }
 
-/// How a price is written.
+/// The form of a price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quoted {
     Mid(Pointer),
     BidAndAsk(Pointer, Pointer),
 }
 
-/// What a source has said so far.
+/// The state of a source after its calls so far.
 #[derive(Debug, Default)]
-struct Said {
+struct SourceState {
     asked: bool,
     answering: bool,
     prices: BTreeMap<PoolId, Price>,
 }
 
-/// A price, and how old it is.
+/// A price and its age.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Price {
     pub(super) mid: Decimal,
-    /// Its age when it was asked for, where the source says when it was made.
+    /// The age at the time of the call; zero if the source sends no time.
     aged: Duration,
-    /// When it was asked for, by two clocks: one may stand still, the other may be set.
+    /// The time of the call on two clocks. The machine's clock may be set back or stop; the monotonic clock may stop during
+    /// suspension.
     asked: Instant,
     asked_at: Timestamp,
 }
 
 impl Price {
-    /// How old the price is, by whichever clock it is older.
+    /// The age of the price: the higher of the ages by the two clocks.
     pub(super) fn age(&self, now: Timestamp) -> Duration {
         let since = self.asked.elapsed().max(now.since(self.asked_at));
         self.aged.saturating_add(since)
     }
 }
 
-/// Why a source has said nothing, or nothing that counts.
+/// Why a call returned no valid prices.
 #[derive(Debug, thiserror::Error)]
 enum SourceError {
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("the request cannot be made")]
+    #[error("the request cannot be built")]
     Unmade,
-    #[error("the answer's status is {0}, not 200")]
+    #[error("the response has the status {0}, not 200")]
     Status(StatusCode),
-    #[error("the answer is no JSON: {0}")]
+    #[error("the response is not valid JSON: {0}")]
     Unread(#[from] serde_json::Error),
-    #[error("{0}: no decimal greater than zero at {1}")]
+    #[error("{0}: expected a decimal greater than zero at {1}")]
     NoPrice(PoolId, Pointer),
     #[error("{0}: the bid is above the ask")]
     Crossed(PoolId),
-    #[error("{0}: no instant at {1}")]
+    #[error("{0}: expected an instant at {1}")]
     NoInstant(PoolId, Pointer),
-    #[error("{0}: the price is made in the future, at {1}")]
+    #[error("{0}: the price is from the future, made at {1}")]
     Ahead(PoolId, Timestamp),
-    #[error("{0}: the price was made at {1}, too long ago")]
+    #[error("{0}: the price is too old, made at {1}")]
     Old(PoolId, Timestamp),
 }
 
@@ -143,12 +144,12 @@ impl Source {
         self.said.borrow().prices.get(&pair).copied()
     }
 
-    /// Did the last answer have all it should?
+    /// Whether the last response was complete.
     pub(super) fn is_answering(&self) -> bool {
         self.said.borrow().answering
     }
 
-    /// Whether the first answer or timeout has come.
+    /// Whether the first call has ended, by a response or an error.
     pub(super) fn has_been_asked(&self) -> bool {
         self.said.borrow().asked
     }
@@ -168,13 +169,13 @@ impl Source {
         });
     }
 
-    /// Waits until it has been asked once.
+    /// Waits for the end of the first call.
     pub(super) async fn was_asked(&self) {
         // The sender lives as long as this value.
         let _ = self.said.subscribe().wait_for(|said| said.asked).await;
     }
 
-    /// Asks once. What it did not say anew stays as it was, and grows old.
+    /// Calls the source once. A price that the response lacks stays unchanged and grows older.
     pub(super) async fn ask(&self, client: &HttpClient, terms: &Terms, clock: &dyn Clock) {
         let (asked, asked_at) = (Instant::now(), clock.now());
         let (found, fault) = match self.answer(client, terms.timeout).await {
@@ -204,16 +205,16 @@ impl Source {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(Bytes::new()));
-        let answer = client
+        let response = client
             .send(request.map_err(|_| SourceError::Unmade)?, within)
             .await?;
-        match answer.status {
-            StatusCode::OK => Ok(serde_json::from_slice(&answer.body)?),
+        match response.status {
+            StatusCode::OK => Ok(serde_json::from_slice(&response.body)?),
             other => Err(SourceError::Status(other)),
         }
     }
 
-    /// Every price that can be read, and what is wrong with the first of the others.
+    /// Parses every valid price. The second value is the error of the first invalid price.
     fn read(
         &self,
         document: &RawValue,
@@ -244,7 +245,7 @@ impl Source {
         (found, fault)
     }
 
-    /// One line when it begins to fail, and one when it is well again.
+    /// Logs once when the source starts to fail, and once when it recovers.
     fn note(&self, fault: Option<&SourceError>) {
         let name = self.name.as_str();
         let (asked, answered) = {
@@ -253,13 +254,13 @@ impl Source {
         };
         match fault {
             Some(fault) if answered || !asked => {
-                tracing::warn!(rates.source = name, error = %fault, "A source of rates fails");
+                tracing::warn!(rates.source = name, error = %fault, "A rate source failed; its last prices stay in use until they are too old");
             }
             Some(fault) => {
-                tracing::debug!(rates.source = name, error = %fault, "A source of rates still fails");
+                tracing::debug!(rates.source = name, error = %fault, "A rate source still fails");
             }
             None if asked && !answered => {
-                tracing::info!(rates.source = name, "A source of rates is well again");
+                tracing::info!(rates.source = name, "A rate source has recovered");
             }
             None => {}
         }
@@ -292,7 +293,7 @@ impl Lookup {
         mid.ok_or_else(|| SourceError::NoPrice(pair, at.clone()))
     }
 
-    /// How old the price was when it was asked for.
+    /// The age of the price at the time of the call.
     fn aged(
         &self,
         pair: PoolId,
@@ -305,8 +306,8 @@ impl Lookup {
         };
         let made = at.find(document).and_then(|value| form.read(value));
         let made = made.ok_or_else(|| SourceError::NoInstant(pair, at.clone()))?;
-        // It may have been made while the answer was waited for.
-        if made.since(asked_at) > AHEAD.saturating_add(terms.timeout) {
+        // The price may have been made during the call.
+        if made.since(asked_at) > MAX_CLOCK_LEAD.saturating_add(terms.timeout) {
             return Err(SourceError::Ahead(pair, made));
         }
         let aged = asked_at.since(made);
@@ -323,7 +324,7 @@ mod tests {
 
     // rule: rates.http.age
     #[tokio::test(start_paused = true)]
-    async fn a_price_is_as_old_as_the_clock_says_by_which_it_is_older() {
+    async fn age_of_price_is_higher_age_of_both_clocks() {
         let at = |millis: i64| Timestamp::from_millis(1_779_710_400_000 + millis).unwrap();
         let price = Price {
             mid: Decimal::ONE,
@@ -332,14 +333,14 @@ mod tests {
             asked_at: at(0),
         };
         tokio::time::advance(Duration::from_secs(20)).await;
-        // The machine's clock was set back, stood still, goes right, was set ahead.
+        // The machine's clock was set back, stopped, is correct, was set ahead.
         for (now, age) in [(-60_000, 23), (0, 23), (20_000, 23), (50_000, 53)] {
             assert_eq!(price.age(at(now)), Duration::from_secs(age), "{now}");
         }
     }
 
     #[test]
-    fn an_answer_that_cannot_be_used_is_not_counted_as_none_at_all() {
+    fn unusable_response_is_not_counted_as_missing() {
         let long = SourceError::Call(CallError::TooLong(1));
         assert_eq!(long.answer(), SourceAnswer::Unread);
         let late = SourceError::Call(CallError::Late(Duration::ZERO));

@@ -1,4 +1,4 @@
-//! The rate of a pair from prices that are set without HTTP, on a clock that stands still until it is advanced.
+//! The rate of a pair from prices that the test sets without HTTP. The clock changes only when the test advances it.
 
 use kernel::Timestamp;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn terms(min_sources: usize, max_move_bps: Option<u16>) -> Terms {
     }
 }
 
-/// The rate of prices, or the reason why there is none.
+/// The rate from these prices, or the reason why it is withheld.
 fn rate_of(prices: &[&str], min_sources: usize) -> Result<String, &'static str> {
     let rate = median_of_near(decimals(prices), &terms(min_sources, None));
     rate.map(|rate| rate.normalize().to_string())
@@ -119,7 +119,7 @@ proptest! {
     }
 }
 
-/// The machine's clock, which follows the monotonic clock of the test.
+/// A machine clock that follows the monotonic clock of the test.
 struct Following(Instant);
 
 impl Clock for Following {
@@ -133,7 +133,7 @@ fn pair() -> PoolId {
     PoolId::parse("EUR-USDT").unwrap()
 }
 
-/// Rates of three sources, two of which suffice, that may move by one percent.
+/// Rates that need two of three sources and may move by one percent.
 fn rates() -> HttpRates {
     let mut text = "max_age_ms = 10000\nmax_spread_bps = 50\nmin_sources = 2\nmax_move_bps = 100\n\
         [[pairs]]\npair = \"EUR-USDT\"\nspread_bps = 25\n"
@@ -150,7 +150,7 @@ fn rates() -> HttpRates {
     HttpRates::read(&path, &|_| None, Arc::new(Following(Instant::now()))).unwrap()
 }
 
-/// Each source answers with its price, or does not answer; every answer is followed by `count`.
+/// Each source responds with its price or fails. Every response is followed by `count`.
 fn answer(rates: &HttpRates, prices: [Option<&str>; 3]) {
     for (source, price) in rates.sources.iter().zip(prices) {
         if let Some(price) = price {
@@ -188,14 +188,14 @@ async fn jump_of_all_sources_withholds_the_rate_for_a_minute() {
     let rates = rates();
     answer(&rates, [Some("1.0850"); 3]);
     assert_eq!(mid(&rates), Ok("1.085".to_owned()));
-    // No quote asks meanwhile: the answers alone are judged.
+    // No quote asks for the rate, so only the responses are checked.
     for _ in 0..30 {
         seconds(2).await;
         answer(&rates, [Some("10.850"); 3]);
     }
     assert_eq!(mid(&rates), Err("moved_too_far"));
     seconds(4).await;
-    // All prices are younger than allowed, and none is made after the minute.
+    // All prices are recent enough, but none was made after the minute.
     assert_eq!(mid(&rates), Err("moved_too_far"));
     answer(&rates, [Some("10.850"), None, None]);
     seconds(1).await;
@@ -225,7 +225,7 @@ async fn frozen_prices_never_confirm_a_jump() {
     answer(&rates, [Some("1.0850"); 3]);
     seconds(2).await;
     answer(&rates, [Some("10.850"), Some("10.850"), None]);
-    // The third source goes on with the true price: it is in the minority, so the jump lasts.
+    // The third source continues to send the true price. It is the minority, so the jump lasts.
     for _ in 0..60 {
         seconds(2).await;
         answer(&rates, [None, None, Some("1.0850")]);
@@ -235,12 +235,12 @@ async fn frozen_prices_never_confirm_a_jump() {
 
 // rule: rates.http.move-accepted
 #[tokio::test(start_paused = true)]
-async fn jump_begins_again_after_sources_were_silent() {
+async fn jump_restarts_after_sources_failed() {
     let rates = rates();
     answer(&rates, [Some("1.0850"); 3]);
     for second in (0..120).step_by(2) {
         seconds(2).await;
-        // Silent for longer than prices may be used.
+        // All sources fail for longer than the maximum age of a price.
         if !(40..54).contains(&second) {
             answer(&rates, [Some("10.850"); 3]);
         }
@@ -256,9 +256,9 @@ async fn jump_begins_again_after_sources_were_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rate_is_not_judged_before_every_source_was_asked() {
+async fn move_is_not_checked_before_every_source_was_called() {
     let rates = rates();
-    // Two sources agree on a wrong price and are the first to answer after the start.
+    // Two sources agree on a wrong price and are the first to respond after the start.
     answer(&rates, [Some("1.0850"), Some("1.0850"), None]);
     let moves = format!("{:?}", rates.pairs[&pair()].moves.lock());
     assert_eq!(moves, format!("{:?}", Moves::default()));

@@ -63,7 +63,7 @@ const PARAMETERS: [&str; 13] = [
     "user",
 ];
 
-/// Length of an unknown parameter's name that an error repeats, at most.
+/// Maximum characters of an unknown parameter's name that an error repeats.
 const PARAMETER_LENGTH: usize = 32;
 
 pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
@@ -195,7 +195,7 @@ mod tests {
 
     // rule: config.database-hosts
     #[test]
-    fn database_url_names_several_hosts_or_says_which_parameter_is_wrong() {
+    fn database_url_takes_several_hosts_and_names_wrong_parameter() {
         for url in [
             "postgres://u:p@one:5432,two:5433/db?target_session_attrs=read-write",
             "postgres://u:p@one,two,three/db",
@@ -210,10 +210,10 @@ mod tests {
             ),
             ("postgres://u:p@one,two/db?host=three", "host"),
         ] {
-            let Err(InvalidSetting::Unsupported(said)) = database(url) else {
+            let Err(InvalidSetting::Unsupported(message)) = database(url) else {
                 panic!("{url}");
             };
-            assert!(said.contains(named), "{said}");
+            assert!(message.contains(named), "{message}");
         }
     }
 }

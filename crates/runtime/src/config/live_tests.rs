@@ -3,7 +3,7 @@ use super::tests::{KEY, environment};
 
 // rule: config.engine-encrypted
 #[test]
-fn mode_live_refuses_plain_http_to_an_engine_outside() {
+fn mode_live_refuses_plain_http_to_public_engine() {
     let load = |mode: &str, engine: &str| {
         Config::load(&environment(&[
             ("MODE", mode),

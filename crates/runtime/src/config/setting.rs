@@ -1,4 +1,4 @@
-//! The table of all settings: name, default, form and meaning.
+//! The table of all settings: name, default, expected form and description.
 //!
 //! A setting `QUOTE_TTL` is the variable `PENSTOCK_QUOTE_TTL` and the key `quote_ttl` of the file.
 //! The table has the settings of both services, because one file may configure both. Each service reports the errors of all
@@ -131,14 +131,14 @@ pub(crate) static MODE: Setting<Mode> = Setting::new(
     Default::Is("test"),
     value::mode,
     "test or live",
-    "whether money is real",
+    "test, or live with real money",
 );
 pub(crate) static DATABASE_URL: Setting<Database> = Setting::new(
     "DATABASE_URL",
     Default::Is("sqlite://penstock-data/penstock.db"),
     database::database,
     DATABASE_FORM,
-    "where the data is kept",
+    "the database",
 )
 .shown(Visibility::WithoutCredentials);
 pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
@@ -146,7 +146,7 @@ pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
     Default::SameAs("DATABASE_URL"),
     database::database,
     DATABASE_FORM,
-    "the owner's connection, for migrate",
+    "the database for migrate, with the owner's connection",
 )
 .shown(Visibility::WithoutCredentials);
 pub(crate) static AUTO_MIGRATE: Setting<bool> = Setting::new(
@@ -168,21 +168,21 @@ pub(crate) static DATABASE_CONNECT_TIMEOUT: Setting<Duration> = Setting::new(
     Default::Is("2s"),
     value::timeout,
     TIMEOUT_FORM,
-    "how long each host of a database server is waited for",
+    "timeout of a connection to each host of a database server",
 );
 pub(crate) static DATABASE_TIMEOUT: Setting<Duration> = Setting::new(
     "DATABASE_TIMEOUT",
     Default::Is("5s"),
     value::timeout,
     TIMEOUT_FORM,
-    "how long a database server may take to answer a statement or a commit",
+    "timeout of a statement or a commit on a database server",
 );
 pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "REDIS_URL",
     Default::Unset,
     value::redis,
     "redis:// or rediss:// and a host such as redis://user:password@host:6379/0",
-    "what replicas share their limits through",
+    "the Redis through which replicas share their limits",
 )
 .shown(Visibility::WithoutCredentials);
 pub(crate) static MASTER_KEY: Setting<Vec<MasterKey>> = Setting::new(
@@ -190,7 +190,7 @@ pub(crate) static MASTER_KEY: Setting<Vec<MasterKey>> = Setting::new(
     Default::Unset,
     value::master_keys,
     "32 bytes in base64",
-    "encrypts everything that is encrypted at rest",
+    "the key that encrypts data at rest",
 )
 .shown(Visibility::Masked);
 pub(crate) static POOLS_LISTEN: Setting<SocketAddr> = Setting::new(
@@ -198,21 +198,21 @@ pub(crate) static POOLS_LISTEN: Setting<SocketAddr> = Setting::new(
     Default::Is("127.0.0.1:4010"),
     value::listen,
     LISTEN_FORM,
-    "where the pools service listens; port 0 picks a free one",
+    "address of the pools service; port 0 selects a free port",
 );
 pub(crate) static GATE_LISTEN: Setting<SocketAddr> = Setting::new(
     "GATE_LISTEN",
     Default::Is("127.0.0.1:4020"),
     value::listen,
     LISTEN_FORM,
-    "where the gate service listens; port 0 picks a free one",
+    "address of the gate service; port 0 selects a free port",
 );
 pub(crate) static METRICS_LISTEN: Setting<SocketAddr> = Setting::new(
     "METRICS_LISTEN",
     Default::Unset,
     value::listen,
     LISTEN_FORM,
-    "the private listener for /metrics",
+    "address of the private listener for /metrics",
 );
 pub(crate) static QUOTE_TTL: Setting<Duration> = Setting::new(
     "QUOTE_TTL",
@@ -233,7 +233,7 @@ pub(crate) static EMBED_TOKEN_TTL: Setting<Duration> = Setting::new(
     Default::Is("1h"),
     value::span,
     SPAN_FORM,
-    "how long an embed token is good",
+    "how long an embed token is valid",
 );
 pub(crate) static SIGNED_QUOTE_TTL: Setting<Duration> = Setting::new(
     "SIGNED_QUOTE_TTL",
@@ -282,21 +282,21 @@ pub(crate) static WEBHOOK_WAITS: Setting<Vec<Duration>> = Setting::new(
     Default::Is("5s,1m,5m,30m,2h,5h,10h,14h,20h,24h"),
     value::spans,
     "spans greater than zero such as 5s,1m,5m",
-    "waits between attempts to deliver an event",
+    "waits between attempts to deliver an event, in order",
 );
 pub(crate) static WEBHOOK_TIMEOUT: Setting<Duration> = Setting::new(
     "WEBHOOK_TIMEOUT",
     Default::Is("10s"),
     value::span,
     SPAN_FORM,
-    "how long one attempt may take",
+    "timeout of one attempt to deliver an event",
 );
 pub(crate) static WEBHOOK_ALLOW_PRIVATE: Setting<AllowPrivate> = Setting::new(
     "WEBHOOK_ALLOW_PRIVATE",
     Default::ByMode("loopback", "none"),
     value::allow_private,
     "none, loopback or all",
-    "which private addresses events may go to",
+    "private addresses to which events may be sent",
 );
 pub(crate) static THROTTLE: Setting<bool> = Setting::new(
     "THROTTLE",
@@ -317,7 +317,7 @@ pub(crate) static THROTTLE_GLOBAL: Setting<Vec<Tier>> = Setting::new(
     Default::Is("10/10s,60/60s,300/1h"),
     value::limits,
     LIMITS_FORM,
-    "gate routes without a limit of their own, and refused keys, per address",
+    "gate routes without their own limit, and refused keys, per address",
 );
 pub(crate) static THROTTLE_CREATE_SESSION: Setting<Vec<Tier>> = Setting::new(
     "THROTTLE_CREATE_SESSION",
@@ -345,7 +345,7 @@ pub(crate) static THROTTLE_BOOTSTRAP_CEILING: Setting<Vec<Tier>> = Setting::new(
     Default::Is("6000/60s"),
     value::ceiling,
     LIMIT_FORM,
-    "POST /embed/bootstrap, per publishable key from all addresses together",
+    "POST /embed/bootstrap, per publishable key, all addresses together",
 );
 pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> = Setting::new(
     "THROTTLE_PREVIEW",
@@ -380,49 +380,49 @@ pub(crate) static CONNECTIONS: Setting<usize> = Setting::new(
     Default::Is("8192"),
     value::listener_connections,
     "a number from 1 to 1000000",
-    "connections that a public listener serves at once",
+    "concurrent connections of a public listener",
 );
 pub(crate) static CONNECTIONS_PER_ADDRESS: Setting<usize> = Setting::new(
     "CONNECTIONS_PER_ADDRESS",
     Default::Is("256"),
     value::listener_connections,
     "a number from 1 to 1000000",
-    "connections of one client address, IPv6 by /64; trusted proxies have no such bound",
+    "concurrent connections of one client address, IPv6 by /64; trusted proxies have no such limit",
 );
 pub(crate) static TRUSTED_PROXIES: Setting<Vec<IpNet>> = Setting::new(
     "TRUSTED_PROXIES",
     Default::Unset,
     value::proxies,
     "networks such as 10.0.0.0/8,192.0.2.1",
-    "whose X-Forwarded-For is believed",
+    "proxies whose X-Forwarded-For is trusted",
 );
 pub(crate) static WIDGET_ORIGIN: Setting<()> = Setting::new(
     "WIDGET_ORIGIN",
     Default::Unset,
     value::origin,
     "an origin such as https://widget.example",
-    "where the hosted widget is served from",
+    "origin of the hosted widget",
 );
 pub(crate) static RATES: Setting<RatesChoice> = Setting::new(
     "RATES",
     Default::ByMode("sandbox", "none"),
     value::rates,
     "none, sandbox, static:<file> or http:<file>",
-    "where rates come from",
+    "source of rates",
 );
 pub(crate) static ENGINE: Setting<EngineChoice> = Setting::new(
     "ENGINE",
     Default::ByMode("sandbox", "none"),
     value::engine,
     "none, sandbox or http:<url>",
-    "which liquidity engine is asked",
+    "the liquidity engine",
 );
 pub(crate) static ENGINE_SECRET: Setting<EngineSecret> = Setting::new(
     "ENGINE_SECRET",
     Default::Unset,
     value::engine_secret,
     "16 to 256 visible ASCII characters",
-    "what an engine over HTTP is shown with every call",
+    "the secret sent with every call to an engine over HTTP",
 )
 .shown(Visibility::Masked);
 pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
@@ -430,7 +430,7 @@ pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
     Default::Unset,
     value::engine_name,
     "1 to 2048 visible ASCII characters",
-    "the identity of an engine over HTTP that trades record; without it, its URL",
+    "the name that trades record for an engine over HTTP; by default its URL",
 );
 pub(crate) static ENGINE_DRAIN: Setting<bool> = Setting::new(
     "ENGINE_DRAIN",
@@ -451,7 +451,7 @@ pub(crate) static EDGE_COUNTRY_HEADER: Setting<Option<String>> = Setting::new(
     Default::Is("CF-IPCountry"),
     value::header,
     "the name of a header, or none",
-    "where the edge says which country a request comes from",
+    "the header in which the edge sends the country of a request",
 );
 pub(crate) static LOG_FORMAT: Setting<LogFormat> = Setting::new(
     "LOG_FORMAT",
@@ -551,7 +551,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_has_the_form_it_expects() {
+    fn every_default_has_its_expected_form() {
         for setting in ALL {
             let texts = match setting.default() {
                 Default::Unset => vec![],

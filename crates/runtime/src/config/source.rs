@@ -14,7 +14,7 @@ use super::value::InvalidSetting;
 const PREFIX: &str = "PENSTOCK_";
 /// Minimum similarity of a name that is suggested.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
-/// Characters of a wrong value that an error repeats, at most.
+/// Maximum characters of a wrong value that an error repeats.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// The raw settings of a run of a program.
@@ -159,7 +159,7 @@ impl Collected {
             let Some(setting) = setting::find(short) else {
                 let hint = nearest(short).map(|near| format!("; the nearest is {PREFIX}{near}"));
                 self.warnings.push(format!(
-                    "{PREFIX}{short} is no variable of this program{}",
+                    "{PREFIX}{short} is not a variable of Penstock{}",
                     hint.unwrap_or_default()
                 ));
                 continue;
@@ -276,9 +276,7 @@ fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> Stri
     let expected = match unread {
         InvalidSetting::Unsupported(reason) => return reason.to_owned(),
         InvalidSetting::Parameter(name) => {
-            return format!(
-                "the query parameter `{name}` is not known; leave it out, or correct its name"
-            );
+            return format!("unknown query parameter `{name}`; remove it or correct its name");
         }
         InvalidSetting::Form => setting.expected(),
     };

@@ -59,7 +59,7 @@ fn empty_configuration_is_complete_for_test() {
 
 // rule: throttle.gate-numbers
 #[test]
-fn gate_defaults_equal_the_documented_ones() {
+fn gate_defaults_equal_documented_defaults() {
     let gate = |pairs: &[(&str, &str)]| {
         let config = Config::load(&environment(pairs)).unwrap().config;
         config.gate_throttle
@@ -238,8 +238,8 @@ fn unknown_variable_warns_and_broken_file_is_an_error() {
     assert_eq!(
         loaded.warnings,
         [
-            "PENSTOCK_QUOTE_TLL is no variable of this program; the nearest is PENSTOCK_QUOTE_TTL",
-            "PENSTOCK_ZZ is no variable of this program",
+            "PENSTOCK_QUOTE_TLL is not a variable of Penstock; the nearest is PENSTOCK_QUOTE_TTL",
+            "PENSTOCK_ZZ is not a variable of Penstock",
         ]
     );
     let (sources, _folder) = with_file("mode = \"test\"\nmode =", &[]);

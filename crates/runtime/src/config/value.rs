@@ -81,7 +81,7 @@ pub struct TraceExport {
 /// A header's name and its value, which may be a credential.
 pub type TraceHeader = (String, SecretString);
 
-/// For whom logs are written.
+/// The reader of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For machines: one JSON object per line.
@@ -90,7 +90,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// Headers of a request to a collector that the client sets itself.
+/// Headers that the client itself sets in a request to a collector.
 const SENT_BY_CLIENT: [&str; 5] = [
     "connection",
     "content-length",
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn collector_takes_http_and_https_without_credentials() {
+    fn collector_url_takes_http_and_https_without_credentials() {
         for good in [
             "http://127.0.0.1:4318",
             "https://otel.example/v1",
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn collector_headers_are_read_as_opentelemetry_writes_them() {
+    fn collector_headers_parse_in_opentelemetry_format() {
         let read = collector_headers("Api-Key=abc%2C%20d, x-scope = 1=2").unwrap();
         let shown: Vec<_> = read
             .iter()

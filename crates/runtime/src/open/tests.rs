@@ -35,21 +35,21 @@ async fn runtime_opens_twice_and_closes_in_order() {
     assert!(folder.path().join("data/master.key").exists());
 }
 
-/// Panics when the worker draws the first token of a lease, eight bytes long.
-struct Shaky(AtomicUsize);
-impl Entropy for Shaky {
+/// Panics at the first token of a lease, which is eight bytes long.
+struct PanicsOnFirstLease(AtomicUsize);
+impl Entropy for PanicsOnFirstLease {
     fn fill(&self, buffer: &mut [u8]) {
         buffer.fill(7);
         let tokens = usize::from(buffer.len() == 8);
         let drawn = self.0.fetch_add(tokens, Ordering::SeqCst);
-        assert!(tokens == 0 || drawn > 0, "this one panics");
+        assert!(tokens == 0 || drawn > 0, "the first lease token panics");
     }
 }
 
 #[tokio::test]
 async fn panicked_worker_restarts() {
     let folder = tempfile::tempdir().unwrap();
-    let entropy = Arc::new(Shaky(AtomicUsize::new(0)));
+    let entropy = Arc::new(PanicsOnFirstLease(AtomicUsize::new(0)));
     let ports = Ports {
         entropy: entropy.clone(),
         ..Ports::of_machine()
@@ -113,7 +113,7 @@ async fn lost_master_key_is_required_and_never_replaced() {
 
 // rule: base.master-key-file, base.database-file
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn programs_that_start_at_once_open_one_database_with_one_key() {
+async fn concurrent_programs_open_one_database_with_one_key() {
     let folder = tempfile::tempdir().unwrap();
     let opening: Vec<_> = (0..4)
         .map(|_| {
@@ -133,7 +133,7 @@ async fn broken_key_file_is_reported_before_database_is_created() {
     std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
     let opened = OpenedBase::open(config(folder.path(), &[]), Ports::of_machine()).await;
     let line = refusal(opened);
-    assert!(line.contains("holds no key"), "{line}");
+    assert!(line.contains("contains no key"), "{line}");
     assert!(!folder.path().join("data/penstock.db").exists());
 }
 
@@ -144,7 +144,7 @@ async fn open_of_existing_database_creates_none() {
     let line = refusal(existing().await);
     assert!(line.contains("there is no file at"), "{line}");
     assert!(!folder.path().join("data").exists());
-    // What a program leaves that was stopped at its first step is no database either.
+    // The folder without a file that a program leaves when it stops at its first step is not a database either.
     std::fs::create_dir(folder.path().join("data")).unwrap();
     std::fs::write(folder.path().join("data/penstock.db"), "").unwrap();
     refusal(existing().await);
@@ -154,7 +154,7 @@ async fn open_of_existing_database_creates_none() {
 }
 
 #[tokio::test]
-async fn faulty_rate_file_is_reported_before_anything_is_created() {
+async fn invalid_rate_file_is_reported_before_database_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rates.toml");
     std::fs::write(

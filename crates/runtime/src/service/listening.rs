@@ -15,8 +15,8 @@ use kernel::Mode;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Time for requests in flight to finish at shutdown. The rest of the 25 seconds is for the store.
-const DRAIN: Duration = Duration::from_secs(20);
+/// Timeout for requests in flight at shutdown. The rest of the 25 seconds is for the store.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Concurrent connections of the metrics listener, for one or two collectors.
 const METRICS_CONNECTIONS: usize = 16;
@@ -24,8 +24,8 @@ const METRICS_CONNECTIONS: usize = 16;
 /// Why the service does not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
-    #[error("{setting}: {address} cannot be listened on ({cause})")]
+    /// The service cannot listen on the address.
+    #[error("{setting}: cannot listen on {address} ({cause})")]
     Listen {
         /// The variable that sets the address.
         setting: &'static str,
@@ -38,7 +38,7 @@ pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The published contract is inconsistent.
-    #[error("the published contract cannot be made ({0})")]
+    #[error("the published contract cannot be built ({0})")]
     Contract(#[from] ContractError),
 }
 
@@ -86,7 +86,7 @@ impl Bound {
     /// Binds a service to the address of a setting, and its metrics to theirs.
     ///
     /// # Errors
-    /// [`StartError::Listen`]; nothing is bound then.
+    /// [`StartError::Listen`]; no address is bound.
     pub async fn bind(
         runtime: &Runtime,
         setting: &'static str,
@@ -102,7 +102,7 @@ impl Bound {
     /// Binds a second service of this process without metrics: the first service's metrics include both.
     ///
     /// # Errors
-    /// As [`Bound::bind`].
+    /// The same as of [`Bound::bind`].
     pub async fn bind_beside(
         runtime: &Runtime,
         setting: &'static str,
@@ -135,7 +135,7 @@ impl Bound {
     #[must_use]
     pub fn serve(self, router: Router) -> BoundService {
         let mut options = Options::new(self.site.clone());
-        options.deadlines.shutdown = DRAIN;
+        options.deadlines.shutdown = DRAIN_TIMEOUT;
         options.bounds = self.bounds;
         let serving = http_kit::serve(self.listener, router, options, self.stop);
         BoundService {

@@ -11,8 +11,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::listening::{BoundService, StartError};
 
-/// Time for the store to close after the requests in flight have ended: the rest of 25 seconds.
-const CLOSE: Duration = Duration::from_secs(4);
+/// Timeout for closing the store after the requests in flight have ended: the rest of 25 seconds.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A service as a program.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub type Starting<'r> = Pin<Box<dyn Future<Output = Result<BoundService, StartEr
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// A TOML file of settings; the environment wins over it.
+    /// TOML file of settings; environment variables take precedence
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -51,13 +51,13 @@ struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Serves the API; what happens without a command, too.
+    /// Serves the API; the default command
     Serve,
-    /// Brings the database's schema up to date.
+    /// Migrates the database's schema to this version
     Migrate,
     /// Prints the published contract as YAML.
     Openapi {
-        /// Another document that is published beside it.
+        /// Another published document
         name: Option<String>,
     },
     /// Prints the effective configuration, secrets masked, and checks the files that it names.
@@ -138,8 +138,8 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
     ended
 }
 
-/// Runs a future to its end, and waits for no other task: the system's look-up of a name cannot be cancelled, and takes long
-/// if the name servers do not respond.
+/// Runs a future to its end without waiting for other tasks. A DNS lookup of the system cannot be cancelled, and takes long if
+/// the name servers do not respond.
 fn run_on<T>(tokio: tokio::runtime::Runtime, work: impl Future<Output = T>) -> T {
     let ended = tokio.block_on(work);
     tokio.shutdown_background();
@@ -150,8 +150,11 @@ async fn serve(program: &Program, config: Config) -> Result<(), Failure> {
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
     let served = serve_on(program, &runtime).await;
     runtime.shutdown.cancel();
-    if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
-        tracing::warn!("Stopped before the store had closed");
+    if tokio::time::timeout(CLOSE_TIMEOUT, runtime.close())
+        .await
+        .is_err()
+    {
+        tracing::warn!("Shut down before the store had closed");
     }
     served
 }
@@ -202,7 +205,7 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// Prints a line. A reader that has gone is not an error.
+/// Prints a line. A closed pipe is not an error.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -225,13 +228,16 @@ mod tests {
         let look_up = async {
             tokio::task::spawn_blocking(move || {
                 let _ = begin.send(());
-                // No response arrives before the end.
+                // The lookup gets no response before the end of the test.
                 let _ = answered.recv_timeout(Duration::from_secs(10));
             });
             begun.await
         };
         let tokio = tokio::runtime::Runtime::new().unwrap();
         assert_eq!(run_on(tokio, look_up), Ok(()));
-        assert!(answer.send(()).is_ok(), "it was waited for");
+        assert!(
+            answer.send(()).is_ok(),
+            "the shutdown waited for the lookup"
+        );
     }
 }

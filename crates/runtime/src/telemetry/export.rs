@@ -1,7 +1,7 @@
 //! Traces to a collector, as OTLP over HTTP.
 //!
-//! A thread of its own gathers and sends spans, so no request waits for a collector: if it is slow or unreachable, spans
-//! are dropped.
+//! A separate thread collects and sends spans, so no request waits for a collector. Spans are dropped if the collector is slow or
+//! unreachable.
 
 mod client;
 
@@ -23,25 +23,25 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::{ConfigError, TraceExport};
 use client::Client;
 
-/// The service that the spans name.
+/// The service name of all spans.
 const SERVICE: &str = "pools-service";
-/// Longest time of one request to the collector.
+/// Timeout of one request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time that the program waits for the last request when it ends.
+/// Timeout of the last request when the program ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sends spans.
+/// Collects and sends spans.
 #[derive(Debug)]
 pub(super) struct TraceExporter(SdkTracerProvider);
 
 impl TraceExporter {
     pub(super) fn finish(self) {
-        // The client has logged what could not be sent.
+        // The client has logged every failed request.
         let _ = self.0.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
-/// The layer that hands spans of the trace's target to the exporter.
+/// The layer that passes spans of the trace's target to the exporter.
 pub(super) fn start<S>(
     wanted: &TraceExport,
 ) -> Result<(impl Layer<S> + Send + Sync + use<S>, TraceExporter), ConfigError>
@@ -61,7 +61,7 @@ where
         .build()
         .map_err(|fault| ConfigError {
             setting: "PENSTOCK_OTLP_ENDPOINT".to_owned(),
-            expected: format!("the exporter cannot be made ({fault})"),
+            expected: format!("the exporter cannot be created ({fault})"),
         })?;
     let share = f64::from(wanted.one_in).recip();
     let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share)));
@@ -96,7 +96,7 @@ fn resource() -> Resource {
         .build()
 }
 
-/// Ties a span to the trace of a client.
+/// Links a span to the trace of a client.
 fn link(span: &Span, client: TraceParent) {
     let flags = if client.sampled {
         TraceFlags::SAMPLED

@@ -174,7 +174,7 @@ mod tests {
             tracing::warn!(target: "here", text = hostile, shown = %hostile, "{hostile}");
         });
         let [line] = lines.as_slice() else {
-            panic!("one line: {lines:?}")
+            panic!("expected one line: {lines:?}")
         };
         let quoted = r#""a\"b\\c\nd\u000de\u001b[31mf\u0000g\u0085h\u2028i\u007f""#;
         assert!(line.contains(&format!("\"message\":{quoted}")), "{line}");

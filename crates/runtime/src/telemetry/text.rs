@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_appear_only_where_asked_for() {
+    fn colours_appear_only_if_enabled() {
         let line = written(true, || tracing::error!("Broken"));
         assert_eq!(line, [" \u{1b}[31mERROR\u{1b}[0m Broken"]);
     }
@@ -243,7 +243,7 @@ mod tests {
         let hostile = "a\"b\nc\u{1b}[31md\u{2028}e";
         let lines = written(false, || tracing::warn!(text = hostile, "{hostile}"));
         let [line] = lines.as_slice() else {
-            panic!("one line: {lines:?}")
+            panic!("expected one line: {lines:?}")
         };
         assert!(!line.contains(['\u{1b}', '\u{2028}']), "{line}");
         assert!(line.contains(r#"text="a\"b\nc"#), "{line}");

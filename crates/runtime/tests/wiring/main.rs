@@ -1,4 +1,4 @@
-//! The runtime with its real store, batch queues and sandbox, driven through the use cases.
+//! The runtime with its real store, batch queues and sandbox, called through the use cases.
 
 #[cfg(test)]
 mod money;

@@ -1,4 +1,4 @@
-//! `penstock sandbox --check`: the main job, performed over HTTP, each step judged.
+//! `penstock sandbox --check`: performs the main job over HTTP and checks each step.
 
 use kernel::{Amount, Asset, RequestId};
 use partner_core::Tenant;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
-/// A step that was taken.
+/// A step with its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
     step: &'static str,
@@ -23,14 +23,14 @@ pub(super) struct Step {
     seen: String,
 }
 
-/// Everything that was done and seen.
+/// The steps with their results.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
     steps: Vec<Step>,
 }
 
-/// Performs the main job; stops at the first step that fails, as the later ones build on it.
+/// Performs the main job. Stops at the first step that fails, because later steps depend on it.
 pub(super) async fn check(
     installation: &Installation,
     demo: &Demo,
@@ -91,7 +91,7 @@ const STEPS: [&str; 18] = [
     "pay-in",
 ];
 
-/// Where the two services are.
+/// Clients of the two services.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Services {
     pub(super) pools: Client,
@@ -103,15 +103,15 @@ struct Tour<'t> {
     who: Tenant,
     demo: &'t Demo,
     services: Services,
-    /// The quote that was given.
+    /// The id of the quote.
     quote: String,
-    /// The trade that executes it.
+    /// The id of the quote's trade.
     trade: String,
-    /// Who receives events.
+    /// The partner that receives the events.
     listener: Option<Listener>,
 }
 
-/// What a step has seen, or why it failed.
+/// A description of what the step did, or why it failed.
 type Seen = Result<String, String>;
 
 impl Tour<'_> {
@@ -135,7 +135,7 @@ impl Tour<'_> {
             "preview" => self.preview().await,
             "lock" => self.lock().await,
             "pay-in" => self.pay_in().await,
-            other => Err(format!("no step is called {other}")),
+            other => Err(format!("unknown step {other}")),
         }
     }
 
@@ -143,7 +143,7 @@ impl Tour<'_> {
         let base = &self.installation.base;
         let amount = Asset::fiat("EUR").and_then(|asset| Amount::parse(AMOUNT, asset).ok());
         let credit = Credit {
-            amount: amount.ok_or("no amount to credit")?,
+            amount: amount.ok_or("the amount to credit is invalid")?,
             network: None,
             reference: format!("check-{}", RequestId::new(&*base.clock, &*base.entropy)),
         };
@@ -158,12 +158,12 @@ impl Tour<'_> {
 
     async fn discover(&self) -> Seen {
         let key = &self.demo.publishable_key;
-        let answer = self
+        let response = self
             .services
             .pools
             .call(Call::get(key, "/v1/pools"))
             .await?;
-        let pools = answer.get("pools").and_then(Value::as_array);
+        let pools = response.get("pools").and_then(Value::as_array);
         let ids: Vec<&str> = pools
             .into_iter()
             .flatten()
@@ -171,23 +171,23 @@ impl Tour<'_> {
             .collect();
         expect(
             ids.contains(&"EUR-USDT"),
-            "EUR-USDT among the pools",
-            &answer,
+            "EUR-USDT in the list of pools",
+            &response,
         )?;
         Ok(ids.join(", "))
     }
 
     async fn capabilities(&self) -> Seen {
         let path = "/v1/pools/EUR-USDT/capabilities";
-        let answer = self.buyer().get(path).await?;
-        let sides = answer.get("sides").and_then(Value::as_array);
+        let response = self.buyer().get(path).await?;
+        let sides = response.get("sides").and_then(Value::as_array);
         let buys = sides.is_some_and(|sides| sides.iter().any(|side| side == "on_ramp"));
-        expect(buys, "the side on_ramp", &answer)?;
+        expect(buys, "the side on_ramp", &response)?;
         Ok(format!(
             "tier {}, fee {} bps, spread at most {} bps",
-            text(&answer, "tier")?,
-            number(&answer, "drawFeeBps")?,
-            number(&answer, "spreadCapBps")?
+            text(&response, "tier")?,
+            number(&response, "drawFeeBps")?,
+            number(&response, "spreadCapBps")?
         ))
     }
 
@@ -211,33 +211,33 @@ impl Tour<'_> {
     }
 
     async fn trade(&self) -> Seen {
-        let answer = self.buyer().trade(&self.trade).await?;
-        let settled = text(&answer, "status")? == "settled";
-        expect(settled, "status settled", &answer)?;
-        let ordered = text(&answer, "fiatAmount")? == AMOUNT;
-        expect(ordered, "the amount of the order", &answer)?;
-        let crypto = text(&answer, "cryptoAmount")?;
-        let fill = text(&answer, "engineFillTxId")?;
+        let response = self.buyer().trade(&self.trade).await?;
+        let settled = text(&response, "status")? == "settled";
+        expect(settled, "status settled", &response)?;
+        let ordered = text(&response, "fiatAmount")? == AMOUNT;
+        expect(ordered, "the amount of the order", &response)?;
+        let crypto = text(&response, "cryptoAmount")?;
+        let fill = text(&response, "engineFillTxId")?;
         Ok(format!("{AMOUNT} EUR for {crypto} USDT, fill {fill}"))
     }
 
     async fn balance(&self) -> Seen {
-        let answer = self.buyer().get("/v1/pools/EUR-USDT/balance").await?;
-        Ok(format!("{} EUR", text(&answer, "balance")?))
+        let response = self.buyer().get("/v1/pools/EUR-USDT/balance").await?;
+        Ok(format!("{} EUR", text(&response, "balance")?))
     }
 
     async fn ledger(&self) -> Seen {
         let path = "/v1/pools/ledger?currency=EUR&limit=50";
-        let answer = self.buyer().get(path).await?;
-        let entries = answer.get("entries").and_then(Value::as_array);
+        let response = self.buyer().get(path).await?;
+        let entries = response.get("entries").and_then(Value::as_array);
         let ours = entries
             .into_iter()
             .flatten()
             .find(|entry| entry.get("ref").and_then(Value::as_str) == Some(&self.quote))
-            .ok_or_else(|| format!("expected an entry of the quote, got {answer}"))?;
+            .ok_or_else(|| format!("expected a ledger entry of the quote, got {response}"))?;
         expect(
             text(ours, "delta")? == format!("-{AMOUNT}"),
-            "the debit",
+            "the amount of the debit",
             ours,
         )?;
         expect(
@@ -296,7 +296,7 @@ impl Tour<'_> {
     fn listener(&mut self) -> Result<&mut Listener, String> {
         self.listener
             .as_mut()
-            .ok_or_else(|| "nobody listens".to_owned())
+            .ok_or_else(|| "no receiver was started".to_owned())
     }
 
     fn buyer(&self) -> Buyer<'_> {

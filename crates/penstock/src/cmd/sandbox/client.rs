@@ -1,4 +1,4 @@
-//! A plain HTTP client for calls to the service in this process.
+//! A plain HTTP client for calls to the services of this process.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// Longer than any call of a healthy sandbox.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a call; longer than any call of a healthy sandbox.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where calls go.
+/// The client of one service.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
@@ -27,7 +27,7 @@ pub(super) struct Call<'c> {
     pub(super) path: String,
     pub(super) key: &'c str,
     pub(super) idempotency_key: Option<&'c str>,
-    /// Where the page is from that calls, as its browser says.
+    /// The origin of the calling page, which a browser sends.
     pub(super) origin: Option<&'c str>,
     pub(super) body: Option<Value>,
 }
@@ -54,18 +54,19 @@ impl<'c> Call<'c> {
 }
 
 impl Client {
-    /// Makes a call; anything but a 2xx with JSON is a fault that says what came instead.
+    /// Makes a call. Any response other than a 2xx with JSON is an error with that response.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, String> {
         let label = format!("{} {}", call.method, call.path);
-        let answered = tokio::time::timeout(PATIENCE, self.exchange(call)).await;
+        let answered = tokio::time::timeout(CALL_TIMEOUT, self.exchange(call)).await;
         let (status, body) = answered
-            .map_err(|_| format!("{label}: no answer within {PATIENCE:?}"))?
+            .map_err(|_| format!("{label}: no response within {CALL_TIMEOUT:?}"))?
             .map_err(|fault| format!("{label}: {fault}"))?;
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{label}: {status}: {text}"));
         }
-        serde_json::from_slice(&body).map_err(|fault| format!("{label}: no JSON: {fault}"))
+        serde_json::from_slice(&body)
+            .map_err(|fault| format!("{label}: the response is not valid JSON: {fault}"))
     }
 
     async fn exchange(
@@ -93,9 +94,9 @@ impl Client {
             }
             None => Bytes::new(),
         };
-        let answer = sender.send_request(request.body(Full::new(body))?).await?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
+        let response = sender.send_request(request.body(Full::new(body))?).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
         driving.abort();
         Ok((status, body))
     }

@@ -1,4 +1,4 @@
-//! The demo partner: its credentials, kept beside the database, and what it is given.
+//! The demo partner: its credentials in the sandbox's folder, and its opening balances.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -23,18 +23,17 @@ use crate::cmd::{apply, credit};
 use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 
-/// What the demo partner has, per asset, before its first order.
+/// The demo partner's opening balance per asset.
 const OPENING: &str = "100000";
 
-/// The demo partner's credentials, as they stand in `demo.json`. They exist for a sandbox on one
-/// machine: nothing of value is behind them.
+/// The demo partner's credentials, as stored in `demo.json`. They only give access to a sandbox on one machine.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Demo {
     pub(super) partner: String,
     pub(super) secret_key: String,
     pub(super) publishable_key: String,
-    /// Of both services' endpoints.
+    /// The secret of both services' endpoints.
     pub(super) webhook_secret: String,
     /// The port of both endpoints on 127.0.0.1. Files of older versions lack it.
     #[serde(default = "default_events_port")]
@@ -46,8 +45,7 @@ const fn default_events_port() -> u16 {
 }
 
 impl Demo {
-    /// Reads the credentials kept in `folder`, after making them there if the folder has none. The second part is true if
-    /// they are new.
+    /// Reads the credentials in `folder`, or creates them if the folder has no file. The second part is true if they are new.
     pub(super) fn read_or_make(
         folder: &Path,
         events_port: u16,
@@ -61,12 +59,12 @@ impl Demo {
         if fresh {
             let made = Self::make(events_port, clock, entropy);
             let draft = folder.join(format!("demo.json.{}", RequestId::new(clock, entropy)));
-            keep(&made, &draft, &file).map_err(failed)?;
+            write_credentials(&made, &draft, &file).map_err(failed)?;
         }
         let text = std::fs::read_to_string(&file).map_err(failed)?;
         let read = serde_json::from_str(&text).map_err(|fault| {
             Failure::Failed(format!(
-                "{name}: no demo credentials ({fault}); remove the file to get new ones"
+                "{name}: no valid demo credentials ({fault}); remove the file to get new credentials"
             ))
         })?;
         Ok((read, fresh))
@@ -92,8 +90,8 @@ impl Demo {
         Ok(Tenant { partner, mode })
     }
 
-    /// Provisions the demo partner where it is not there, or has new credentials. What the
-    /// developer has changed about it since stays.
+    /// Provisions the demo partner if it is missing or its credentials are new. Keeps the developer's changes to an existing
+    /// partner.
     pub(super) async fn settle(
         &self,
         installation: &Installation,
@@ -106,8 +104,8 @@ impl Demo {
             if has_gate(&*installation.base.store, &who).await? {
                 return Ok(());
             }
-            // Made by a version that had no gate.
-            keep_the_gate_alone(&mut document, &known);
+            // A version without the gate created the partner.
+            retain_gate_only(&mut document, &known);
         }
         apply::apply(
             installation,
@@ -157,8 +155,8 @@ async fn has_gate(store: &dyn ProvisionStore, who: &Tenant) -> Result<bool, Stor
     Ok(tx.gate_profile_get(who).await?.is_some())
 }
 
-/// What the demo partner has of everything else stays as it is.
-fn keep_the_gate_alone(document: &mut Document, known: &Partner) {
+/// Removes everything but the gate from the document, so that the partner's other settings stay unchanged.
+fn retain_gate_only(document: &mut Document, known: &Partner) {
     document.pools.clear();
     for entry in &mut document.partners {
         entry.partner = known.clone();
@@ -173,9 +171,9 @@ fn keep_the_gate_alone(document: &mut Document, known: &Partner) {
     }
 }
 
-/// Writes the file completely under another name first: two sandboxes may start at once, and
-/// neither may see half of it or replace the other's.
-fn keep(demo: &Demo, draft: &Path, file: &Path) -> io::Result<()> {
+/// Writes a draft and links it to the final name. If two sandboxes start at once, neither can read half of the file or replace
+/// the other's file.
+fn write_credentials(demo: &Demo, draft: &Path, file: &Path) -> io::Result<()> {
     let mut out: File = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -194,7 +192,7 @@ fn keep(demo: &Demo, draft: &Path, file: &Path) -> io::Result<()> {
     }
 }
 
-/// What the demo partner starts with: fiat of every pool, and crypto to sell.
+/// The opening balances: fiat of every pool, and crypto to sell.
 fn opening() -> impl Iterator<Item = Credit> {
     let assets = [
         (Asset::fiat("EUR"), None),
@@ -220,13 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_document_is_whole() {
+    fn built_in_document_has_pools_keys_and_webhooks() {
         let ports = runtime::Ports::of_machine();
         let demo = Demo::make(EVENTS_PORT, &*ports.clock, &*ports.entropy);
         let document = demo.document().unwrap();
         assert_eq!(document.pools.len(), 4);
         let [entry] = document.partners.as_slice() else {
-            panic!("one partner");
+            panic!("expected exactly one partner");
         };
         assert_eq!(entry.partner.id, PartnerId::parse(&demo.partner).unwrap());
         assert_eq!(entry.keys.len(), 2);

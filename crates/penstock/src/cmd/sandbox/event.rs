@@ -1,4 +1,4 @@
-//! What a partner does with a delivery: proves who sent it, and reads what it says.
+//! Verifies the sender of a delivery, and compares the event with the API.
 
 use kernel::Timestamp;
 use partner_core::events::Service;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::receiver::Delivery;
 
-/// What the event of a settled trade is called.
+/// The type of the event of a settled trade.
 const SETTLED: &str = "pool.transaction.settled";
-/// What the events of a session are called.
+/// The types of the events of a session.
 const CREATED: &str = "gate_session.created";
 const COMPLETED: &str = "gate_session.completed";
-/// What tells that a pay-in has arrived.
+/// The type of the event of a settled pay-in.
 pub(super) const PAID_IN: &str = "rail.pay_in.settled";
-/// All that is told of a session that a pay-in completes.
+/// The types of all events of a session that a pay-in completes.
 pub(super) const OF_A_PAY_IN: [&str; 5] = [
     CREATED,
     "quote.consumed",
@@ -23,7 +23,7 @@ pub(super) const OF_A_PAY_IN: [&str; 5] = [
     COMPLETED,
 ];
 
-/// How a partner looks at its deliveries.
+/// Checks deliveries with an endpoint's secret.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judge<'j> {
     /// The secret of the endpoint.
@@ -32,25 +32,24 @@ pub(super) struct Judge<'j> {
 }
 
 impl Judge<'_> {
-    /// Judges the event of a settled trade: both signatures, its id, and every field of the trade.
+    /// Checks the event of a settled trade: both signatures, the id, and every field of the trade.
     pub(super) fn of_trade(self, delivery: &Delivery, trade: &Value) -> Result<String, String> {
         let (id, event) = self.authentic(delivery, Service::Pools)?;
         let expected = event_of_trade(id, trade);
-        told(delivery, SETTLED, id, &expected, &event)
+        compared(delivery, SETTLED, id, &expected, &event)
     }
 
-    /// Judges the event of a session that was created.
+    /// Checks the event of a created session.
     pub(super) fn of_created(self, delivery: &Delivery, session: &str) -> Result<(), String> {
         let (_, event) = self.authentic(delivery, Service::Gate)?;
         let created = event.get("type") == Some(&Value::from(CREATED))
             && event.pointer("/data/id") == Some(&Value::from(session));
         created
             .then_some(())
-            .ok_or_else(|| format!("expected {CREATED} of {session}, and it says {event}"))
+            .ok_or_else(|| format!("expected {CREATED} of {session}, got {event}"))
     }
 
-    /// Judges the event of a completed session: both signatures, its envelope, and every field of
-    /// the session, and its transaction.
+    /// Checks the event of a completed session: both signatures, the envelope, every field of the session, and its transaction.
     pub(super) fn of_completed(
         self,
         delivery: &Delivery,
@@ -59,20 +58,20 @@ impl Judge<'_> {
     ) -> Result<String, String> {
         let (id, event) = self.authentic(delivery, Service::Gate)?;
         let expected = event_of_session(id, session, refid, event.get("created_at"));
-        told(delivery, COMPLETED, id, &expected, &event)
+        compared(delivery, COMPLETED, id, &expected, &event)
     }
 
-    /// The type and the object of a delivery of the gate that both signatures prove.
+    /// Verifies both signatures of a delivery of the gate. Returns the event's type and object.
     pub(super) fn of_gate(self, delivery: &Delivery) -> Result<(String, Value), String> {
         let (_, event) = self.authentic(delivery, Service::Gate)?;
-        let said = |field| event.get(field).cloned();
-        match (said("type"), said("data")) {
+        let field_of = |field| event.get(field).cloned();
+        match (field_of("type"), field_of("data")) {
             (Some(Value::String(kind)), Some(data)) => Ok((kind, data)),
-            _ => Err(format!("expected a type and data, and it says {event}")),
+            _ => Err(format!("expected a type and data, got {event}")),
         }
     }
 
-    /// Verifies both signatures of a delivery. Its header tells which service signed it.
+    /// Verifies both signatures of a delivery. The name of the signature header identifies the service.
     pub(super) fn verify(self, delivery: &Delivery) -> Result<(), String> {
         let service = if delivery.headers.contains_key("gate-signature") {
             Service::Gate
@@ -82,7 +81,7 @@ impl Judge<'_> {
         self.authentic(delivery, service).map(|_| ())
     }
 
-    /// The id and the body of a delivery that both signatures prove.
+    /// Verifies both signatures of a delivery. Returns its id and body.
     fn authentic(self, delivery: &Delivery, service: Service) -> Result<(&str, Value), String> {
         let id = header(delivery, "webhook-id")?;
         let message = Message {
@@ -108,12 +107,12 @@ impl Judge<'_> {
             );
         }
         let event = serde_json::from_slice(&delivery.body);
-        let event = event.map_err(|fault| format!("the event is no JSON: {fault}"))?;
+        let event = event.map_err(|fault| format!("the event is not valid JSON: {fault}"))?;
         Ok((id, event))
     }
 }
 
-fn told(
+fn compared(
     delivery: &Delivery,
     kind: &str,
     id: &str,
@@ -121,9 +120,7 @@ fn told(
     event: &Value,
 ) -> Result<String, String> {
     if event != expected {
-        return Err(format!(
-            "expected the event {expected}, and it says {event}"
-        ));
+        return Err(format!("expected the event {expected}, got {event}"));
     }
     Ok(format!(
         "{kind}: both signatures verified, {} bytes, id {id}",
@@ -131,7 +128,7 @@ fn told(
     ))
 }
 
-/// The trade as the API shows it, and the event's id and type.
+/// The event of a trade: the trade as the API shows it, with the event's id and type.
 fn event_of_trade(id: &str, trade: &Value) -> Value {
     let mut event = trade.clone();
     if let Some(fields) = event.as_object_mut() {
@@ -141,7 +138,7 @@ fn event_of_trade(id: &str, trade: &Value) -> Value {
     event
 }
 
-/// The session as the API shows it, its transaction, and the envelope around them.
+/// The event of a session: the session as the API shows it, with its transaction, in an envelope.
 fn event_of_session(id: &str, session: &Value, refid: &str, at: Option<&Value>) -> Value {
     let mut data = session.clone();
     if let Some(fields) = data.as_object_mut() {
@@ -227,16 +224,16 @@ mod tests {
 
     // rule: cli.sandbox.check-event
     #[test]
-    fn a_delivery_is_believed_only_whole() {
+    fn delivery_needs_both_signatures_and_every_header() {
         let good = delivery(SECRET);
         assert!(judged(&good).is_ok(), "{:?}", judged(&good));
-        let refused = |planted: &Delivery, said: &str| {
-            let fault = judged(planted).unwrap_err();
-            assert!(fault.contains(said), "{fault}");
+        let refused = |delivery: &Delivery, message: &str| {
+            let fault = judged(delivery).unwrap_err();
+            assert!(fault.contains(message), "{fault}");
         };
         let forged = delivery(OTHER);
         refused(&forged, "Pools-Signature does not verify");
-        // The other scheme is judged by itself: the one signature is good, the other is not.
+        // Each signature scheme is checked separately. In this delivery only one of the two is valid.
         let mut half = good.clone();
         half.headers.insert(
             "webhook-signature",
@@ -275,12 +272,15 @@ mod tests {
             refused(&without, &format!("no readable header {name}"));
         }
         let other = json!({"transactId": "txn_2", "status": "settled"});
-        assert!(judged_as(&good, &other).is_err(), "another trade's");
+        assert!(
+            judged_as(&good, &other).is_err(),
+            "the event of another trade"
+        );
     }
 
     // rule: cli.sandbox.check-event
     #[test]
-    fn a_session_is_completed_only_by_its_own_event() {
+    fn completed_session_needs_its_own_event() {
         let session = json!({"id": "gs_1", "status": "completed"});
         let event = event_of_session("e1", &session, "test_tx_1", Some(&json!(1)));
         let good = signed_delivery(Service::Gate, &event, SECRET, now());
@@ -291,11 +291,17 @@ mod tests {
         };
         assert!(judge.of_completed(&good, &session, "test_tx_1").is_ok());
         assert!(judge.of_completed(&good, &session, "test_tx_2").is_err());
-        assert!(judge.of_trade(&good, &session).is_err(), "another header");
+        assert!(
+            judge.of_trade(&good, &session).is_err(),
+            "the signature header of the other service"
+        );
         let forged = signed_delivery(Service::Gate, &event, OTHER, now());
         let fault = judge.of_completed(&forged, &session, "test_tx_1");
         assert!(fault.unwrap_err().starts_with("Gate-Signature does not"));
-        assert!(judge.of_created(&good, "gs_1").is_err(), "another type");
+        assert!(
+            judge.of_created(&good, "gs_1").is_err(),
+            "an event of another type"
+        );
         let created = json!({"type": CREATED, "data": {"id": "gs_1"}});
         let created = signed_delivery(Service::Gate, &created, SECRET, now());
         assert!(judge.of_created(&created, "gs_1").is_ok());
@@ -304,6 +310,6 @@ mod tests {
         assert_eq!((kind.as_str(), data), (CREATED, json!({"id": "gs_1"})));
         assert!(judge.of_gate(&forged).is_err());
         let bare = signed_delivery(Service::Gate, &json!({"type": CREATED}), SECRET, now());
-        assert!(judge.of_gate(&bare).is_err(), "no object");
+        assert!(judge.of_gate(&bare).is_err(), "an event without an object");
     }
 }

@@ -13,9 +13,9 @@ use super::event::Judge;
 use super::receiver::{Delivery, Receiver};
 use crate::terminal::{Terminal, say};
 
-/// The port of the demo partner's endpoints, unless another program has it when the sandbox is first started.
+/// The port of the demo partner's endpoints, unless another program uses it when the sandbox is first started.
 pub(super) const EVENTS_PORT: u16 = 9999;
-/// How long one wait for the next event lasts.
+/// Timeout of one wait for an event. The wait is repeated.
 const WAIT: Duration = Duration::from_secs(3600);
 
 /// Receives the demo partner's events until it is dropped.
@@ -25,7 +25,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Prints what `receiver` receives. A check and programs that asked for JSON get no lines.
+    /// Prints the events that `receiver` receives. Prints nothing for a check or for JSON output.
     pub(super) fn start(
         mut receiver: Receiver,
         demo: &Demo,
@@ -92,7 +92,7 @@ mod tests {
 
     // rule: cli.sandbox.events
     #[test]
-    fn line_names_the_event_and_the_verdict_of_its_signatures() {
+    fn line_shows_event_and_result_of_signature_check() {
         let secret = SigningSecret::parse(SECRET).unwrap();
         let trade = json!({"transactId": "txn_1", "type": "pool.transaction.settled"});
         let good = signed_delivery(Service::Pools, &trade, SECRET, Fixed.now());

@@ -1,5 +1,5 @@
-//! A partner of the check's own that receives events: the demo partner's endpoint is the
-//! developer's, and stays as it is.
+//! A partner that one check creates to receive events. The demo partner's endpoint stays unchanged, because it belongs to the
+//! developer.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use super::seller::{Opened, PAGES, Seller};
 use crate::cmd::{apply, credit};
 use crate::installation::{Installation, partner_id};
 
-/// How long an event may take: an attempt at once, and the one after it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for an event: enough for an immediate attempt and one retry.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The partner, its credentials, and its receiver.
+/// The partner, its credentials and its receiver.
 #[derive(Debug)]
 pub(super) struct Listener {
     who: Tenant,
@@ -33,14 +33,14 @@ pub(super) struct Listener {
     publishable_key: String,
     secret: SigningSecret,
     session: Opened,
-    /// The signed quote that was given.
+    /// The id of the signed quote.
     quote: String,
     receiver: Receiver,
 }
 
 impl Listener {
-    /// Listens on a free port, and provisions a partner whose events go there. No two checks share
-    /// one, also when they work on one database at the same time.
+    /// Listens on a free port and provisions a partner whose events go there. Each check has its own partner, so checks can share
+    /// a database at the same time.
     pub(super) async fn begin(installation: &Installation) -> Result<Self, String> {
         let base = &installation.base;
         let receiver = Receiver::listen().await.map_err(|it| it.to_string())?;
@@ -68,7 +68,7 @@ impl Listener {
         provision(installation, &file).await?;
         let funds = Asset::fiat("EUR").and_then(|asset| Amount::parse(AMOUNT, asset).ok());
         let credit = Credit {
-            amount: funds.ok_or("no amount to credit")?,
+            amount: funds.ok_or("the amount to credit is invalid")?,
             network: None,
             reference: format!("{name}-funds"),
         };
@@ -83,7 +83,7 @@ impl Listener {
             publishable_key,
             session: Opened::default(),
             quote: String::new(),
-            secret: SigningSecret::parse(secret).ok_or("a secret that does not read back")?,
+            secret: SigningSecret::parse(secret).ok_or("the generated secret is not valid")?,
             receiver,
         })
     }
@@ -92,7 +92,7 @@ impl Listener {
         format!("{} for partner {}", self.receiver.url, self.who.partner)
     }
 
-    /// Trades, and judges the event that comes of it.
+    /// Trades, and checks the event of the trade.
     pub(super) async fn hear(
         &mut self,
         installation: &Installation,
@@ -107,7 +107,7 @@ impl Listener {
         self.judge(installation).of_trade(&delivery, &shown)
     }
 
-    /// Creates a session, and judges the event of that.
+    /// Creates a session, and checks its event.
     pub(super) async fn open(
         &mut self,
         installation: &Installation,
@@ -127,7 +127,7 @@ impl Listener {
         self.seller(client).bootstrap(&self.session).await
     }
 
-    /// Completes the session, and judges the event of that.
+    /// Completes the session, and checks its event.
     pub(super) async fn complete(
         &mut self,
         installation: &Installation,
@@ -141,12 +141,12 @@ impl Listener {
         judge.of_completed(&delivery, &shown, &refid)
     }
 
-    /// Asks what an order would cost.
+    /// Requests a preview of an order.
     pub(super) async fn preview(&self, client: Client) -> Result<String, String> {
         self.seller(client).preview().await
     }
 
-    /// Locks a rate for it.
+    /// Locks a rate for the order.
     pub(super) async fn lock(&mut self, client: Client) -> Result<String, String> {
         let key = format!("{}-quote", self.who.partner);
         let (quote, seen) = self.seller(client).lock(&key).await?;
@@ -154,7 +154,7 @@ impl Listener {
         Ok(seen)
     }
 
-    /// Redeems the quote for a session of its own, and judges every event that comes of it.
+    /// Redeems the signed quote for a new session, and checks every event of the redemption.
     pub(super) async fn pay_in(
         &mut self,
         installation: &Installation,
@@ -165,20 +165,18 @@ impl Listener {
         let (session, _) = seller.open(&key).await?;
         let record = seller.pay_in(&key, &self.quote, &session).await?;
         let mut awaited = OF_A_PAY_IN.to_vec();
-        let mut told = None;
+        let mut reported = None;
         while !awaited.is_empty() {
             let delivery = self.next(installation, &record).await?;
             let (kind, data) = self.judge(installation).of_gate(&delivery)?;
             awaited.retain(|awaited| *awaited != kind);
             if kind == PAID_IN {
-                told = Some(data);
+                reported = Some(data);
             }
         }
         let shown = self.seller(client).paid_in(&record).await?;
-        if told.as_ref() != Some(&shown) {
-            return Err(format!(
-                "expected {PAID_IN} to say {shown}, and it says {told:?}"
-            ));
+        if reported.as_ref() != Some(&shown) {
+            return Err(format!("expected {PAID_IN} with {shown}, got {reported:?}"));
         }
         let events = OF_A_PAY_IN.len();
         Ok(format!(
@@ -206,20 +204,20 @@ impl Listener {
         }
     }
 
-    /// The next delivery, which is to be about an object.
+    /// The next delivery. The error names the last attempt to deliver an event about `object`.
     async fn next(
         &mut self,
         installation: &Installation,
         object: &str,
     ) -> Result<Delivery, String> {
-        match self.receiver.next(PATIENCE).await {
+        match self.receiver.next(EVENT_TIMEOUT).await {
             Some(delivery) => Ok(delivery),
-            None => Err(self.silence(installation, object).await),
+            None => Err(self.no_event(installation, object).await),
         }
     }
 
-    /// Why nothing came, as far as the queue knows.
-    async fn silence(&self, installation: &Installation, object: &str) -> String {
+    /// Why no event arrived, according to the queue.
+    async fn no_event(&self, installation: &Installation, object: &str) -> String {
         let store = &installation.base.store;
         let queued = store.deliveries_of(&self.who, object).await;
         let why = match queued.as_deref() {
@@ -230,10 +228,10 @@ impl Listener {
             Ok([]) => "no delivery is queued".to_owned(),
             Err(fault) => kernel::causes(fault),
         };
-        format!("no event arrived within {PATIENCE:?}; {why}")
+        format!("no event arrived within {EVENT_TIMEOUT:?}; {why}")
     }
 
-    /// The partner can do nothing any more, and hears of nothing.
+    /// Suspends the partner, so that its keys are refused and it receives no more events.
     pub(super) async fn end(self, installation: &Installation) -> Result<(), String> {
         let name = &self.who.partner;
         let file = format!(

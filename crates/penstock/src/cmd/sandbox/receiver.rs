@@ -1,4 +1,4 @@
-//! A receiver of webhooks, as a partner has one: takes what is posted to it, and says yes.
+//! A receiver of webhooks, as a partner runs one: accepts every post.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,12 +15,12 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// The longest body that is taken; an event has less than a kibibyte.
-const LARGEST: usize = 64 * 1024;
-/// Deliveries that wait to be looked at.
-const WAITING: usize = 8;
+/// Maximum length of a body, in bytes. An event is shorter than 1 KiB.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Maximum number of deliveries that wait to be read.
+const MAX_WAITING: usize = 8;
 
-/// What was posted.
+/// A delivery as it was posted.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     pub(super) headers: HeaderMap,
@@ -46,7 +46,7 @@ impl Receiver {
     pub(super) async fn listen_on(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let (sender, deliveries) = mpsc::channel(WAITING);
+        let (sender, deliveries) = mpsc::channel(MAX_WAITING);
         Ok(Self {
             url: format!("http://{address}/check"),
             port: address.port(),
@@ -55,9 +55,9 @@ impl Receiver {
         })
     }
 
-    /// The next delivery; `None` where none comes in time.
-    pub(super) async fn next(&mut self, patience: Duration) -> Option<Delivery> {
-        let next = tokio::time::timeout(patience, self.deliveries.recv());
+    /// The next delivery; `None` if none arrives within `timeout`.
+    pub(super) async fn next(&mut self, timeout: Duration) -> Option<Delivery> {
+        let next = tokio::time::timeout(timeout, self.deliveries.recv());
         next.await.ok().flatten()
     }
 }
@@ -74,7 +74,7 @@ async fn serve(listener: TcpListener, sender: mpsc::Sender<Delivery>) {
         tokio::spawn(async move {
             let answering = service_fn(|request| answer(request, &sender));
             let connection = http1::Builder::new();
-            // How a sender leaves is its own affair.
+            // How the sender closes the connection does not matter.
             let _ = connection
                 .serve_connection(TokioIo::new(stream), answering)
                 .await;
@@ -88,7 +88,7 @@ async fn answer(
 ) -> Result<Response<Empty<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let mut response = Response::new(Empty::new());
-    *response.status_mut() = match Limited::new(body, LARGEST).collect().await {
+    *response.status_mut() = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => {
             let delivery = Delivery {
                 headers: head.headers,
@@ -113,7 +113,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(5);
 
-    /// Posts as any client may, and answers the status line.
+    /// Posts a body, and returns the status line of the response.
     async fn post(receiver: &Receiver, head: &str, body: &[u8]) -> String {
         let address = receiver.url.trim_start_matches("http://");
         let address = address.trim_end_matches("/check");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_posted_is_handed_on_byte_for_byte() {
+    async fn receiver_returns_posted_bytes_unchanged() {
         let mut receiver = Receiver::listen().await.unwrap();
         let status = post(&receiver, "webhook-id: e1\r\n", b" {}\xff").await;
         assert!(status.contains(" 204 "), "{status}");
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_looks_at_is_refused_and_not_kept() {
+    async fn receiver_refuses_posts_when_its_queue_is_full() {
         let mut receiver = Receiver::listen().await.unwrap();
-        let status = post(&receiver, "", &vec![b'x'; LARGEST + 1]).await;
+        let status = post(&receiver, "", &vec![b'x'; MAX_BODY_BYTES + 1]).await;
         assert!(status.contains(" 400 "), "{status}");
-        for _ in 0..WAITING {
+        for _ in 0..MAX_WAITING {
             assert!(post(&receiver, "", b"{}").await.contains(" 204 "));
         }
         assert!(post(&receiver, "", b"{}").await.contains(" 503 "));

@@ -1,19 +1,19 @@
-//! The gate over HTTP as a partner uses it: a session with its widget, and a signed quote that a pay-in redeems; each
-//! answer judged.
+//! Uses the gate over HTTP as a partner does: a session with its widget, and a signed quote that a pay-in redeems. Each response
+//! is checked.
 
 use serde_json::{Value, json};
 
 use super::buyer::{expect, text};
 use super::client::{Call, Client};
 
-/// Where the partner's pages are.
+/// The origin of the partner's pages.
 pub(super) const PAGES: &str = "https://shop.example";
-/// What a session is for, in EUR.
+/// The amount of a session in EUR.
 const AMOUNT: &str = "100.00";
 
 const PAY_INS: &str = "/v1/rails/pay_ins";
 
-/// A partner's keys, and where they are used.
+/// A partner's keys, and the API that accepts them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seller<'s> {
     pub(super) client: Client,
@@ -21,7 +21,7 @@ pub(super) struct Seller<'s> {
     pub(super) publishable_key: &'s str,
 }
 
-/// A session that was created.
+/// A created session.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) id: String,
@@ -29,7 +29,7 @@ pub(super) struct Opened {
 }
 
 impl Seller<'_> {
-    /// Creates a session, under a key of its own.
+    /// Creates a session with this idempotency key.
     pub(super) async fn open(self, key: &str) -> Result<(Opened, String), String> {
         let body = json!({
             "amount": AMOUNT, "currency": "EUR", "target_token": "USDT", "flow": "on_ramp",
@@ -37,39 +37,43 @@ impl Seller<'_> {
         });
         let mut call = Call::post(self.secret_key, "/v1/gate_sessions", body);
         call.idempotency_key = Some(key);
-        let answer = self.client.call(call).await?;
-        expect(text(&answer, "status")? == "open", "status open", &answer)?;
+        let response = self.client.call(call).await?;
+        expect(
+            text(&response, "status")? == "open",
+            "status open",
+            &response,
+        )?;
         let opened = Opened {
-            id: text(&answer, "id")?,
-            client_secret: text(&answer, "client_secret")?,
+            id: text(&response, "id")?,
+            client_secret: text(&response, "client_secret")?,
         };
-        let until = text(&answer, "expires_at")?;
+        let until = text(&response, "expires_at")?;
         let seen = format!("{} over {AMOUNT} EUR until {until}", opened.id);
         Ok((opened, seen))
     }
 
-    /// Starts the session's widget as its browser would.
+    /// Starts the session's widget as a browser does.
     pub(super) async fn bootstrap(self, session: &Opened) -> Result<String, String> {
         let body = json!({ "clientSecret": session.client_secret });
         let mut call = Call::post(self.publishable_key, "/v1/embed/bootstrap", body);
         call.origin = Some(PAGES);
-        let answer = self.client.call(call).await?;
-        let ours = text(&answer, "session_id")? == session.id;
-        expect(ours, "the token of the session", &answer)?;
-        let available = answer.get("available") == Some(&Value::Bool(true));
-        expect(available, "available true", &answer)?;
-        text(&answer, "embed_token")?;
-        let until = text(&answer, "expires_at")?;
+        let response = self.client.call(call).await?;
+        let ours = text(&response, "session_id")? == session.id;
+        expect(ours, "the token of the session", &response)?;
+        let available = response.get("available") == Some(&Value::Bool(true));
+        expect(available, "available true", &response)?;
+        text(&response, "embed_token")?;
+        let until = text(&response, "expires_at")?;
         Ok(format!("a token for pages of {PAGES} until {until}"))
     }
 
-    /// Pays the session by hand; its transaction.
+    /// Completes the session with a test helper. Returns the id of its transaction.
     pub(super) async fn complete(self, session: &Opened) -> Result<String, String> {
         let path = format!("/v1/test_helpers/sessions/{}/complete", session.id);
         let call = Call::post(self.secret_key, path, json!({}));
-        let answer = self.client.call(call).await?;
-        let completed = answer.pointer("/session/status") == Some(&Value::from("completed"));
-        expect(completed, "status completed", &answer)?;
+        let response = self.client.call(call).await?;
+        let completed = response.pointer("/session/status") == Some(&Value::from("completed"));
+        expect(completed, "status completed", &response)?;
         let path = format!("/v1/transactions?session_id={}", session.id);
         let listed = self.client.call(Call::get(self.secret_key, path)).await?;
         let transaction = listed.pointer("/data/0");
@@ -84,45 +88,45 @@ impl Seller<'_> {
         self.client.call(Call::get(self.secret_key, path)).await
     }
 
-    /// Asks what an order would cost, and holds one price of it; what was seen.
+    /// Requests previews of an order and locks the price of one. Returns a description.
     pub(super) async fn preview(self) -> Result<String, String> {
         let call = Call::post(self.secret_key, "/v1/quotes/preview", order());
-        let answer = self.client.call(call).await?;
-        let id = text(&answer, "quote_preview_id")?;
-        let options = answer.get("options").and_then(Value::as_array);
+        let response = self.client.call(call).await?;
+        let id = text(&response, "quote_preview_id")?;
+        let options = response.get("options").and_then(Value::as_array);
         let offered = options.and_then(|options| {
             let free = |option: &&Value| option.get("unavailable_reason") == Some(&Value::Null);
             options.iter().find(free)
         });
         let offered =
-            offered.ok_or_else(|| format!("expected an option that is offered, got {answer}"))?;
+            offered.ok_or_else(|| format!("expected an option that is offered, got {response}"))?;
         let method = text(offered, "payment_method")?;
         let crypto = text(offered, "crypto_amount")?;
-        let until = text(&answer, "expires_at")?;
+        let until = text(&response, "expires_at")?;
         Ok(format!("{id}: {crypto} USDT by {method} until {until}"))
     }
 
-    /// Locks a rate, under a key of its own; the signed quote's id, and what was seen.
+    /// Locks a rate with this idempotency key. Returns the signed quote's id and a description.
     pub(super) async fn lock(self, key: &str) -> Result<(String, String), String> {
         let mut call = Call::post(self.secret_key, "/v1/quotes", order());
         call.idempotency_key = Some(key);
-        let answer = self.client.call(call).await?;
+        let response = self.client.call(call).await?;
         expect(
-            text(&answer, "status")? == "active",
+            text(&response, "status")? == "active",
             "status active",
-            &answer,
+            &response,
         )?;
-        text(&answer, "signature")?;
-        let quote = text(&answer, "id")?;
+        text(&response, "signature")?;
+        let quote = text(&response, "id")?;
         let (rate, until) = (
-            text(&answer, "exchange_rate")?,
-            text(&answer, "expires_at")?,
+            text(&response, "exchange_rate")?,
+            text(&response, "expires_at")?,
         );
         let seen = format!("{quote}, signed, at {rate} until {until}");
         Ok((quote, seen))
     }
 
-    /// Redeems a signed quote for a session; the pay-in's id.
+    /// Redeems a signed quote for a session. Returns the pay-in's id.
     pub(super) async fn pay_in(
         self,
         key: &str,
@@ -132,9 +136,13 @@ impl Seller<'_> {
         let body = json!({ "quote_id": quote, "session_id": session.id });
         let mut call = Call::post(self.secret_key, PAY_INS, body);
         call.idempotency_key = Some(key);
-        let answer = self.client.call(call).await?;
-        expect(text(&answer, "quote_id")? == quote, "the quote", &answer)?;
-        text(&answer, "id")
+        let response = self.client.call(call).await?;
+        expect(
+            text(&response, "quote_id")? == quote,
+            "the quote",
+            &response,
+        )?;
+        text(&response, "id")
     }
 
     /// A pay-in as the API shows it.
@@ -144,7 +152,7 @@ impl Seller<'_> {
     }
 }
 
-/// What a preview and a signed quote are asked for.
+/// The order of a preview and of a signed quote.
 fn order() -> Value {
     json!({
         "currency": "EUR", "asset": "USDT", "amount": AMOUNT, "side": "on_ramp", "payment_method": "sepa",

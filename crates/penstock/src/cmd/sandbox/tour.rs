@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use super::demo::Demo;
 use crate::terminal::Style;
 
-/// Where the check has crypto delivered: an address that has no owner.
+/// The address for deliveries of the check. No one has its key.
 pub(super) const DESTINATION: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
 
-/// Ten lines; the two that say where the services listen follow.
+/// Ten lines. Two lines with the services' addresses follow.
 pub(super) fn text(
     demo: &Demo,
     pools: SocketAddr,

@@ -1,7 +1,7 @@
 //! Posts spans to the collector over HTTP or HTTPS.
 //!
-//! The client blocks, because the thread that gathers spans does nothing else. It needs no part of the runtime that
-//! serves requests and works after that has ended.
+//! The client blocks, because its thread does nothing else. It does not use the runtime that serves requests, and works after
+//! that runtime has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ impl Client {
     }
 }
 
-/// Certificates that cannot be parsed are left out: a collector that needs one is reported when it is called.
+/// Certificates that cannot be parsed are skipped. If a collector needs one of them, the call fails and is logged.
 fn tls() -> TlsConfig {
     let found = rustls_native_certs::load_native_certs();
     let roots: Vec<_> = found
@@ -80,7 +80,7 @@ impl HttpClient for Client {
             )),
             Err(error) => Some(error.to_string()),
         });
-        // The exporter reads nothing but the status.
+        // The exporter reads only the status.
         Ok(Response::builder()
             .status(sent?.status())
             .body(Bytes::new())?)
