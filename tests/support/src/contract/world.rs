@@ -584,13 +584,8 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn assert_clean(&self) {
-        let broken: Vec<_> = self
-            .audit()
-            .await
-            .findings
-            .into_iter()
-            .filter(|finding| finding.count > 0)
-            .collect();
+        let mut broken = self.audit().await.findings;
+        broken.retain(|finding| finding.count > 0);
         assert!(broken.is_empty(), "{broken:#?}");
     }
 }
