@@ -163,7 +163,7 @@ def test_prometheus_evaluates_every_panel_and_every_alert(measured, tmp_path):
 
 
 def test_alerts_fire_for_a_panic_and_for_a_commit_in_doubt(tmp_path, contract):
-    broken = "QuoteInsert.before=1*panic;TransactCommit.after=1*return(fail)"
+    broken = "quote.insert.before=1*panic;transact.commit.after=1*return(fail)"
     world = make_world(tmp_path / "broken", contract, PENSTOCK_METRICS_LISTEN="127.0.0.1:0", FAILPOINTS=broken)
     partner = world.partner(funds="1000.00")
     with scraped(world.service, tmp_path) as prometheus:

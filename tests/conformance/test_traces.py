@@ -158,7 +158,7 @@ def test_database_failure_logs_no_secret(traced, collector):
 # rule: auth.keys-never-logged
 @EMBEDDED
 def test_panic_and_full_disk_log_no_secret(tmp_path, contract, collector):
-    broken = "QuoteInsert.before=1*panic;TransactCommit.before=1*return(full)"
+    broken = "quote.insert.before=1*panic;transact.commit.before=1*return(full)"
     world = make_traced(tmp_path / "broken", contract, collector, FAILPOINTS=broken)
     partner = world.partner(funds="1000.00", iban=IBAN)
     panicked = partner.client.post("/pools/EUR-USDT/quote", partner.ask("100.00"))

@@ -1,6 +1,6 @@
 //! What holds of the crash points wherever they stand: no build that ships has them, and each is in the code once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use xtask::Result;
@@ -9,169 +9,119 @@ use xtask::workspace::Workspace;
 
 const FOLDER: &str = "crates/instruments/src/failpoint";
 
-/// A file of an adapter: its name, its code, and the same with its strings, which are blanked out of the code.
-struct Adapter {
-    file: String,
-    code: String,
-    text: String,
-}
+/// The file that lists the steps and how the crash tests reach them.
+const LIST: &str = "tests/crash/src/points/roads.rs";
 
-fn adapters() -> Result<Vec<Adapter>> {
+/// The product code of the crates below `crates/` that a filter accepts, without tests, by file.
+fn product_texts(accepts: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {
     let workspace = Workspace::find()?;
-    let product = workspace.files()?.into_iter().filter(|file| {
-        file.starts_with("crates/")
-            && file.contains("/src/")
-            && file.ends_with(".rs")
-            && !file.starts_with(FOLDER)
+    let files = workspace.files()?.into_iter().filter(|file| {
+        let is_product = file.starts_with("crates/") && file.contains("/src/");
+        is_product && file.ends_with(".rs") && accepts(file)
     });
-    product
+    files
         .map(|file| {
             let text = workspace.text(&file)?.unwrap_or_default();
-            let code = product_code(&text);
-            let lines: Vec<&str> = text.lines().take(code.lines().count()).collect();
-            let text = lines.join("\n");
-            Ok(Adapter { file, code, text })
+            let lines = product_code(&text).lines().count();
+            let text: Vec<&str> = text.lines().take(lines).collect();
+            Ok((file, text.join("\n")))
         })
         .collect()
 }
 
-/// The part of the list's file between two words.
-fn between(start: &str, end: &str) -> Result<String> {
-    let workspace = Workspace::find()?;
-    let text = workspace
-        .text(&format!("{FOLDER}/step.rs"))?
-        .unwrap_or_default();
-    let (_, rest) = text.split_once(start).ok_or(format!("no `{start}`"))?;
-    let (part, _) = rest.split_once(end).ok_or(format!("no `{end}`"))?;
-    Ok(part.to_owned())
+/// The texts in quotes after a word.
+fn quoted_after<'t>(text: &'t str, word: &str) -> impl Iterator<Item = &'t str> {
+    let rests = text.split(word).skip(1);
+    rests.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
 }
 
-/// The steps as the crate lists them.
-fn steps() -> Result<Vec<String>> {
-    let list = between("pub const ALL", "];")?;
-    let names = list
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Self::"));
-    Ok(names
-        .map(|name| name.trim_end_matches(',').to_owned())
-        .collect())
-}
-
-/// Which transaction's commit is which step.
-fn commits() -> Result<Vec<(String, String)>> {
-    let arms = between("match transaction {", "}")?;
-    let named = arms.lines().filter_map(|line| {
-        let (name, step) = line.trim().split_once(" => Self::")?;
-        let name = name.strip_prefix('"')?.strip_suffix('"')?;
-        Some((name.to_owned(), step.trim_end_matches(',').to_owned()))
-    });
-    Ok(named.collect())
-}
-
-/// The code that runs a step.
-fn words_of(step: &str) -> Vec<String> {
-    match step {
-        "OtherCommit" => vec!["Step::commit_of(".to_owned()],
-        "AnswerWrite" => vec!["instruments::failpoint::torn(".to_owned()],
-        _ => vec![format!("(Step::{step},"), format!("(Failpoint::{step},")],
+/// The steps that adapters run, except commits, each with the crates that run it.
+fn steps() -> Result<BTreeMap<String, Vec<String>>> {
+    let mut steps: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in product_texts(|file| !file.starts_with(FOLDER))? {
+        let of = file.split("/src/").next().unwrap_or_default();
+        for step in quoted_after(&text, "around(") {
+            steps
+                .entry(step.to_owned())
+                .or_default()
+                .push(of.to_owned());
+        }
     }
+    Ok(steps)
 }
 
-fn places<'a>(adapters: &'a [Adapter], words: &[String]) -> Vec<&'a str> {
-    let times = |adapter: &Adapter| {
-        let found = words.iter().map(|word| adapter.text.matches(word.as_str()));
-        found.map(Iterator::count).sum()
-    };
-    adapters
-        .iter()
-        .flat_map(|adapter| std::iter::repeat_n(adapter.file.as_str(), times(adapter)))
-        .collect()
+/// The names of transactions whose commit may be a step.
+fn transactions(accepts: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for (_, text) in product_texts(accepts)? {
+        for word in ["begin(", "begin_tx(", "begin(self,", "around_commit("] {
+            names.extend(quoted_after(&text, word).map(str::to_owned));
+        }
+        // The writes of the idempotent frame.
+        let writes = text.split("fn name(&self)").skip(1);
+        let writes = writes.filter_map(|rest| rest.split("\n    }").next());
+        let writes = writes.flat_map(|names| names.split('"').skip(1).step_by(2));
+        names.extend(writes.map(str::to_owned));
+    }
+    Ok(names)
+}
+
+/// The steps that the crash tests reach.
+fn listed() -> Result<BTreeSet<String>> {
+    let text = Workspace::find()?.text(LIST)?.unwrap_or_default();
+    let (_, list) = text.split_once("const STEPS").ok_or("no `STEPS`")?;
+    let (list, rest) = list.split_once("];").ok_or("no end of `STEPS`")?;
+    let named = list.split('"').skip(1).step_by(2).map(str::to_owned);
+    let start = quoted_after(rest, "START_COMMIT: &str =").map(str::to_owned);
+    Ok(named.chain(start).collect())
 }
 
 /// Both stores may run the same step, each of them once.
 #[test]
 fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
-    let (steps, commits, adapters) = (steps().unwrap(), commits().unwrap(), adapters().unwrap());
-    assert!(steps.len() > 30 && commits.len() > 5);
-    for step in &steps {
-        // A commit that goes by its transaction's name is where `OtherCommit` is.
-        if let Some((name, _)) = commits.iter().find(|(_, of)| of == step) {
-            let begun = [
-                format!("begin(\"{name}\")"),
-                format!("begin(self, \"{name}\")"),
-                // A write of the idempotent frame names its own.
-                format!("=> \"{name}\""),
-                format!("        \"{name}\"\n    }}"),
-            ];
-            assert!(
-                !places(&adapters, &begun).is_empty(),
-                "{name} is never begun"
-            );
-            continue;
-        }
-        let places = places(&adapters, &words_of(step));
-        let crates: BTreeSet<_> = places
-            .iter()
-            .map(|file| file.split("/src/").next())
-            .collect();
-        let once = !places.is_empty() && places.len() == crates.len();
-        assert!(once, "{step}: {places:?}");
+    let steps = steps().unwrap();
+    assert!(steps.len() > 30, "{steps:?}");
+    for (step, places) in steps {
+        let crates: BTreeSet<_> = places.iter().collect();
+        assert_eq!(crates.len(), places.len(), "{step}: {places:?}");
     }
 }
 
-/// Names of transactions in a use case: given as they begin, or by the deed that is done in them.
-fn begun_in(text: &str) -> BTreeSet<String> {
-    let begun = text.split("begin(\"").skip(1);
-    let begun = begun.filter_map(|rest| rest.split('"').next());
-    let deeds = text.split("fn name(&self)").skip(1);
-    let deeds = deeds.filter_map(|rest| rest.split("\n    }").next());
-    let deeds = deeds.flat_map(|names| names.split('"').skip(1).step_by(2));
-    begun.chain(deeds).map(str::to_owned).collect()
-}
-
 #[test]
-fn commit_of_each_request_has_its_own_crash_point() {
-    let workspace = Workspace::find().unwrap();
-    let of_cores = |file: &String| {
+fn crash_tests_reach_every_step_and_no_other() {
+    let listed = listed().unwrap();
+    let (commits, steps): (BTreeSet<_>, BTreeSet<_>) = listed
+        .into_iter()
+        .partition(|step| step.ends_with(".commit"));
+    let run: BTreeSet<String> = self::steps().unwrap().into_keys().collect();
+    assert_eq!(steps, run, "{LIST} and the adapters");
+    let begun = transactions(|_| true).unwrap();
+    for commit in &commits {
+        let name = commit.trim_end_matches(".commit");
+        assert!(begun.contains(name), "no transaction is called {name}");
+    }
+    let of_use_cases = transactions(|file| {
         let cores = ["gate-core", "pools-core"].map(|core| format!("crates/{core}/src/usecases/"));
         cores.iter().any(|core| file.starts_with(core))
-    };
-    let mut begun = BTreeSet::new();
-    for file in workspace.files().unwrap().into_iter().filter(of_cores) {
-        begun.extend(begun_in(&product_text(&workspace, &file).unwrap()));
-    }
+    });
+    let of_use_cases = of_use_cases.unwrap();
     for known in ["customer_delete", "rail_create", "trade_apply"] {
-        assert!(begun.contains(known), "{known}: {begun:?}");
+        assert!(of_use_cases.contains(known), "{known}: {of_use_cases:?}");
     }
-    let named: BTreeSet<String> = commits()
-        .unwrap()
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
-    let nameless: Vec<&String> = begun.difference(&named).collect();
-    // Steps of a count that may be repeated, and a read.
-    assert_eq!(nameless, ["recount", "signed_quote_read", "velocity_step"]);
-}
-
-/// A file without its tests.
-fn product_text(workspace: &Workspace, file: &str) -> Result<String> {
-    let text = workspace.text(file)?.unwrap_or_default();
-    let lines = product_code(&text).lines().count();
-    Ok(text.lines().take(lines).collect::<Vec<_>>().join("\n"))
-}
-
-#[test]
-fn adapters_run_no_step_that_is_not_listed() {
-    let steps = steps().unwrap();
-    for Adapter { file, code, .. } in adapters().unwrap() {
-        for word in ["Step::", "Failpoint::"] {
-            for rest in code.split(&format!("around({word}")).skip(1) {
-                let step = rest.split([',', '(']).next().unwrap();
-                let known = step == "commit_of" || steps.iter().any(|known| known == step);
-                assert!(known, "{file}: {step}");
-            }
-        }
-    }
+    let unlisted = of_use_cases
+        .iter()
+        .filter(|name| !commits.contains(&format!("{name}.commit")));
+    // Steps of a count that may be repeated, a read, and a sweep whose commit is reached as that of an expiry.
+    let unlisted: Vec<&String> = unlisted.collect();
+    assert_eq!(
+        unlisted,
+        [
+            "recount",
+            "sessions_expire",
+            "signed_quote_read",
+            "velocity_step"
+        ]
+    );
 }
 
 /// The compiler itself is asked, with the one setting that tells the profiles apart.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
 use kernel::rates::SourceRate;
@@ -59,7 +59,7 @@ impl Engine for MeasuredEngine {
     }
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
-        let hold = around(Step::EngineHold, self.0.hold(trade, order, output));
+        let hold = around("engine.hold", self.0.hold(trade, order, output));
         measured("hold", hold, |response| match response {
             None => NO_RESPONSE,
             Some(Hold::Held) => "held",
@@ -69,7 +69,7 @@ impl Engine for MeasuredEngine {
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        let confirm = around(Step::EngineConfirm, self.0.confirm(trade));
+        let confirm = around("engine.confirm", self.0.confirm(trade));
         measured("confirm", confirm, |response| match response {
             None => NO_RESPONSE,
             Some(Confirmation::Confirmed) => "confirmed",
@@ -87,7 +87,7 @@ impl Engine for MeasuredEngine {
     }
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let report = around(Step::EngineReport, self.0.report(enquiry));
+        let report = around("engine.report", self.0.report(enquiry));
         measured("report", report, |response| match response {
             None => NO_RESPONSE,
             Some(EngineReport::InProgress) => "in_progress",

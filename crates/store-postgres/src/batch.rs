@@ -11,7 +11,7 @@ pub(crate) mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::{around, around_commit};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
@@ -38,11 +38,11 @@ impl QuoteStore for PostgresStore {
         let inserting = quotes::insert_all(&mut conn, batch, clock.instants(), CLOCK_TOLERANCE);
         let mut opened = None;
         let committing = async {
-            opened = Some(around(Step::QuoteInsert, inserting).await?);
+            opened = Some(around("quote.insert", inserting).await?);
             Ok(())
         };
         measured
-            .commit(around(Step::QuoteCommit, committing))
+            .commit(around_commit("quotes_open", committing))
             .await?;
         let opened = opened.ok_or_else(|| errors::rows("quotes", batch.len(), 0))?;
         let at = clock.take(opened.base, opened.at)?;
@@ -107,14 +107,14 @@ impl PostgresStore {
         (mode, batch, held): (Mode, &[TransactCommand], &BTreeMap<PartnerId, PartnerLock>),
     ) -> Result<Vec<Decision>, StoreError> {
         let loading = load::load(&self.inner, &mut tx, mode, batch, held);
-        let mut loaded = around(Step::TransactLoad, loading).await?;
+        let mut loaded = around("transact.load", loading).await?;
         let context = BatchContext {
             mode,
             now: loaded.now,
         };
         let judging =
             async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
-        let outcomes = around(Step::TransactChecks, judging).await?;
+        let outcomes = around("transact.decide", judging).await?;
         if loaded.writes_nothing() {
             tx.rollback().await.map_err(errors::statement)?;
             return Ok(outcomes);
@@ -122,7 +122,7 @@ impl PostgresStore {
         if !loaded.state.opened.is_empty() {
             StoreClock::moving(loaded.base, context.now)?;
         }
-        around(Step::TradeInsert, context.write(&mut tx, &loaded)).await?;
+        around("trade.insert", context.write(&mut tx, &loaded)).await?;
         measured.step("none", "reserved", loaded.state.opened.len());
         measured.commit(committing(tx)).await?;
         Ok(outcomes)
@@ -137,7 +137,7 @@ async fn lock(
 ) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
     let partners = load::partners(batch);
     let locking = partner_lock::hold(tx, mode, &partners, locks);
-    around(Step::TransactLock, locking).await
+    around("transact.lock", locking).await
 }
 
 /// The partners of a batch whose lock another transaction holds. Only a batch that did not get all of its locks asks.
@@ -158,7 +158,7 @@ async fn locked(
 
 async fn committing(tx: Tx) -> Result<(), StoreError> {
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::TransactCommit, committing).await
+    around_commit("transact", committing).await
 }
 
 /// The mode of a batch. A process runs in one mode, and the batch state names partners without a mode.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
@@ -247,7 +247,7 @@ impl QuoteTx for PgTx {
         .bind(at.millis())
         .execute(self.locked_connection(who).await?);
         let rejecting = async { rejecting.await.map_err(errors::statement) };
-        let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
+        let rows = around("quote.reject", rejecting).await?.rows_affected();
         Ok(self.record_race(Cas::from_rows(rows)?))
     }
 }

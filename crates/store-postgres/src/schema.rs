@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::{around, around_commit};
 use kernel::StoreError;
 use sqlx::{Connection as _, Executor, PgConnection, Postgres};
 use store_sql::schema::{Applied, Migrated, Standing};
@@ -54,9 +54,9 @@ async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreEr
     // this future can move between threads.
     let running = MIGRATOR.run_direct(Some(version), &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
-    around(Step::MigrationRun, running).await?;
+    around("migration.run", running).await?;
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::MigrationCommit, committing).await
+    around_commit("migration", committing).await
 }
 
 /// What is there already is no news, and a migration may rebuild a table.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError};
 use partner_core::Tenant;
 
@@ -17,7 +17,7 @@ impl BrandingTx for StoreTx {
 
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
         let putting = put(self.locked(who).await?, who, branding);
-        let outcome = around(Step::BrandingPut, putting).await?;
+        let outcome = around("branding.put", putting).await?;
         Ok(self.record_race(outcome))
     }
 }

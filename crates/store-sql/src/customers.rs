@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gate_core::customer::{CustomerId, CustomerIndexes, KycStatus, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::sealing::{BlindIndex, Sealed};
@@ -27,7 +27,7 @@ impl CustomerTx for StoreTx {
         customer: &SealedCustomer,
     ) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, customer);
-        around(Step::CustomerInsert, inserting).await
+        around("customer.insert", inserting).await
     }
 
     async fn customer_lock(
@@ -44,7 +44,7 @@ impl CustomerTx for StoreTx {
         customer: &SealedCustomer,
     ) -> Result<Cas, StoreError> {
         let putting = put(self.locked(who).await?, who, customer);
-        let outcome = around(Step::CustomerPut, putting).await?;
+        let outcome = around("customer.put", putting).await?;
         Ok(self.record_race(outcome))
     }
 }

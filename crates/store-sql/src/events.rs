@@ -1,7 +1,7 @@
 //! Events, and the delivery that each event queues.
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -20,8 +20,8 @@ impl EventTx for StoreTx {
 /// Inserts an event, and its delivery if the partner has an endpoint for the service.
 pub async fn insert(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<(), StoreError> {
     let inserting = insert_event(engine.locked(&event.tenant).await?, event);
-    around(Step::EventInsert, inserting).await?;
-    let queued = around(Step::DeliveryInsert, queue(engine, event)).await?;
+    around("event.insert", inserting).await?;
+    let queued = around("delivery.insert", queue(engine, event)).await?;
     if queued > 0 {
         engine.record_queued();
     }

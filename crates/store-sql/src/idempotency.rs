@@ -4,7 +4,7 @@
 //! A program that does not know the column of the expiry writes records whose expiry is missing or not after they were made. Such a
 //! record expires 24 hours after it was made: statements read `answered_until` so.
 
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{StoreError, Timestamp};
 use partner_core::events::Service;
 use partner_core::idempotency::Fingerprint;
@@ -123,7 +123,7 @@ pub async fn sweep(
     let reached = last.unwrap_or(up_to);
     let values = values![sweep.mode, after, reached, now.minus(sweep.grace)];
     let deleting = connection.execute(&statements.delete, values);
-    let deleted = around(Step::SweepDelete, deleting).await?;
+    let deleted = around("sweep.delete", deleting).await?;
     let values = values![sweep.mode, after, reached];
     let left = connection.fetch_one(&statements.left, values).await?;
     Ok(KeysSwept {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::batch::Funds;
@@ -33,7 +33,7 @@ impl LedgerTx for StoreTx {
             self.record_race(moved).won()?;
         }
         let inserting = insert(self.locked(who).await?, who, entry);
-        around(Step::EntryPost, inserting).await
+        around("entry.post", inserting).await
     }
 
     async fn refundable(
@@ -90,7 +90,7 @@ impl LedgerTx for StoreTx {
 
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
         let inserting = deposits::insert(self.locked(who).await?, who, deposit);
-        around(Step::DepositInsert, inserting).await
+        around("deposit.insert", inserting).await
     }
 }
 

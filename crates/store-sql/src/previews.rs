@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId, PreviewTerms};
 use gate_core::session::SessionId;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::rates::Side;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -15,7 +15,7 @@ use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 impl PreviewTx for StoreTx {
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, preview);
-        around(Step::PreviewInsert, inserting).await
+        around("preview.insert", inserting).await
     }
 
     async fn preview_lock(
@@ -34,7 +34,7 @@ impl PreviewTx for StoreTx {
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
         let using = record_use(self.locked(who).await?, who, id, session, now);
-        let outcome = around(Step::PreviewUse, using).await?;
+        let outcome = around("preview.use", using).await?;
         Ok(self.record_race(outcome))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use gate_core::profile::GateProfile;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, NewKey};
@@ -86,7 +86,7 @@ impl PartnerTx for StoreTx {
         let mode = id.mode();
         let who = Tenant { partner, mode };
         let revoking = keys::revoke(self.locked(&who).await?, &who, id, at);
-        around(Step::KeyRevoke, revoking).await
+        around("key.revoke", revoking).await
     }
 
     async fn config_version_raise(&mut self) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use gate_core::rail::{
     Instructions, PollLease, RailId, RailKind, RailRecord, RailState, RailStatus, RailStep,
 };
 use gate_core::transaction::RefId;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 
@@ -16,7 +16,7 @@ use crate::{Connection, Reader, Row, Statement, StoreTx, json, signed_quotes, va
 impl RailTx for StoreTx {
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, record);
-        around(Step::RailInsert, inserting).await
+        around("rail.insert", inserting).await
     }
 
     async fn rail_lock(
@@ -35,7 +35,7 @@ impl RailTx for StoreTx {
         after: &PollLease,
     ) -> Result<Cas, StoreError> {
         let asking = ask(self.locked(who).await?, who, id, before, after);
-        let outcome = around(Step::RailAsk, asking).await?;
+        let outcome = around("rail.ask", asking).await?;
         Ok(self.record_race(outcome))
     }
 
@@ -47,7 +47,7 @@ impl RailTx for StoreTx {
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
         let applying = apply(self.locked(who).await?, who, id, before, step);
-        let outcome = around(Step::RailApply, applying).await?;
+        let outcome = around("rail.apply", applying).await?;
         Ok(self.record_race(outcome))
     }
 }

@@ -7,7 +7,7 @@ use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
 use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
 use gate_core::transaction::RefId;
-use instruments::failpoint::{Step as Failpoint, around};
+use instruments::failpoint::around;
 use kernel::{Asset, Cas, Mode, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
@@ -24,7 +24,7 @@ impl SessionTx for StoreTx {
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, session, kyc_package);
-        around(Failpoint::SessionInsert, inserting).await
+        around("session.insert", inserting).await
     }
 
     async fn session_lock(
@@ -43,7 +43,7 @@ impl SessionTx for StoreTx {
         step: &Step,
     ) -> Result<Cas, StoreError> {
         let applying = apply(self.locked(who).await?, who, id, step);
-        let outcome = around(Failpoint::SessionApply, applying).await?;
+        let outcome = around("session.apply", applying).await?;
         Ok(self.record_race(outcome))
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::rates::Side;
 use kernel::{Asset, Cas, Mode, Rate, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -20,7 +20,7 @@ impl SignedQuoteTx for StoreTx {
         quote: &SignedQuote,
     ) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, quote);
-        around(Step::SignedQuoteInsert, inserting).await
+        around("signed_quote.insert", inserting).await
     }
 
     async fn signed_quote_lock(
@@ -38,7 +38,7 @@ impl SignedQuoteTx for StoreTx {
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
         let consuming = consume(self.locked(who).await?, who, id, now);
-        let outcome = around(Step::SignedQuoteConsume, consuming).await?;
+        let outcome = around("signed_quote.consume", consuming).await?;
         Ok(self.record_race(outcome))
     }
 }

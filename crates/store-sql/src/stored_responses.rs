@@ -1,7 +1,7 @@
 //! Stored responses (table `answers`), found and replaced by their scope.
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope};
 use partner_core::ports::ResponseTx;
@@ -23,7 +23,7 @@ impl ResponseTx for StoreTx {
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
         let putting = put(self.locked(&scope.tenant).await?, scope, kept, expired);
-        let outcome = around(Step::AnswerPut, putting).await?;
+        let outcome = around("stored_response.put", putting).await?;
         Ok(self.record_race(outcome))
     }
 }

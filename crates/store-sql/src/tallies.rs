@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gate_core::ports::TallyTx;
 use gate_core::quota::{Month, Tally};
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError};
 use partner_core::Tenant;
 
@@ -22,7 +22,7 @@ impl TallyTx for StoreTx {
         after: &Tally,
     ) -> Result<Cas, StoreError> {
         let putting = put(self.locked(who).await?, who, before, after);
-        let outcome = around(Step::TallyPut, putting).await?;
+        let outcome = around("tally.put", putting).await?;
         Ok(self.record_race(outcome))
     }
 }

@@ -1,7 +1,7 @@
 //! Trades: their rows, and the steps of one trade.
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step as Failpoint, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Mid, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::engine::EngineName;
@@ -74,7 +74,7 @@ impl TradeTx for StoreTx {
             return Ok(Cas::Lost);
         };
         let applying = apply(self.locked(who).await?, who, before, last, token);
-        let applied = around(Failpoint::TradeApply, applying).await?;
+        let applied = around("trade.apply", applying).await?;
         if self.record_race(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }

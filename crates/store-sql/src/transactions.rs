@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use ulid::Ulid;
@@ -19,7 +19,7 @@ impl TransactionTx for StoreTx {
         transaction: &Transaction,
     ) -> Result<(), StoreError> {
         let inserting = insert(self.locked(who).await?, who, transaction);
-        around(Step::TransactionInsert, inserting).await
+        around("transaction.insert", inserting).await
     }
 
     async fn transaction_end(
@@ -29,7 +29,7 @@ impl TransactionTx for StoreTx {
         state: TransactionState,
     ) -> Result<Cas, StoreError> {
         let ending = end(self.locked(who).await?, who, refid, state);
-        let outcome = around(Step::TransactionEnd, ending).await?;
+        let outcome = around("transaction.end", ending).await?;
         Ok(self.record_race(outcome))
     }
 }

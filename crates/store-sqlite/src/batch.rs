@@ -9,7 +9,7 @@ pub(crate) mod write;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::{around, around_commit};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use pools_core::batch::{Decision, TransactCommand, decide_batch};
@@ -26,11 +26,11 @@ impl QuoteStore for SqliteStore {
         let now = self.inner.clock.locked(&mut tx).await?;
         self.inner.clock.moving()?;
         let inserting = quotes::insert_all(&mut tx, batch, now);
-        let opened = around(Step::QuoteInsert, inserting).await?;
+        let opened = around("quote.insert", inserting).await?;
         clock::keep(&mut tx, now).await?;
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
-            .commit(around(Step::QuoteCommit, committing))
+            .commit(around_commit("quotes_open", committing))
             .await?;
         Ok(opened)
     }
@@ -43,15 +43,15 @@ impl TransactStore for SqliteStore {
             return Ok(Vec::new());
         };
         // The writer's lock is the lock of all partners: from here on no other transaction changes anything.
-        let mut tx = around(Step::TransactLock, self.inner.write()).await?;
+        let mut tx = around("transact.lock", self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
         let now = self.inner.clock.locked(&mut tx).await?;
         let context = BatchContext { mode, now };
         let loading = context.load(&self.inner, &mut tx, batch);
-        let mut loaded = around(Step::TransactLoad, loading).await?;
+        let mut loaded = around("transact.load", loading).await?;
         let judging =
             async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
-        let outcomes = around(Step::TransactChecks, judging).await?;
+        let outcomes = around("transact.decide", judging).await?;
         if !loaded.state.opened.is_empty() {
             self.inner.clock.moving()?;
         }
@@ -59,7 +59,7 @@ impl TransactStore for SqliteStore {
         measured.step("none", "reserved", loaded.state.opened.len());
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
-            .commit(around(Step::TransactCommit, committing))
+            .commit(around_commit("transact", committing))
             .await?;
         Ok(outcomes)
     }

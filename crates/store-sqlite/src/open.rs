@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::{around, around_commit};
 use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
@@ -404,8 +404,8 @@ async fn migrate(conn: &mut SqliteConnection) -> Result<Migrated, StoreError> {
     // this future can move between threads.
     let running = MIGRATOR.run_direct(None, &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
-    around(Step::MigrationRun, running).await?;
+    around("migration.run", running).await?;
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::MigrationCommit, committing).await?;
+    around_commit("migration", committing).await?;
     Ok(migrated)
 }

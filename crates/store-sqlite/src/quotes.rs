@@ -1,7 +1,7 @@
 //! Quotes: rows in and out.
 
 use async_trait::async_trait;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
@@ -129,7 +129,7 @@ impl QuoteTx for SqliteTx {
         .bind(at.millis())
         .execute(self.conn());
         let rejecting = async { rejecting.await.map_err(errors::statement) };
-        let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
+        let rows = around("quote.reject", rejecting).await?.rows_affected();
         Ok(self.record_race(Cas::from_rows(rows)?))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::ports::{GateStore, GateTx};
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around_commit;
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -100,7 +100,7 @@ impl SqliteTx {
         }
         let (queued, inner, tx) = (self.queued, self.inner, self.tx.0);
         let committing = async { tx.commit().await.map_err(errors::commit) };
-        let committing = around(Step::commit_of(self.name), committing);
+        let committing = around_commit(self.name, committing);
         let committed = self.measured.commit(committing).await;
         if queued {
             inner.watchers.wake();

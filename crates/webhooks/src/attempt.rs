@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use instruments::webhooks::Outcome;
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
@@ -178,7 +178,7 @@ impl Attempts {
         let posting = self
             .poster
             .post(&terms.target, &terms.origin, headers, body);
-        let posting = around(Step::WebhookPost, posting);
+        let posting = around("webhook.post", posting);
         match tokio::time::timeout(self.timeout, posting).await {
             Ok(Ok(status)) => End::answered(status),
             Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),

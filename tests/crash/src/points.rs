@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use instruments::failpoint::{Side, Step};
+use instruments::failpoint::Side;
 use kernel::Mode;
 
 use crate::Result;
@@ -25,7 +25,7 @@ use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
 pub(crate) use roads::{Chosen, Database};
-use roads::{Road, is_of_handler, road_to, writes_to_disk};
+use roads::{Road, START_COMMIT, is_of_handler, road_to, writes_to_disk};
 
 /// Time limit of the load until a point is reached; an idle machine needs a second or two.
 const REACH_TIMEOUT: Duration = Duration::from_secs(90);
@@ -167,7 +167,7 @@ fn again_and_again(
 /// Ends the process at each of these points.
 fn all_end(
     subject: &dyn Subject,
-    chosen: &[(Step, String)],
+    chosen: &[(&str, String)],
     seed: u64,
     points: &mut Points,
 ) -> Result<()> {
@@ -239,9 +239,9 @@ fn settle(
 
 /// Ends a process while it creates the database in an empty folder. The next start must continue.
 fn fresh(folder: &std::path::Path, programs: &Programs, points: &mut Points) -> Result<()> {
-    for step in [Step::MigrationRun, Step::MigrationCommit, Step::OtherCommit] {
-        for side in [Side::Before, Side::After] {
-            let point = step.point(side);
+    for step in ["migration.run", "migration.commit", START_COMMIT] {
+        for side in Side::BOTH {
+            let point = side.of(&step);
             let folder = folder.join(&point);
             std::fs::create_dir_all(&folder)?;
             let installation = Installation::new(&folder, programs, &[]);
@@ -276,14 +276,14 @@ fn fired(said: &str, point: &str, word: &str) -> Result<()> {
 fn end_at(
     world: &World,
     store: Database,
-    step: Step,
+    step: &str,
     point: &str,
     seed: u64,
     points: &mut Points,
 ) -> Result<()> {
     match road_to(step) {
         // The schema of a Postgres database is migrated only by a command.
-        Road::Start if store == Database::Postgres && step != Step::OtherCommit => {
+        Road::Start if store == Database::Postgres && step != START_COMMIT => {
             let armed = format!("{point}=1*return(abort)");
             let mut migrating = world.installation.service(Some(&armed));
             let done = migrating.arg("migrate").output()?;
@@ -413,8 +413,8 @@ fn disturb(
         .points(|road| road.is_load_of(served), seed)
         .into_iter()
         .filter(|(step, _)| match word {
-            "full" => writes_to_disk(*step),
-            "panic" => is_of_handler(*step),
+            "full" => writes_to_disk(step),
+            "panic" => is_of_handler(step),
             _ => true,
         })
         .map(|(_, point)| point)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use instruments::failpoint::{Step, around};
+use instruments::failpoint::around;
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;
 use pools_core::batch::NewTrade;
@@ -30,15 +30,15 @@ impl BatchContext {
         }
         let consumed: Vec<_> = opened.iter().map(consumed_row).collect();
         let consuming = self.exactly(conn, "quotes", CONSUME, &consumed);
-        around(Step::QuoteConsume, consuming).await?;
+        around("quote.consume", consuming).await?;
         let trades: Vec<_> = opened.iter().map(trade_row).collect();
         let opening = self.exactly(conn, "trades", OPEN, &trades);
-        around(Step::TradeInsert, opening).await?;
+        around("trade.insert", opening).await?;
         self.write_entries(conn, loaded).await?;
         self.write_commitments(conn, loaded).await?;
         let answered: Vec<_> = opened.iter().map(answered_row).collect();
         let answering = self.exactly(conn, "idempotency_keys", ANSWER, &answered);
-        around(Step::IdempotencyInsert, answering).await?;
+        around("idempotency.insert", answering).await?;
         clock::keep(conn, self.now).await
     }
 
@@ -52,14 +52,14 @@ impl BatchContext {
             return Ok(());
         }
         let posting = self.exactly(conn, "ledger_entries", POST, &entries);
-        around(Step::LedgerInsert, posting).await?;
+        around("ledger.insert", posting).await?;
         let touched = loaded.state.touched_accounts();
         let accounts: Vec<_> = touched
             .iter()
             .map(|(partner, account)| account_row(partner, account, &loaded.sequences))
             .collect();
         let moving = self.exactly(conn, "accounts", BALANCE, &accounts);
-        around(Step::BalanceUpdate, moving).await
+        around("balance.update", moving).await
     }
 
     async fn write_commitments(

@@ -1,6 +1,6 @@
 //! Which path reaches each crash point, and which points a run tries.
 
-use instruments::failpoint::{Side, Step};
+use instruments::failpoint::{RESPONSE_WRITE, Side};
 
 use crate::programs::Served;
 
@@ -37,75 +37,105 @@ impl Road {
     }
 }
 
-pub(super) const fn road_to(step: Step) -> Road {
-    match step {
-        Step::MigrationRun | Step::MigrationCommit | Step::OtherCommit => Road::Start,
-        Step::SweepDelete | Step::SweepCommit => Road::Sweep,
-        Step::DepositInsert | Step::CreditCommit => Road::Credit,
-        Step::KeyRevoke | Step::KeyRevokeCommit => Road::Revoke,
-        Step::QuoteInsert
-        | Step::QuoteCommit
-        | Step::QuoteReject
-        | Step::RejectCommit
-        | Step::EngineHold
-        | Step::EngineConfirm
-        | Step::EngineReport
-        | Step::TransactLock
-        | Step::TransactLoad
-        | Step::TransactChecks
-        | Step::QuoteConsume
-        | Step::TradeInsert
-        | Step::LedgerInsert
-        | Step::BalanceUpdate
-        | Step::IdempotencyInsert
-        | Step::TransactCommit
-        | Step::PollClaimCommit
-        | Step::PollUnclaimCommit
-        | Step::TradeApply
-        | Step::EntryPost
-        | Step::PollApplyCommit => Road::Pools,
-        Step::EventInsert
-        | Step::DeliveryInsert
-        | Step::DeliveryClaimCommit
-        | Step::WebhookPost
-        | Step::DeliveryConcludeCommit
-        | Step::AnswerWrite => Road::Either,
-        Step::TallyPut => Road::LiveGate,
-        Step::SessionInsert
-        | Step::SessionApply
-        | Step::TransactionInsert
-        | Step::BrandingPut
-        | Step::AnswerPut
-        | Step::SessionCommit
-        | Step::ActCommit
-        | Step::ExpiryCommit
-        | Step::BrandingCommit
-        | Step::TestEventCommit
-        | Step::ReplayCommit
-        | Step::TransactionEnd
-        | Step::PreviewInsert
-        | Step::PreviewUse
-        | Step::PreviewCommit
-        | Step::CustomerInsert
-        | Step::CustomerPut
-        | Step::CustomerCommit
-        | Step::SignedQuoteInsert
-        | Step::SignedQuoteConsume
-        | Step::SignedQuoteCommit
-        | Step::RailInsert
-        | Step::RedemptionCommit
-        | Step::RailAsk
-        | Step::RailClaimCommit
-        | Step::RailApply
-        | Step::RailApplyCommit => Road::Gate,
-    }
+/// Every step, by its path. A step is named where an adapter runs it; the commit of a transaction is a step named after it.
+// `xtask/tests/failpoints.rs` compares this list with the adapters.
+const STEPS: [(Road, &[&str]); 8] = [
+    (
+        Road::Start,
+        &["migration.run", "migration.commit", START_COMMIT],
+    ),
+    (Road::Sweep, &["sweep.delete", "idempotency_sweep.commit"]),
+    (Road::Credit, &["deposit.insert", "credit.commit"]),
+    (Road::Revoke, &["key.revoke", "key_revoke.commit"]),
+    (
+        Road::Pools,
+        &[
+            "quote.insert",
+            "quotes_open.commit",
+            "quote.reject",
+            "quote_reject.commit",
+            "engine.hold",
+            "engine.confirm",
+            "engine.report",
+            "transact.lock",
+            "transact.load",
+            "transact.decide",
+            "quote.consume",
+            "trade.insert",
+            "ledger.insert",
+            "balance.update",
+            "idempotency.insert",
+            "transact.commit",
+            "trade_claim.commit",
+            "trade_unclaim.commit",
+            "trade.apply",
+            "entry.post",
+            "trade_apply.commit",
+        ],
+    ),
+    (
+        Road::Either,
+        &[
+            "event.insert",
+            "delivery.insert",
+            "deliveries_claim.commit",
+            "webhook.post",
+            "deliveries_conclude.commit",
+            RESPONSE_WRITE,
+        ],
+    ),
+    (Road::LiveGate, &["tally.put"]),
+    (
+        Road::Gate,
+        &[
+            "session.insert",
+            "session_create.commit",
+            "session.apply",
+            "session_cancel.commit",
+            "session_complete.commit",
+            "session_fail.commit",
+            "session_expire.commit",
+            "transaction.insert",
+            "transaction.end",
+            "branding.put",
+            "branding_update.commit",
+            "stored_response.put",
+            "webhook_test.commit",
+            "delivery_replay.commit",
+            "preview.insert",
+            "preview.use",
+            "quote_preview.commit",
+            "customer.insert",
+            "customer_create.commit",
+            "customer.put",
+            "customer_update.commit",
+            "customer_delete.commit",
+            "signed_quote.insert",
+            "signed_quote_lock.commit",
+            "signed_quote.consume",
+            "rail.insert",
+            "rail_create.commit",
+            "rail.ask",
+            "rail_claim.commit",
+            "rail.apply",
+            "rail_apply.commit",
+        ],
+    ),
+];
+
+/// The first commit of a start that finds its schema.
+pub(super) const START_COMMIT: &str = "master_key_check.commit";
+
+pub(super) fn road_to(step: &str) -> Road {
+    let found = STEPS.iter().find(|(_, steps)| steps.contains(&step));
+    found.map_or(Road::Start, |(road, _)| *road)
 }
 
 /// Returns both points of each step on the accepted paths.
-fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(Step, String)> {
-    let sides = [Side::Before, Side::After];
-    let both = move |step: Step| sides.map(|side| (step, step.point(side)));
-    let steps = Step::ALL.into_iter().filter(|step| roads(road_to(*step)));
+fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(&'static str, String)> {
+    let steps = STEPS.iter().filter(|(road, _)| roads(*road));
+    let steps = steps.flat_map(|(_, steps)| steps.iter().copied());
+    let both = |step: &'static str| Side::BOTH.map(|side| (step, side.of(&step)));
     steps.flat_map(both).collect()
 }
 
@@ -167,48 +197,46 @@ impl Chosen {
     }
 
     /// Selects points of the steps on the accepted paths.
-    pub(super) fn points(&self, roads: impl Fn(Road) -> bool, seed: u64) -> Vec<(Step, String)> {
+    pub(super) fn points(
+        &self,
+        roads: impl Fn(Road) -> bool,
+        seed: u64,
+    ) -> Vec<(&'static str, String)> {
         let mut all = points_of(roads);
         all.retain(|(step, _)| {
-            let named = self
-                .step
-                .as_ref()
-                .is_none_or(|name| *name == format!("{step:?}"));
-            named && (self.store == Database::Embedded || !is_sqlite_only(*step))
+            let named = self.step.as_ref().is_none_or(|name| name == step);
+            named && (self.store == Database::Embedded || !is_sqlite_only(step))
         });
         self.of(all, seed)
     }
 }
 
 /// Steps that the Postgres store runs in one statement with others.
-const fn is_sqlite_only(step: Step) -> bool {
+fn is_sqlite_only(step: &str) -> bool {
     matches!(
         step,
-        Step::QuoteConsume | Step::LedgerInsert | Step::BalanceUpdate | Step::IdempotencyInsert
+        "quote.consume" | "ledger.insert" | "balance.update" | "idempotency.insert"
     )
 }
 
 /// Steps of a request's own task or of its batch queue, where a panic is contained.
-pub(super) fn is_of_handler(step: Step) -> bool {
+pub(super) fn is_of_handler(step: &str) -> bool {
     !matches!(
         step,
-        Step::DeliveryClaimCommit
-            | Step::WebhookPost
-            | Step::DeliveryConcludeCommit
-            | Step::AnswerWrite
+        "deliveries_claim.commit" | "webhook.post" | "deliveries_conclude.commit" | RESPONSE_WRITE
     )
 }
 
 /// Steps that write to the disk.
-pub(super) fn writes_to_disk(step: Step) -> bool {
-    !step.is_commit()
+pub(super) fn writes_to_disk(step: &str) -> bool {
+    !step.ends_with(".commit")
         && !matches!(
             step,
-            Step::EngineHold
-                | Step::EngineConfirm
-                | Step::EngineReport
-                | Step::WebhookPost
-                | Step::AnswerWrite
-                | Step::TransactChecks
+            "engine.hold"
+                | "engine.confirm"
+                | "engine.report"
+                | "webhook.post"
+                | "transact.decide"
+                | RESPONSE_WRITE
         )
 }
