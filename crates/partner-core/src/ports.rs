@@ -204,7 +204,7 @@ pub struct ClaimRequest {
     pub mode: Mode,
     /// The service whose events it delivers.
     pub service: Service,
-    /// What it can begin at once, and what it may have wait its turn.
+    /// The worker's limits, and what it has in flight.
     pub room: ClaimCapacity,
     /// The token of the leases; random, and another one for each claim.
     pub token: u64,
