@@ -190,7 +190,7 @@ impl Attempts {
         let posting = around(Step::WebhookPost, posting);
         match tokio::time::timeout(self.timeout, posting).await {
             Ok(Ok(status)) => End::answered(status),
-            Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),
+            Ok(Err(error)) => End::failed(error.outcome(), error.to_string()),
             Err(_) => {
                 let late = format!("no answer within {:?}", self.timeout);
                 End::failed(Outcome::TimedOut, late)
@@ -209,7 +209,7 @@ impl Attempts {
         let body = self
             .sealer
             .open(&place, &claimed.event.body)
-            .map_err(|fault| format!("the event cannot be read: {fault}"))?;
+            .map_err(|error| format!("the event cannot be read: {error}"))?;
         let message = Message {
             service: claimed.endpoint.service,
             event_id: &claimed.event.id,
