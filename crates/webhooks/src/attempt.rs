@@ -85,7 +85,7 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Without an attempt, and due again immediately.
     pub(crate) fn released(&self) -> ConcludedDelivery {
-        self.concluded(AttemptOutcome::HandedBack, None, None)
+        self.concluded(AttemptOutcome::Released, None, None)
     }
 
     fn concluded(
@@ -158,9 +158,9 @@ impl Attempts {
         let health = match ending {
             AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Fast,
             AttemptOutcome::Delivered => EndpointHealth::Slow,
-            AttemptOutcome::RetryAfter(_)
-            | AttemptOutcome::GivenUp
-            | AttemptOutcome::HandedBack => EndpointHealth::Failing,
+            AttemptOutcome::RetryAfter(_) | AttemptOutcome::GivenUp | AttemptOutcome::Released => {
+                EndpointHealth::Failing
+            }
         };
         (delivery.concluded(ending, end.status, end.error), health)
     }
@@ -249,7 +249,7 @@ fn log(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
             retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             "Failed to deliver an event"
         ),
-        AttemptOutcome::GivenUp | AttemptOutcome::HandedBack => {
+        AttemptOutcome::GivenUp | AttemptOutcome::Released => {
             instruments::webhooks::gave_up(claimed.endpoint.service.as_str());
             tracing::warn!(
                 delivery.id = %delivery,

@@ -98,7 +98,7 @@ impl<F: Fixture> World<F> {
             AttemptOutcome::Delivered => (Some(204), None),
             AttemptOutcome::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
             AttemptOutcome::GivenUp => (None, Some("connection refused".to_owned())),
-            AttemptOutcome::HandedBack => (None, None),
+            AttemptOutcome::Released => (None, None),
         };
         let concluded = ConcludedDelivery {
             tenant: claimed.tenant.clone(),
@@ -448,7 +448,7 @@ pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
     world.clock().advance(WAIT);
     let (token, claimed) = world.claim_all().await.remove(0);
     let back = world
-        .conclude(token, &claimed, AttemptOutcome::HandedBack)
+        .conclude(token, &claimed, AttemptOutcome::Released)
         .await;
     assert_eq!(back, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
