@@ -93,17 +93,12 @@ pub(super) static CAPPED: Statement = Statement::per_engine(
 
 pub(super) static QUOTES: Statement = Statement::new(
     "quotes",
-    "SELECT mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at, mid
-     FROM quotes",
+    concat!("SELECT mode, ", crate::quote_columns!(""), " FROM quotes"),
 );
 
 pub(super) static TRADES: Statement = Statement::new(
     "trades",
-    "SELECT mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
-     FROM trades",
+    concat!("SELECT mode, ", crate::trade_columns!(""), " FROM trades"),
 );
 
 pub(super) static DEPOSITS: Statement = Statement::new(
