@@ -128,12 +128,7 @@ async fn apply(
     let settlement = last.state.settlement();
     let rate = settlement.and_then(|settlement| settlement.rate);
     let rate = rate.map(|rate| rate.to_string());
-    let (released, failed, returned) = match &last.state {
-        TradeState::Reserved | TradeState::Settled(_) => (None, None, None),
-        TradeState::Released { at } => (Some(*at), None, None),
-        TradeState::Failed { at } => (None, Some(*at), None),
-        TradeState::Returned { at, .. } => (None, None, Some(*at)),
-    };
+    let [released, failed, returned] = last.state.ends();
     let values = values![
         who.mode,
         &who.partner,
@@ -185,6 +180,14 @@ macro_rules! trade_columns {
         )
     };
 }
+
+/// The condition that a trade of the named table is open: its value is still reserved.
+macro_rules! open {
+    ($trades:literal) => {
+        concat!($trades, ".status = 'reserved'")
+    };
+}
+pub(crate) use open;
 
 static FIND: Statement = Statement::new(
     "trades",

@@ -1,5 +1,6 @@
 //! The statements of what the audit walks row by row: whole tables, with their modes and partners.
 
+use crate::trades::open;
 use crate::{Sql, Statement};
 
 /// All of them.
@@ -50,8 +51,12 @@ pub(super) static ENTRIES: Statement = Statement::new(
 /// What open trades have reserved.
 pub(super) static RESERVES: Statement = Statement::new(
     "trades",
-    "SELECT mode, partner_id, side, pool, reserved
-     FROM trades WHERE status = 'reserved' AND reserved IS NOT NULL",
+    concat!(
+        "SELECT mode, partner_id, side, pool, reserved
+     FROM trades WHERE ",
+        open!("trades"),
+        " AND reserved IS NOT NULL"
+    ),
 );
 
 /// What each running total counts.
