@@ -138,7 +138,7 @@ impl Engine for SandboxEngine {
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let path = SandboxScenario::of(enquiry.order.amount);
-        // Nobody asks about a trade that has ended, so every other trade is at work.
+        // A poll never asks about a trade that has ended, so every other trade is at work.
         if enquiry.known == TradeStatus::Settled {
             Some(delivered(path, enquiry))
         } else {
