@@ -1,4 +1,4 @@
-//! Whole-service benchmarks. Every figure has a reference from the same run, measured alternately with it, because
+//! Whole-service benchmarks. Every figure has a baseline from the same run, measured alternately with it, because
 //! absolute figures differ by a factor of two between hours on one machine, while ratios are stable.
 #![expect(
     clippy::print_stdout,
@@ -35,17 +35,17 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// An error ends the benchmark with a message.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Measures the whole service against its references and prints a Markdown table.
+/// Measures the whole service against its baselines and prints a Markdown table.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Options {
-    /// Repetitions of service and reference for each figure; the table shows medians.
+    /// Rounds of service and baseline for each figure; the table shows medians.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Per cent of the usual amount of work in each repetition.
+    /// Per cent of the usual amount of work in each round.
     #[arg(long, default_value_t = 100)]
     scale: usize,
-    /// Two short repetitions of everything: a smoke test whose figures are not meaningful.
+    /// Two short rounds of everything: a smoke test whose figures are not meaningful.
     #[arg(long)]
     quick: bool,
     /// Also the slow figures: memory after a million requests, and a database of ten million trades.
@@ -61,7 +61,7 @@ pub(crate) struct Options {
     /// Folder of `pools-service` and `penstock`. Default: built now, in this program's own profile.
     #[arg(long)]
     programs: Option<PathBuf>,
-    /// Only serves the bytes of this file: the reference of `GET /pools`.
+    /// Only serves the bytes of this file: the baseline of `GET /pools`.
     #[arg(long, hide = true)]
     bare: Option<PathBuf>,
     /// Passed by `cargo bench`; ignored.

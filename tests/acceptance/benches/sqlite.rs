@@ -38,67 +38,67 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const MANY: Figure = Figure {
     on: SQLITE,
-    what: "transact over HTTP, 1,000 partners, 64 clients; beside one commit per command through sqlx",
+    what: "transact over HTTP, 1,000 partners, 64 clients; compared with one commit per command through sqlx",
     bar: "≥ 2",
     goal: "≥ 4",
 };
 const LATENCY: Figure = Figure {
     on: SQLITE,
-    what: "the same, latency: p99 beside p50",
+    what: "the same, latency: p99 compared with p50",
     bar: "≤ 4",
     goal: "≤ 2.5",
 };
 const ONE: Figure = Figure {
     on: SQLITE,
-    what: "transact over HTTP, one partner, 64 clients; beside one commit per command through sqlx",
+    what: "transact over HTTP, one partner, 64 clients; compared with one commit per command through sqlx",
     bar: "≥ 2",
     goal: "≥ 4",
 };
 const DISCOVERY: Figure = Figure {
     on: SQLITE,
-    what: "`GET /pools`, 64 clients; beside a bare axum handler with the same bytes",
+    what: "`GET /pools`, 64 clients; compared with a bare axum handler with the same bytes",
     bar: "≥ 0.8",
     goal: "≥ 0.95",
 };
 const QUOTE: Figure = Figure {
     on: SQLITE,
-    what: "firm quote over HTTP, 64 clients; beside its single insert through sqlx on 64 connections",
+    what: "firm quote over HTTP, 64 clients; compared with its single insert through sqlx on 64 connections",
     bar: "≥ 0.5",
     goal: "≥ 1",
 };
 const QUOTE_ALONE: Figure = Figure {
     on: SQLITE,
-    what: "the same; beside its single insert through sqlx on one connection",
+    what: "the same; compared with its single insert through sqlx on one connection",
     bar: "",
     goal: "",
 };
 const PAGE: Figure = Figure {
     on: SQLITE,
-    what: "page of 50 trades over HTTP, 16 clients; beside the same select through sqlx on 16 connections",
+    what: "page of 50 trades over HTTP, 16 clients; compared with the same select through sqlx on 16 connections",
     bar: "≥ 0.22",
     goal: "≥ 0.6",
 };
 const DEEP_PAGE: Figure = Figure {
     on: SQLITE,
-    what: "page of 50 trades after 9,000 newer ones; beside the first page",
+    what: "page of 50 trades after 9,000 newer ones; compared with the first page",
     bar: "≥ 0.9",
     goal: "≥ 0.98",
 };
 const WINDOW: Figure = Figure {
     on: SQLITE,
-    what: "transact of a partner with 10,000 trades in the velocity window; beside a partner without any",
+    what: "transact of a partner with 10,000 trades in the velocity window; compared with a partner without any",
     bar: "≥ 0.9",
     goal: "≥ 0.98",
 };
 const BURST: Figure = Figure {
     on: SQLITE,
-    what: "webhooks, a burst of 2,000 to one endpoint; beside a loop that signs and posts on 32 connections",
+    what: "webhooks, a burst of 2,000 to one endpoint; compared with a loop that signs and posts on 32 connections",
     bar: "≥ 0.4",
     goal: "≥ 0.7",
 };
 const PACED: Figure = Figure {
     on: SQLITE,
-    what: "webhooks at a pace, from commit to arrival, p50; beside signing and posting alone",
+    what: "webhooks at a fixed rate, from commit to arrival, p50; compared with signing and posting alone",
     bar: "5 ms",
     goal: "2 ms",
 };

@@ -31,7 +31,7 @@ impl Bench {
         fs::create_dir_all(&folder)?;
         let mut table = Table::default();
         table.notes.push(format!(
-            "medians of {} repetitions of service and reference; the ratio is the median of their ratios",
+            "medians of {} rounds of service and baseline; the ratio is the median of the rounds' ratios",
             options.rounds()
         ));
         table.notes.push(machine::describe());
@@ -64,7 +64,7 @@ impl Bench {
 
     /// The repetitions of a figure; prints a line as each begins.
     pub(crate) fn turns(&self, figure: &'static str) -> impl Iterator<Item = usize> + use<> {
-        (0..self.options.rounds()).inspect(move |turn| eprintln!("{figure}, turn {}", turn + 1))
+        (0..self.options.rounds()).inspect(move |turn| eprintln!("{figure}, round {}", turn + 1))
     }
 
     /// The amount of work, scaled by the options.

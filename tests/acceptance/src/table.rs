@@ -87,7 +87,7 @@ impl fmt::Display for Table {
         writeln!(f)?;
         writeln!(
             f,
-            "| on | figure | service | reference | ratio | bar | goal |"
+            "| on | figure | service | baseline | ratio | required | target |"
         )?;
         writeln!(f, "| --- | --- | --- | --- | --- | --- | --- |")?;
         for row in &self.rows {

@@ -18,26 +18,26 @@ const PORTION: usize = 250_000;
 
 const MEMORY: Figure = Figure {
     on: ON,
-    what: "resident memory after 1,000,000 requests; beside after 10,000",
+    what: "resident memory after 1,000,000 requests; compared with after 10,000",
     bar: "≤ 1.2",
     goal: "≤ 1.05",
 };
 const SIZE: Figure = Figure {
     on: ON,
-    what: "transact, 1,000 partners with 10,000,000 trades, 64 clients; beside the same without any",
+    what: "transact, 1,000 partners with 10,000,000 trades, 64 clients; compared with the same without any",
     bar: "≥ 0.9",
     goal: "≥ 0.97",
 };
 
 const CREDIT: Figure = Figure {
     on: ON,
-    what: "`penstock balance credit`, partner with 10,000,000 trades; beside a partner without any",
+    what: "`penstock balance credit`, partner with 10,000,000 trades; compared with a partner without any",
     bar: "≤ 1.2",
     goal: "≤ 1.05",
 };
 const PAUSE: Figure = Figure {
     on: ON,
-    what: "first transact after a weekend, partner with 10,000,000 trades; beside a partner without any",
+    what: "first transact after a weekend, partner with 10,000,000 trades; compared with a partner without any",
     bar: "≤ 1.2",
     goal: "≤ 1.05",
 };
@@ -49,7 +49,7 @@ const PAUSE_AT_THE_CAP: Figure = Figure {
 };
 const POLL: Figure = Figure {
     on: ON,
-    what: "poll, partner with 10,000,000 trades, 16 clients; beside a partner without any",
+    what: "poll, partner with 10,000,000 trades, 16 clients; compared with a partner without any",
     bar: "≥ 0.9",
     goal: "≥ 0.97",
 };

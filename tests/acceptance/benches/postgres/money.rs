@@ -20,49 +20,49 @@ const NAIVE: Script = naive(CONNECTIONS, PARTNERS);
 
 const MANY: Figure = Figure {
     on: ON,
-    what: "transact over HTTP, 1,000 partners, 64 clients; beside R",
+    what: "transact over HTTP, 1,000 partners, 64 clients; compared with R",
     bar: "≥ 1.3",
     goal: "≥ 2.0",
 };
 const MANY_NAIVE: Figure = Figure {
     on: ON,
-    what: "the same; beside the naive round trips",
+    what: "the same; compared with the naive round trips",
     bar: "≥ 3.5",
     goal: "≥ 5",
 };
 const LATENCY: Figure = Figure {
     on: ON,
-    what: "the same, latency: p99 beside p50",
+    what: "the same, latency: p99 compared with p50",
     bar: "≤ 4",
     goal: "≤ 2.5",
 };
 const LOGGED: Figure = Figure {
     on: ON,
-    what: "the same, WAL for a transact; beside the same rows by R",
+    what: "the same, WAL for a transact; compared with the same rows by R",
     bar: "≤ 1.3",
     goal: "≤ 1.0",
 };
 const ONE_PARTNER: Figure = Figure {
     on: ON,
-    what: "transact over HTTP, one partner, 64 clients; beside R with one partner",
+    what: "transact over HTTP, one partner, 64 clients; compared with R with one partner",
     bar: "≥ 4.5",
     goal: "≥ 7",
 };
 const BESIDE: Figure = Figure {
     on: ON,
-    what: "transact of 1,000 partners, 32 clients, while 32 others serve one partner; beside the same while the 32 others serve all",
+    what: "transact of 1,000 partners, 32 clients, while 32 others serve one partner; compared with the same while the 32 others serve all",
     bar: "≥ 0.8",
     goal: "≥ 0.95",
 };
 const ONE_CLIENT: Figure = Figure {
     on: ON,
-    what: "transact over HTTP, 1,000 partners, one client; beside R with one connection",
+    what: "transact over HTTP, 1,000 partners, one client; compared with R with one connection",
     bar: "≥ 0.6",
     goal: "≥ 0.8",
 };
 const REPLICAS: Figure = Figure {
     on: ON,
-    what: "transact, 1,000 partners, 64 clients, two replicas on one database; beside one replica",
+    what: "transact, 1,000 partners, 64 clients, two replicas on one database; compared with one replica",
     bar: "≥ 0.95",
     goal: "≥ 1.0",
 };
