@@ -18,7 +18,7 @@ use crate::{Connection, Row, Sql, gate, keys, partners, pools};
 /// Cached accesses of a product, at most. Above this number all are dropped.
 const MAX_CACHED: usize = 10_000;
 
-/// A product's profile, stored in a row that a partner may not have.
+/// A product's profile. A partner may have no row for it.
 #[async_trait]
 pub trait StoredProfile: Profile {
     /// The table that errors name.

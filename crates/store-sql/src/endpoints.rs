@@ -98,7 +98,7 @@ pub async fn put(
     Ok(())
 }
 
-/// An endpoint is of its tenant's mode.
+/// An endpoint has its tenant's mode.
 fn check_mode(who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
     if endpoint.id.mode() == who.mode {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Master keys and sealed values: what their rows mean.
+//! Master keys and sealed values: their rows, and the replacement of keys and values.
 
 use gate_core::customer::person_place;
 use gate_core::ports::kyc_place;
@@ -153,7 +153,7 @@ pub async fn sealed_page(
     rows.iter().map(|row| sealed_value(kind, &**row)).collect()
 }
 
-/// The parts of a row's key behind its tenant. A kind whose key has one such part leaves the second empty.
+/// The parts of a row's key after its tenant. A kind whose key has one such part leaves the second empty.
 fn parts(kind: SealedKind, row: &SealedRow) -> Result<[Value<'_>; 2], StoreError> {
     let first = match kind {
         SealedKind::Secret | SealedKind::Package | SealedKind::Person => {
@@ -170,7 +170,7 @@ fn parts(kind: SealedKind, row: &SealedRow) -> Result<[Value<'_>; 2], StoreError
     Ok([first, second])
 }
 
-/// Less than the parts of every row's key.
+/// Below the parts of every row's key.
 fn start(kind: SealedKind) -> [Value<'static>; 2] {
     let nil = Value::from(Ulid::nil());
     match kind {

@@ -1,4 +1,4 @@
-//! What a transact reads before it asks the engine.
+//! The preflight of a transact: what it reads before it calls the engine.
 
 use kernel::{Seen, StoreError};
 use partner_core::idempotency::Scope;

@@ -238,7 +238,7 @@ fn state(row: &dyn Row, mode: Mode) -> Result<SessionState, StoreError> {
     SessionState::stored(status, ended, paid).ok_or_else(|| row.bad("status"))
 }
 
-/// A new session is the tenant's, and open.
+/// A new session belongs to the tenant and is open.
 fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
     if session.id.mode() == who.mode && session.state == SessionState::Open {
         return Ok(());

@@ -60,7 +60,7 @@ static PUT: Statement = Statement::new(
 );
 
 /// The counting trades after $3 and up to $4, the oldest first, up to the instant of one of them: the one after the first $5.
-/// It returns at least one row, which says how far it has read.
+/// It returns at least one row, which has the instant that was reached.
 pub static OLDEST: Statement = Statement::new(
     "trades",
     "WITH bound AS MATERIALIZED (

@@ -1,9 +1,9 @@
 //! The invariants of the whole database: every check has a name, and names the rows that break it.
 //!
 //! SQL finds the breaches that rows show by themselves (`invariants.rs`). The rest is walked row by row (`walked.rs`), so that no sum
-//! overflows and every rule is the cores' own: sums and chains of the ledger (`ledger.rs`), what the velocity cap counts
-//! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and what is sealed
-//! (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are kept, never the rows.
+//! overflows and every rule is the cores' own: sums and chains of the ledger (`ledger.rs`), the velocity cap
+//! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and sealed
+//! values (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are kept, never the rows.
 
 mod invariants;
 mod ledger;
@@ -41,9 +41,9 @@ pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 /// A check that each engine makes of its own schema.
 #[derive(Debug, Clone, Copy)]
 pub enum SchemaCheck {
-    /// What is damaged, missing from the schema, or against a constraint other than a reference.
+    /// Damage, missing schema objects, and breaches of constraints other than references.
     Rules,
-    /// Rows that refer to no row.
+    /// Rows whose reference has no row.
     References,
 }
 
@@ -63,7 +63,7 @@ pub fn statements() -> impl Iterator<Item = &'static Statement> {
     breaches.chain(walked::ALL)
 }
 
-/// Runs every check. `sealer` opens what is sealed, and `is_well_formed` reads each stored response.
+/// Runs every check. `sealer` decrypts sealed values, and `is_well_formed` reads each stored response.
 pub async fn audit(
     snapshot: &mut dyn AuditSnapshot,
     sealer: &Sealer,
@@ -84,7 +84,7 @@ pub async fn audit(
     Ok(work.report)
 }
 
-/// An audit under way.
+/// An audit in progress.
 struct Work<'a> {
     snapshot: &'a mut dyn AuditSnapshot,
     sealer: &'a Sealer,
@@ -203,8 +203,8 @@ impl Walking<'_> {
     }
 }
 
-/// A row's own name: mode, partner and what else it is known by.
-fn named(row: &dyn Row, noun: &str) -> Result<String, StoreError> {
+/// A row's name in breaches: mode, partner, entity and id.
+fn named(row: &dyn Row, entity: &str) -> Result<String, StoreError> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
-    Ok(format!("{mode}/{partner} {noun} {}", row.written("id")?))
+    Ok(format!("{mode}/{partner} {entity} {}", row.written("id")?))
 }

@@ -16,17 +16,21 @@ use crate::{Row, Statement};
 #[derive(Debug)]
 pub(super) struct Invariant {
     pub(super) name: &'static str,
-    /// What a row is called. Without a noun, the column `breach` is the whole text.
-    noun: Option<&'static str>,
+    /// The entity's name in breaches. Without it, the column `breach` is the whole text.
+    entity: Option<&'static str>,
     pub(super) breaches: &'static Statement,
 }
 
 impl Invariant {
     /// The statement selects the rows by `mode`, `partner_id` and `id`, with the rest of the text as `breach`.
-    const fn of_rows(name: &'static str, noun: &'static str, breaches: &'static Statement) -> Self {
+    const fn of_rows(
+        name: &'static str,
+        entity: &'static str,
+        breaches: &'static Statement,
+    ) -> Self {
         Self {
             name,
-            noun: Some(noun),
+            entity: Some(entity),
             breaches,
         }
     }
@@ -35,7 +39,7 @@ impl Invariant {
     const fn of_texts(name: &'static str, breaches: &'static Statement) -> Self {
         Self {
             name,
-            noun: None,
+            entity: None,
             breaches,
         }
     }
@@ -43,14 +47,14 @@ impl Invariant {
     /// Describes a breach.
     pub(super) fn text(&self, row: &dyn Row) -> Result<String, StoreError> {
         let breach = row.text("breach")?;
-        match self.noun {
-            Some(noun) => Ok(format!("{} {breach}", named(row, noun)?)),
+        match self.entity {
+            Some(entity) => Ok(format!("{} {breach}", named(row, entity)?)),
             None => Ok(breach.to_owned()),
         }
     }
 }
 
-/// All of them, in the order of the report.
+/// Every invariant, in the order of the report.
 pub(super) fn all() -> impl Iterator<Item = &'static Invariant> {
     let of_gate = gate::INVARIANTS.iter().chain(rails::INVARIANTS);
     pools::INVARIANTS.iter().chain(of_gate)

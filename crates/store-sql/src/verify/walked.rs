@@ -1,8 +1,8 @@
-//! The statements of what the audit walks row by row: whole tables, with their modes and partners.
+//! The statements that the audit walks row by row: whole tables, with their modes and partners.
 
 use crate::{Sql, Statement};
 
-/// All of them.
+/// Every statement of this file.
 pub(super) static ALL: [&Statement; 23] = [
     &CHAINS,
     &ACCOUNTS,
@@ -29,7 +29,7 @@ pub(super) static ALL: [&Statement; 23] = [
     &ANSWERS,
 ];
 
-/// Entries that are in the partner's account, account by account, in their order.
+/// Entries of the partners' accounts, account by account, in their order.
 pub(super) static CHAINS: Statement = Statement::new(
     "ledger_entries",
     "SELECT mode, partner_id, asset, account_sequence, balance_after, amount, credit, created_at, id
@@ -47,14 +47,14 @@ pub(super) static ENTRIES: Statement = Statement::new(
     "SELECT mode, partner_id, asset, debit, credit, amount FROM ledger_entries",
 );
 
-/// What open trades have reserved.
+/// The reserves of open trades.
 pub(super) static RESERVES: Statement = Statement::new(
     "trades",
     "SELECT mode, partner_id, side, pool, reserved
      FROM trades WHERE status = 'reserved' AND reserved IS NOT NULL",
 );
 
-/// What each running total counts.
+/// The trades that the running totals count.
 pub(super) static COUNTED: Statement = Statement::new(
     "trades",
     "SELECT t.mode, t.partner_id, t.notional
