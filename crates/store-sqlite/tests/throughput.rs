@@ -1,13 +1,16 @@
-//! Batches of every size decide every command, for one busy partner and for many; and how fast.
+//! Runs batches of several sizes, for one busy partner and for many, and measures their throughput.
 //!
-//! A few commands by default. `THROUGHPUT=1000 cargo test --release -p store-sqlite --test
-//! throughput -- --nocapture` runs a thousand times as many and shows the figures.
+//! By default the test runs few commands. `THROUGHPUT=1000 cargo test --release -p store-sqlite --test throughput -- --nocapture`
+//! runs a thousand times as many and prints the throughput.
 
 #[cfg(test)]
 mod fixture;
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "the figures are shown where asked for")]
+#[expect(
+    clippy::print_stdout,
+    reason = "prints the measured throughput with --nocapture"
+)]
 async fn batches_of_every_size_decide_every_command() {
     let times = std::env::var("THROUGHPUT").map_or(1, |text| text.parse().unwrap());
     for partners in [1, 5 * times.min(200)] {
