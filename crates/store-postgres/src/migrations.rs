@@ -110,7 +110,7 @@ const FILES: [(i64, &str, &str); 20] = [
     ),
 ];
 
-/// Runs in the caller's transaction, which holds a lock, so it takes none of its own.
+/// Takes no lock: it runs in the caller's transaction, which holds one.
 pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let migrations = FILES.map(|(version, description, sql)| {
         let sql = sql.into_sql_str();
@@ -127,12 +127,12 @@ pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     migrator
 });
 
-/// How the migrations that a database has had stand to those that this program knows.
+/// Compares a database's migrations with those that this program knows.
 pub(crate) fn compare(applied: &[Applied]) -> Standing {
     schema::compare(&known(), applied)
 }
 
-/// What running the migrations does to a database that has had these.
+/// The migrations that a run adds to a database that has `applied`.
 pub(crate) fn migrated(applied: &[Applied]) -> Migrated {
     Migrated::between(applied, &known())
 }
