@@ -1,4 +1,4 @@
-//! The two single rows: the installation, and the version of the configuration.
+//! Two tables of one row: the installation, and the version of the configuration.
 
 use kernel::StoreError;
 
@@ -14,7 +14,7 @@ static VERSION: Statement = Statement::new(
     "SELECT version FROM config_version WHERE id = 1",
 );
 
-/// Stores the first fingerprint ever given and returns that of the current key.
+/// Stores the fingerprint of the first master key, and returns the current key's.
 pub async fn master_key(
     connection: &mut dyn Connection,
     fingerprint: &str,
@@ -37,7 +37,7 @@ static FIRST_KEY: Statement = Statement::new(
     "INSERT INTO master_keys (fingerprint, number) VALUES ($1, 1)",
 );
 
-/// The fingerprint of the current key, if there is one.
+/// The current key's fingerprint, or `None`.
 pub async fn fingerprint_kept(
     connection: &mut dyn Connection,
 ) -> Result<Option<String>, StoreError> {

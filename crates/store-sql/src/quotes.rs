@@ -90,7 +90,7 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "quotes: {} is not of its pool or mode",
+        "quotes: {} has another mode or currencies other than its pool's",
         new.id
     )))
 }

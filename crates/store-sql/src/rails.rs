@@ -145,7 +145,7 @@ fn check_new(who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "rail_records: {} is of another mode, or has ended before it began",
+        "rail_records: {} has another mode or is not in progress",
         record.id
     )))
 }

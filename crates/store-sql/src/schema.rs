@@ -76,7 +76,7 @@ pub enum Standing {
 
 impl Standing {
     /// Why a program may not use the database, and what to do, or `None` if it may. `migrate` is the command that
-    /// brings a schema up to date.
+    /// migrates a schema.
     #[must_use]
     pub fn refusal(self, migrate: &str) -> Option<String> {
         match self {

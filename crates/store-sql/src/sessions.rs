@@ -84,7 +84,7 @@ macro_rules! columns {
     };
 }
 
-/// Postgres reads its clock as the row is returned, after the statement's snapshot was taken.
+/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 pub static FIND: Statement = Statement::per_engine(
     "sessions",
     Sql {
@@ -244,7 +244,7 @@ fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "sessions: {} is of another mode, or has ended before it began",
+        "sessions: {} has another mode or is not open",
         session.id
     )))
 }

@@ -1,9 +1,9 @@
-//! The invariants of the whole database: every check has a name, and names the rows that break it.
+//! Checks the invariants of the whole database. Every check has a name and reports the rows that break it.
 //!
-//! SQL finds the breaches that rows show by themselves (`invariants.rs`). The rest is walked row by row (`walked.rs`), so that no sum
-//! overflows and every rule is the cores' own: sums and chains of the ledger (`ledger.rs`), the velocity cap
+//! Statements find the breaches that SQL can express (`invariants.rs`). The other checks read tables row by row (`walked.rs`), so that
+//! no sum overflows and the rules are the cores': sums and chains of the ledger (`ledger.rs`), the velocity cap
 //! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and sealed
-//! values (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are kept, never the rows.
+//! values (`seals.rs`). Every check reads the same snapshot. Only sums per account or partner are kept in memory.
 
 mod invariants;
 mod ledger;
@@ -32,7 +32,7 @@ const OF_SCHEMA: [(&str, SchemaCheck); 2] = [
     ("database-is-whole", SchemaCheck::Rules),
     ("rows-refer-to-rows", SchemaCheck::References),
 ];
-/// Invariants that are walked. They are checked last.
+/// Invariants that are checked row by row. They are checked last.
 const WALKED: usize = 18;
 
 /// Receives the text of each breach.
@@ -43,7 +43,7 @@ pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 pub enum SchemaCheck {
     /// Damage, missing schema objects, and breaches of constraints other than references.
     Rules,
-    /// Rows whose reference has no row.
+    /// Rows that refer to a missing row.
     References,
 }
 
@@ -92,7 +92,7 @@ struct Work<'a> {
     progress: &'a AuditProgress<'a>,
     /// The store's clock when the audit began.
     now: Timestamp,
-    /// Sealed values that another key than the current one sealed.
+    /// The number of sealed values that an older master key sealed.
     older_seals: u64,
     report: AuditReport,
 }

@@ -1,7 +1,7 @@
-//! The invariants that rows show by themselves: each has a statement that finds the rows which break it.
+//! The invariants that a statement can check. The statement of an invariant finds the rows that break it.
 //!
 //! Most statements have one text for both engines. The others are macros over the engine's name, because Postgres stores ids as
-//! `uuid` and builds the names of objects once, before it looks for them in events.
+//! `uuid` and builds the names of objects once, before it joins them with events.
 
 pub(super) mod gate;
 pub(super) mod pools;
@@ -83,8 +83,7 @@ macro_rules! ulid {
     };
 }
 
-/// The rows of a table with the names that events give them. Postgres builds each name once: while it looks for the name, it would
-/// build it for each event.
+/// The rows of a table with their names in events. `MATERIALIZED` makes Postgres build each name once and not for each event.
 macro_rules! objects {
     ($engine:ident, $alias:literal, $table:literal, $($prefix:literal, $id:literal => $name:literal),+) => {
         concat!(

@@ -1,4 +1,4 @@
-//! Sums and chains of the ledger, walked entry by entry and added in 128 bits.
+//! Checks the sums and chains of the ledger, entry by entry. Sums have 128 bits.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The terms that a used preview shares with its session.
+//! Checks the terms that a used preview shares with its session.
 
 use gate_core::amount::SessionAmount;
 use gate_core::preview::PreviewTerms;

@@ -1,4 +1,4 @@
-//! Signed quotes and rail records: checks that need a record's arithmetic or the master key.
+//! Checks of signed quotes and rail records that need a record's arithmetic or the master key.
 
 use gate_core::signed_quote::{Installation, Issue};
 use gate_core::transaction::Transaction;

@@ -1,4 +1,4 @@
-//! Each row by itself: it can be read, and its figures follow from each other.
+//! Checks of single rows: the cores can read each row, and its amounts are consistent.
 
 use kernel::{AssetKind, StoreError};
 use partner_core::audit::Breaches;

@@ -1,4 +1,4 @@
-//! Sealed values decrypt with the master key and agree with their rows.
+//! Checks that sealed values decrypt with a master key and agree with their rows.
 
 use gate_core::ports::kyc_place;
 use kernel::StoreError;

@@ -1,4 +1,4 @@
-//! The velocity cap: the running totals, and the cap itself at every instant.
+//! Checks the running totals of the velocity cap, and the cap itself at every trade.
 
 use std::collections::BTreeMap;
 

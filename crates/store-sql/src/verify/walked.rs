@@ -1,4 +1,4 @@
-//! The statements that the audit walks row by row: whole tables, with their modes and partners.
+//! The statements that the audit reads row by row: whole tables, with modes and partners.
 
 use crate::{Sql, Statement};
 
@@ -29,7 +29,7 @@ pub(super) static ALL: [&Statement; 23] = [
     &ANSWERS,
 ];
 
-/// Entries of the partners' accounts, account by account, in their order.
+/// Entries of the partners' accounts, ordered by account and sequence number.
 pub(super) static CHAINS: Statement = Statement::new(
     "ledger_entries",
     "SELECT mode, partner_id, asset, account_sequence, balance_after, amount, credit, created_at, id
@@ -68,7 +68,7 @@ pub(super) static TOTALS: Statement = Statement::new(
     "SELECT mode, partner_id, total, floor FROM velocity",
 );
 
-/// Trades that a cap applies to, partner by partner, in their order. SQLite reads the index of the list backwards.
+/// Trades that a cap applies to, ordered by partner and instant. SQLite reads the list's index backwards.
 pub(super) static CAPPED: Statement = Statement::per_engine(
     "trades",
     Sql {
