@@ -146,7 +146,7 @@ pub(crate) async fn create(conn: &mut Conn, who: &Tenant) -> Result<(), StoreErr
 
 /// Stores the transaction's instant in a locked partner's row. If the configuration has changed, also stores the new version,
 /// which [`config::draw`] returned.
-pub(crate) async fn keep(
+pub(crate) async fn put(
     conn: &mut Conn,
     who: &Tenant,
     at: Timestamp,

@@ -87,11 +87,11 @@ mod tests {
             "waiting for a turn times out"
         );
         assert!(turns.try_take(&other).is_some());
-        let (given, kept) = held;
-        drop(given);
+        let (first, second) = held;
+        drop(first);
         let again = turns.take(&one).await.unwrap();
         assert!(turns.try_take(&one).is_none());
-        drop((kept, again));
+        drop((second, again));
     }
 
     #[test]

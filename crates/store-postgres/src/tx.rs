@@ -217,7 +217,7 @@ impl PgTx {
             None
         };
         for (who, _) in self.held.iter().filter(|(_, held)| held.is_some()) {
-            partner_lock::keep(&mut self.tx, who, now, version).await?;
+            partner_lock::put(&mut self.tx, who, now, version).await?;
         }
         if let Some(version) = version {
             config::put(&mut self.tx, version).await?;
@@ -355,7 +355,7 @@ impl PartnerStore for PostgresStore {
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
         let mut conn = self.inner.read().await?;
-        store_sql::config::fingerprint_kept(conn.connection()).await
+        store_sql::config::current_fingerprint(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {

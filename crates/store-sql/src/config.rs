@@ -23,8 +23,8 @@ pub async fn master_key(
     if connection.execute(&INSTALL, values).await? == 1 {
         connection.execute(&FIRST_KEY, values).await?;
     }
-    let kept = fingerprint_kept(connection).await?;
-    kept.ok_or_else(|| StoreError::Guard("installation: 1 rows expected, 0 written".to_owned()))
+    let stored = current_fingerprint(connection).await?;
+    stored.ok_or_else(|| StoreError::Guard("installation: 1 rows expected, 0 written".to_owned()))
 }
 
 static INSTALL: Statement = Statement::new(
@@ -38,7 +38,7 @@ static FIRST_KEY: Statement = Statement::new(
 );
 
 /// The current key's fingerprint, or `None`.
-pub async fn fingerprint_kept(
+pub async fn current_fingerprint(
     connection: &mut dyn Connection,
 ) -> Result<Option<String>, StoreError> {
     let row = connection.fetch_optional(&FINGERPRINT, values![]).await?;

@@ -81,8 +81,8 @@ impl StoreTx {
     /// Checks that `current` is the current key. No other transaction replaces the key before this one ends.
     async fn master_key_is(&mut self, current: Fingerprint) -> Result<bool, StoreError> {
         self.engine.lock_config().await?;
-        let kept = config::fingerprint_kept(self.connection()).await?;
-        Ok(kept.is_some_and(|kept| kept == current.to_string()))
+        let stored = config::current_fingerprint(self.connection()).await?;
+        Ok(stored.is_some_and(|stored| stored == current.to_string()))
     }
 
     /// Replaces sealed values that are unchanged since they were read, and returns their number.

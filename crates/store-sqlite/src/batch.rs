@@ -27,7 +27,7 @@ impl QuoteStore for SqliteStore {
         self.inner.clock.check_moving()?;
         let inserting = quotes::insert_all(&mut tx, batch, now);
         let opened = around("quote.insert", inserting).await?;
-        clock::keep(&mut tx, now).await?;
+        clock::put(&mut tx, now).await?;
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
             .commit(around_commit("quotes_open", committing))

@@ -145,7 +145,7 @@ async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
 }
 
 /// Stores the instant of a transaction together with its writes.
-pub(crate) async fn keep(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn put(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
     sqlx::query("UPDATE clock SET at = ?1 WHERE id = 1 AND at < ?1")
         .bind(at.millis())
         .execute(conn)

@@ -93,7 +93,7 @@ impl SqliteTx {
             Some(now) => now,
             None => self.inner.clock.seen(&mut self.tx.0).await?,
         };
-        clock::keep(&mut self.tx.0, now).await?;
+        clock::put(&mut self.tx.0, now).await?;
         if self.reconfigured {
             config::raise(&mut self.tx.0).await?;
         }
@@ -228,7 +228,7 @@ impl PartnerStore for SqliteStore {
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
         let mut conn = self.inner.read().await?;
-        store_sql::config::fingerprint_kept(conn.connection()).await
+        store_sql::config::current_fingerprint(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {

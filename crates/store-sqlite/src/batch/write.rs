@@ -39,7 +39,7 @@ impl BatchContext {
         let records: Vec<_> = opened.iter().map(idempotency_row).collect();
         let recording = self.exactly(conn, "idempotency_keys", RECORD, &records);
         around("idempotency.insert", recording).await?;
-        clock::keep(conn, self.now).await
+        clock::put(conn, self.now).await
     }
 
     async fn write_entries(
