@@ -203,7 +203,7 @@ pub struct ClaimRequest {
     pub mode: Mode,
     /// The service whose events it delivers.
     pub service: Service,
-    /// The capacity: the attempts that may start now, and the prefetch.
+    /// The worker's limits, and what it has in flight.
     pub room: ClaimCapacity,
     /// The lease token, random and different for each claim.
     pub token: u64,

@@ -25,7 +25,7 @@ pub struct SandboxRail;
 impl Rail for SandboxRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
         let terms = &order.terms;
-        let note = "Sandbox: nothing is to be paid, and no money moves.";
+        let note = "Sandbox: no payment is needed, and no money moves.";
         let named = [
             ("type", "sandbox".to_owned()),
             ("payment_method", terms.payment_method.clone()),
@@ -114,6 +114,6 @@ mod tests {
             instructions["reference"],
             "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"
         );
-        assert!(instructions["note"].ends_with("and no money moves."));
+        assert!(instructions["note"].ends_with("no money moves."));
     }
 }

@@ -1,4 +1,4 @@
-//! What comes of one post.
+//! Errors of one post.
 
 use std::io;
 
@@ -7,26 +7,26 @@ use instruments::webhooks::Outcome;
 
 use crate::bounded::TooLong;
 
-/// Why a post has no status. The texts are shown to the partner: they tell what to look for at
-/// their end, and nothing of this machine.
+/// Why a post has no status. Partners see the texts: they say what to check in the partner's
+/// systems, and reveal no detail of this machine.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PostError {
-    /// The address is one that webhooks may not reach.
+    /// Webhooks may not reach the address.
     #[error("the address is {0}, which webhooks may not reach")]
     Forbidden(&'static str),
-    /// The name has no address, or nobody could say.
+    /// The name has no address, or no name server responded.
     #[error("the host name cannot be resolved")]
     Unresolved(#[source] io::Error),
-    /// Nothing accepts connections there.
-    #[error("cannot connect: {}", short(.0))]
+    /// No address accepted a connection.
+    #[error("cannot connect: {}", kind(.0))]
     Unconnected(#[source] io::Error),
-    /// The other side is not who it should be, or speaks no TLS we take.
+    /// The certificate does not prove the host, or both sides share no version of TLS.
     #[error("the TLS handshake failed: {0}")]
     Handshake(#[source] io::Error),
-    /// It broke before an answer.
+    /// The connection broke before a response.
     #[error("the connection broke before an answer: {}", cause(.0))]
     Broken(#[source] hyper::Error),
-    /// The request cannot be written down.
+    /// The request is not valid HTTP.
     #[error("the request cannot be made")]
     Unmade(#[source] hyper::http::Error),
 }
@@ -49,20 +49,20 @@ impl From<Fault> for PostError {
     }
 }
 
-/// The kind alone: the system's own words may name addresses.
-fn short(fault: &io::Error) -> String {
-    fault.kind().to_string()
+/// Only the kind, because the system's text may contain addresses.
+fn kind(error: &io::Error) -> String {
+    error.kind().to_string()
 }
 
-/// What is known by its kind, or is of our own making; else what the client says of it.
-fn cause(fault: &hyper::Error) -> String {
-    let io = std::error::Error::source(fault).and_then(|source| source.downcast_ref::<io::Error>());
+/// Our own error or the kind of an I/O error; otherwise the HTTP client's text.
+fn cause(error: &hyper::Error) -> String {
+    let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     let own = io
         .and_then(io::Error::get_ref)
         .filter(|it| it.is::<TooLong>());
     match (own, io) {
         (Some(own), _) => own.to_string(),
-        (None, Some(io)) => short(io),
-        (None, None) => fault.to_string(),
+        (None, Some(io)) => kind(io),
+        (None, None) => error.to_string(),
     }
 }

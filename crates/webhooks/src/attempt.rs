@@ -1,4 +1,4 @@
-//! One attempt: open the body, sign it now, post it, say what came of it.
+//! One attempt: decrypt the body, sign it, post it, and report the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use instruments::failpoint::around;
 use instruments::webhooks::Outcome;
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
-use partner_core::ports::ClaimedDelivery;
+use partner_core::ports::{ClaimedDelivery, ConcludedDelivery};
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::AttemptOutcome;
+use partner_core::webhooks::fairness::EndpointHealth;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::signing::{Header, Message, SigningSecret};
 use partner_core::webhooks::target::{AllowPrivate, Target};
@@ -18,11 +19,9 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::idle::Origin;
-use crate::lanes::InFlightDelivery;
 use crate::post::Poster;
-use crate::slots::EndpointHealth;
 
-/// An endpoint that answers within this long is quick.
+/// An endpoint that accepts a delivery within this time is fast.
 const FAST_THRESHOLD: Duration = Duration::from_millis(100);
 
 /// Makes attempts.
@@ -37,7 +36,7 @@ pub(crate) struct Attempts {
     pub(crate) timeout: Duration,
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 struct End {
     outcome: Outcome,
     status: Option<u16>,
@@ -66,24 +65,7 @@ impl End {
     }
 }
 
-/// What came of an attempt.
-#[derive(Debug)]
-pub(crate) struct AttemptReport {
-    pub(crate) ending: AttemptOutcome,
-    pub(crate) status: Option<u16>,
-    pub(crate) error: Option<String>,
-}
-
-impl AttemptReport {
-    /// No attempt was concluded.
-    pub(crate) const HANDED_BACK: Self = Self {
-        ending: AttemptOutcome::HandedBack,
-        status: None,
-        error: None,
-    };
-}
-
-/// What goes for all deliveries that were claimed for an endpoint at once.
+/// The destination and the secrets of all deliveries that one claim returned for an endpoint.
 pub(crate) struct EndpointTarget {
     target: Target,
     origin: Origin,
@@ -91,10 +73,42 @@ pub(crate) struct EndpointTarget {
     secrets: Vec<SigningSecret>,
 }
 
+/// A claimed delivery.
+pub(crate) struct Delivery {
+    pub(crate) claimed: ClaimedDelivery,
+    /// The error says why nothing can be sent to the endpoint.
+    pub(crate) target: Arc<Result<EndpointTarget, String>>,
+    /// The token of its lease.
+    pub(crate) token: u64,
+}
+
+impl Delivery {
+    /// Without an attempt, and due again immediately.
+    pub(crate) fn released(&self) -> ConcludedDelivery {
+        self.concluded(AttemptOutcome::Released, None, None)
+    }
+
+    fn concluded(
+        &self,
+        ending: AttemptOutcome,
+        response_status: Option<u16>,
+        error: Option<String>,
+    ) -> ConcludedDelivery {
+        ConcludedDelivery {
+            tenant: self.claimed.tenant.clone(),
+            id: self.claimed.id,
+            token: self.token,
+            ending,
+            response_status,
+            error,
+        }
+    }
+}
+
 impl Attempts {
-    /// Reads where to send, and with which secrets. Its faults are the operator's: something sealed
-    /// does not open, or the address was set under another policy.
-    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<EndpointTarget, String> {
+    /// The destination and the secrets of an endpoint. An error is the operator's to correct: a
+    /// secret does not decrypt, or the URL was set under another policy.
+    pub(crate) fn target(&self, endpoint: &Endpoint) -> Result<EndpointTarget, String> {
         let target = Target::parse(&endpoint.url, self.mode, self.allow)
             .map_err(|problem| format!("the endpoint's URL cannot be used: {problem}"))?;
         Ok(EndpointTarget {
@@ -104,7 +118,7 @@ impl Attempts {
         })
     }
 
-    /// The secrets as of the claim, a moment ago; there must be one, and each must open.
+    /// The secrets as of the claim. There must be one, and all must decrypt.
     fn secrets(&self, endpoint: &Endpoint) -> Result<Vec<SigningSecret>, String> {
         let place = secret_place(endpoint.id);
         let secrets = endpoint
@@ -123,16 +137,16 @@ impl Attempts {
         Ok(secrets)
     }
 
-    /// Makes one attempt at a delivery, and says how the endpoint took it.
-    pub(crate) async fn make(&self, held: &InFlightDelivery) -> (AttemptReport, EndpointHealth) {
-        let claimed = &held.claimed;
+    /// Makes one attempt. Returns what to record, and the health of the endpoint.
+    pub(crate) async fn make(&self, delivery: &Delivery) -> (ConcludedDelivery, EndpointHealth) {
+        let claimed = &delivery.claimed;
         let service = claimed.endpoint.service.as_str();
         let number = claimed.attempts.saturating_add(1);
         let began = Instant::now();
         let span = instruments::webhooks::attempt_span(service, number);
-        let end = match self.prepare(held) {
-            Ok((terms, headers, body)) => {
-                let posting = self.post(terms, &headers, &body);
+        let end = match self.prepare(delivery) {
+            Ok((target, headers, body)) => {
+                let posting = self.post(target, &headers, &body);
                 posting.instrument(span).await
             }
             Err(error) => End::failed(Outcome::Untried, error),
@@ -140,20 +154,15 @@ impl Attempts {
         let took = began.elapsed();
         instruments::webhooks::attempted(service, end.outcome, took);
         let ending = self.ending(claimed, end.outcome);
-        note(claimed, &end, ending);
-        let manner = match ending {
-            AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Quick,
+        log(claimed, &end, ending);
+        let health = match ending {
+            AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Fast,
             AttemptOutcome::Delivered => EndpointHealth::Slow,
-            AttemptOutcome::RetryAfter(_)
-            | AttemptOutcome::GivenUp
-            | AttemptOutcome::HandedBack => EndpointHealth::Failed,
+            AttemptOutcome::RetryAfter(_) | AttemptOutcome::GivenUp | AttemptOutcome::Released => {
+                EndpointHealth::Failing
+            }
         };
-        let made = AttemptReport {
-            ending,
-            status: end.status,
-            error: end.error,
-        };
-        (made, manner)
+        (delivery.concluded(ending, end.status, end.error), health)
     }
 
     fn ending(&self, claimed: &ClaimedDelivery, outcome: Outcome) -> AttemptOutcome {
@@ -173,15 +182,15 @@ impl Attempts {
         }
     }
 
-    /// The whole attempt up to the status has one deadline.
-    async fn post(&self, terms: &EndpointTarget, headers: &[Header], body: &Bytes) -> End {
+    /// One timeout covers everything up to the status.
+    async fn post(&self, target: &EndpointTarget, headers: &[Header], body: &Bytes) -> End {
         let posting = self
             .poster
-            .post(&terms.target, &terms.origin, headers, body);
+            .post(&target.target, &target.origin, headers, body);
         let posting = around("webhook.post", posting);
         match tokio::time::timeout(self.timeout, posting).await {
             Ok(Ok(status)) => End::answered(status),
-            Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),
+            Ok(Err(error)) => End::failed(error.outcome(), error.to_string()),
             Err(_) => {
                 let late = format!("no answer within {:?}", self.timeout);
                 End::failed(Outcome::TimedOut, late)
@@ -189,35 +198,35 @@ impl Attempts {
         }
     }
 
-    /// What is sent now, and where.
-    fn prepare<'h>(
+    /// The destination, the signed headers and the body.
+    fn prepare<'d>(
         &self,
-        held: &'h InFlightDelivery,
-    ) -> Result<(&'h EndpointTarget, [Header; 4], Bytes), String> {
-        let claimed = &held.claimed;
-        let terms = held.terms.as_ref().as_ref().map_err(String::clone)?;
+        delivery: &'d Delivery,
+    ) -> Result<(&'d EndpointTarget, [Header; 4], Bytes), String> {
+        let claimed = &delivery.claimed;
+        let target = delivery.target.as_ref().as_ref().map_err(String::clone)?;
         let place = event_place(&claimed.tenant, &claimed.event.id);
         let body = self
             .sealer
             .open(&place, &claimed.event.body)
-            .map_err(|fault| format!("the event cannot be read: {fault}"))?;
+            .map_err(|error| format!("the event cannot be read: {error}"))?;
         let message = Message {
             service: claimed.endpoint.service,
             event_id: &claimed.event.id,
             body: &body,
         };
-        let headers = message.sign(&terms.secrets, self.clock.now());
-        Ok((terms, headers, Bytes::from(body)))
+        let headers = message.sign(&target.secrets, self.clock.now());
+        Ok((target, headers, Bytes::from(body)))
     }
 
-    /// Closes connections that have waited too long.
+    /// Closes connections that were idle for too long.
     pub(crate) fn tidy(&self) {
         self.poster.tidy();
     }
 }
 
-/// One line for each attempt that failed; the body, the URL and the secrets are in none.
-fn note(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
+/// Logs an attempt, without body, URL and secrets.
+fn log(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
     let attempt = claimed.attempts.saturating_add(1);
     let (delivery, event) = (claimed.id, claimed.event.id.as_str());
     let partner = &claimed.tenant.partner;
@@ -240,7 +249,7 @@ fn note(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
             retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             "Failed to deliver an event"
         ),
-        AttemptOutcome::GivenUp | AttemptOutcome::HandedBack => {
+        AttemptOutcome::GivenUp | AttemptOutcome::Released => {
             instruments::webhooks::gave_up(claimed.endpoint.service.as_str());
             tracing::warn!(
                 delivery.id = %delivery,

@@ -1,4 +1,4 @@
-//! How much of an answer is read.
+//! The limit on the bytes read of a response.
 
 use std::io;
 use std::pin::Pin;
@@ -8,36 +8,36 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of one answer: its status, its headers, its body, and whatever stands between them.
-const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Bytes of one response: status, headers, body, and interim responses.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// An answer went on and on.
+/// A response exceeded the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is longer than 64 KiB")]
 pub(crate) struct TooLong;
 
-/// What may still be read of the present answer.
+/// The bytes that may still be read of the current response.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadBudget(Arc<AtomicUsize>);
 
 impl ReadBudget {
-    /// The next answer begins.
+    /// Restores the whole budget for the next response.
     pub(crate) fn renew(&self) {
-        self.0.store(MAX_BODY_BYTES, Ordering::Relaxed);
+        self.0.store(MAX_RESPONSE_BYTES, Ordering::Relaxed);
     }
 }
 
-/// A stream that breaks where an answer exceeds its allowance.
+/// A stream whose reads fail once a response exceeds its budget.
 pub(crate) struct Bounded<S> {
     stream: S,
-    allowance: ReadBudget,
+    budget: ReadBudget,
 }
 
 impl<S> Bounded<S> {
     pub(crate) fn new(stream: S) -> (Self, ReadBudget) {
-        let allowance = ReadBudget(Arc::new(AtomicUsize::new(MAX_BODY_BYTES)));
-        let shared = allowance.clone();
-        (Self { stream, allowance }, shared)
+        let budget = ReadBudget(Arc::new(AtomicUsize::new(MAX_RESPONSE_BYTES)));
+        let shared = budget.clone();
+        (Self { stream, budget }, shared)
     }
 }
 
@@ -48,17 +48,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let left = this.allowance.0.load(Ordering::Relaxed);
-        let room = buffer.remaining().min(left);
-        if room == 0 && buffer.remaining() > 0 {
+        let left = this.budget.0.load(Ordering::Relaxed);
+        let length = buffer.remaining().min(left);
+        if length == 0 && buffer.remaining() > 0 {
             return Poll::Ready(Err(io::Error::other(TooLong)));
         }
-        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(length));
         let polled = Pin::new(&mut this.stream).poll_read(cx, &mut part);
         let read = part.filled().len();
         buffer.advance(read);
-        // Only this task takes from it; a renewal comes between two answers.
-        this.allowance.0.fetch_sub(read, Ordering::Relaxed);
+        // Only this task subtracts; `renew` is called between two responses.
+        this.budget.0.fetch_sub(read, Ordering::Relaxed);
         polled
     }
 }
@@ -101,20 +101,20 @@ mod tests {
 
     // rule: webhook.answer-bound
     #[tokio::test]
-    async fn a_stream_breaks_behind_the_allowance() {
+    async fn stream_fails_when_response_exceeds_budget() {
         let endless = tokio::io::repeat(b'x');
-        let (mut bounded, allowance) = Bounded::new(tokio::io::join(endless, tokio::io::sink()));
+        let (mut bounded, budget) = Bounded::new(tokio::io::join(endless, tokio::io::sink()));
         for _ in 0..2 {
-            allowance.renew();
+            budget.renew();
             let mut read = Vec::new();
-            let fault = bounded.read_to_end(&mut read).await.unwrap_err();
+            let error = bounded.read_to_end(&mut read).await.unwrap_err();
             assert_eq!(read.len(), 65_536);
-            assert!(fault.get_ref().is_some_and(|it| it.is::<TooLong>()));
+            assert!(error.get_ref().is_some_and(|it| it.is::<TooLong>()));
         }
     }
 
     #[tokio::test]
-    async fn what_is_shorter_passes_unchanged() {
+    async fn stream_passes_shorter_response_unchanged() {
         let (near, mut far) = tokio::io::duplex(1024);
         let (mut bounded, _) = Bounded::new(near);
         bounded.write_all(b"ping").await.unwrap();

@@ -1,5 +1,5 @@
-//! Connecting, and the guard in front of it: no socket is opened to an address that was not
-//! judged in the same breath.
+//! Connects to endpoints. The guard is here: a socket is opened only to an address that was just
+//! checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,9 +16,9 @@ use crate::answer::PostError;
 use crate::resolve::Resolve;
 use crate::tls::Tls;
 
-/// Addresses of one name that are tried.
+/// Addresses tried per name.
 const MAX_ADDRESSES: usize = 8;
-/// How long one address may take before the next is tried beside it.
+/// How long to wait for one address before also trying the next.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// A connected stream, encrypted or not.
@@ -34,10 +34,10 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, PostError> {
-        let addresses = self.vetted(target).await?;
+        let addresses = self.allowed(target).await?;
         let stream = first_of(addresses).await.map_err(PostError::Unconnected)?;
         let peer = stream.peer_addr().map_err(PostError::Unconnected)?;
-        self.judge(peer.ip())?;
+        self.check(peer.ip())?;
         stream.set_nodelay(true).map_err(PostError::Unconnected)?;
         if !target.tls() {
             return Ok(Box::new(stream));
@@ -46,9 +46,8 @@ impl Connector {
         Ok(Box::new(encrypted.map_err(PostError::Handshake)?))
     }
 
-    /// The addresses of a target that may be reached, from one look-up; an address that is written
-    /// literally is judged like any other.
-    async fn vetted(&self, target: &Target) -> Result<Vec<SocketAddr>, PostError> {
+    /// The allowed addresses of a target, from one look-up. A literal address is checked the same way.
+    async fn allowed(&self, target: &Target) -> Result<Vec<SocketAddr>, PostError> {
         let found = match target.host() {
             Host::Ipv4(address) => vec![address.into()],
             Host::Ipv6(address) => vec![address.into()],
@@ -58,27 +57,27 @@ impl Connector {
             }
         };
         let mut refused = None;
-        let mut vetted = Vec::new();
+        let mut allowed = Vec::new();
         for address in found {
-            match self.judge(address) {
-                Ok(()) => vetted.push(SocketAddr::new(address, target.port())),
-                Err(fault) => refused = Some(fault),
+            match self.check(address) {
+                Ok(()) => allowed.push(SocketAddr::new(address, target.port())),
+                Err(error) => refused = Some(error),
             }
         }
-        if let (true, Some(fault)) = (vetted.is_empty(), refused) {
-            return Err(fault);
+        if let (true, Some(error)) = (allowed.is_empty(), refused) {
+            return Err(error);
         }
-        vetted.truncate(MAX_ADDRESSES);
-        Ok(vetted)
+        allowed.truncate(MAX_ADDRESSES);
+        Ok(allowed)
     }
 
-    fn judge(&self, address: IpAddr) -> Result<(), PostError> {
+    fn check(&self, address: IpAddr) -> Result<(), PostError> {
         refusal(address, self.allow).map_or(Ok(()), |kind| Err(PostError::Forbidden(kind)))
     }
 }
 
-/// The first connection that stands. Each address gets a head start before the next is tried
-/// beside it, so that one that swallows packets costs little.
+/// The first connection that succeeds. Each address gets a head start before the next is also
+/// tried, so an address that drops packets costs little time.
 async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     let mut left = addresses.into_iter();
@@ -93,7 +92,7 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
         tokio::select! {
             Some(ended) = tried.join_next() => match ended {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(fault)) => last = fault,
+                Ok(Err(error)) => last = error,
                 Err(gone) => last = io::Error::other(gone),
             },
             () = tokio::time::sleep(HEAD_START), if left.len() > 0 => {}

@@ -1,4 +1,4 @@
-//! Connections that wait for their next request.
+//! Idle connections, kept for the next request.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use tokio::time::Instant;
 
 use crate::bounded::ReadBudget;
 
-/// Connections kept for one host, and in all.
-const MAX_PER_ENDPOINT: usize = 32;
+/// Idle connections kept per origin, and in all.
+const MAX_PER_ORIGIN: usize = 32;
 const MAX_IDLE: usize = 256;
-/// How long a connection may wait: servers commonly close theirs after 5 seconds or more.
+/// How long a connection may be idle. Servers commonly close idle connections after 5 seconds or more.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How old a connection may become, so that a change of the host's addresses is noticed.
+/// How old a connection may become. A new one uses the current addresses of the host.
 const MAX_LIFETIME: Duration = Duration::from_secs(60);
 
-/// What a connection goes to. Two targets with the same one share connections.
+/// The destination of a connection. Targets with the same origin share connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     tls: bool,
@@ -41,10 +41,10 @@ impl Origin {
     }
 }
 
-/// A connection that is open. Dropped, it is closed, whatever it was doing.
+/// An open connection. Drop closes it, also during a request.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    allowance: ReadBudget,
+    budget: ReadBudget,
     driver: AbortHandle,
     opened: Instant,
 }
@@ -52,32 +52,32 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         sender: SendRequest<Full<Bytes>>,
-        allowance: ReadBudget,
+        budget: ReadBudget,
         driver: AbortHandle,
     ) -> Self {
         Self {
             sender,
-            allowance,
+            budget,
             driver,
             opened: Instant::now(),
         }
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and returns the head of the response.
     pub(crate) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> hyper::Result<Response<Incoming>> {
-        self.allowance.renew();
+        self.budget.renew();
         self.sender.send_request(request).await
     }
 
-    /// Waits until it can take another request: will it?
+    /// Waits until the connection can send another request. Returns `false` if it never can.
     pub(crate) async fn ready(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
 
-    /// Can it take another request?
+    /// Whether the connection can send another request.
     fn is_fresh(&self, now: Instant) -> bool {
         self.sender.is_ready() && now.duration_since(self.opened) < MAX_LIFETIME
     }
@@ -89,15 +89,15 @@ impl Drop for Connection {
     }
 }
 
-/// The connections that wait, the one that came last taken first.
+/// The idle connections. The most recently used is taken first.
 #[derive(Default)]
 pub(crate) struct Idle(Mutex<HashMap<Origin, Vec<(Instant, Connection)>>>);
 
 impl Idle {
     pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
         let now = Instant::now();
-        let mut waiting = self.0.lock();
-        let list = waiting.get_mut(origin)?;
+        let mut idle = self.0.lock();
+        let list = idle.get_mut(origin)?;
         while let Some((since, connection)) = list.pop() {
             if now.duration_since(since) < IDLE_TIMEOUT && connection.is_fresh(now) {
                 return Some(connection);
@@ -108,15 +108,15 @@ impl Idle {
 
     pub(crate) fn put(&self, origin: Origin, connection: Connection) {
         let now = Instant::now();
-        let mut waiting = self.0.lock();
-        let full = waiting.values().map(Vec::len).sum::<usize>() >= MAX_IDLE;
-        let list = waiting.entry(origin).or_default();
-        if !full && list.len() < MAX_PER_ENDPOINT && connection.is_fresh(now) {
+        let mut idle = self.0.lock();
+        let full = idle.values().map(Vec::len).sum::<usize>() >= MAX_IDLE;
+        let list = idle.entry(origin).or_default();
+        if !full && list.len() < MAX_PER_ORIGIN && connection.is_fresh(now) {
             list.push((now, connection));
         }
     }
 
-    /// Closes what has waited too long.
+    /// Closes connections that were idle for too long.
     pub(crate) fn tidy(&self) {
         let now = Instant::now();
         self.0.lock().retain(|_, list| {

@@ -1,21 +1,21 @@
 //! Delivers events to the partners' endpoints.
 //!
-//! [`Worker`] claims what is due, signs it and posts it, many at once, and records what came of
-//! each. It decides nothing about when to try again or who comes first: those rules, and the one
-//! about which addresses may be reached, are `partner_core::webhooks`.
+//! [`Worker`] claims due deliveries, signs and posts them concurrently, and records the outcomes.
+//! The rules are in `partner_core::webhooks`: when to retry, how to divide capacity among endpoints,
+//! and which addresses may be reached.
 //!
-//! The client is no general one. It connects, posts once and reads a status: no redirects, no
-//! proxies, no cookies, no compression, because it has none of them.
+//! The HTTP client does one thing: it connects, posts once and reads a status. It has no redirects,
+//! no proxies, no cookies and no decompression.
 
 mod answer;
 mod attempt;
 mod bounded;
 mod connect;
+mod dispatch;
 mod idle;
-mod lanes;
+mod in_flight;
 mod post;
 mod resolve;
-mod slots;
 mod tls;
 mod worker;
 

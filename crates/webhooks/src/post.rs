@@ -1,4 +1,4 @@
-//! One post: connect or reuse, write, read a status.
+//! One post: opens or reuses a connection, writes the request, reads the status.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::connect::Connector;
 use crate::idle::{Connection, Idle, Origin};
 
 const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
-/// The head of an answer is at most this long.
+/// The longest head of a response.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// How long a body is read, to use the connection again.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bodies that are read at once; past that many connections are not used again.
-const READ_AT_ONCE: usize = 128;
+/// How long a body is read, so that the connection can be reused.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bodies that are read concurrently. Further connections are closed instead of reused.
+const MAX_BODY_READS: usize = 128;
 
 /// Posts to targets.
 pub(crate) struct Poster {
@@ -40,14 +40,13 @@ impl Poster {
         Self {
             connector,
             idle: Arc::default(),
-            reading: Arc::new(Semaphore::new(READ_AT_ONCE)),
+            reading: Arc::new(Semaphore::new(MAX_BODY_READS)),
         }
     }
 
-    /// The status of the answer. The caller sets the deadline: dropped, the connection is closed.
+    /// Returns the status of the response. The caller sets the timeout; drop closes the connection.
     ///
-    /// A connection that was used before may have been closed by the other side meanwhile; the
-    /// post is then made again over a new one.
+    /// The endpoint may have closed an idle connection. The post is then repeated over a new one.
     pub(crate) async fn post(
         &self,
         target: &Target,
@@ -67,13 +66,13 @@ impl Poster {
         posted.map_err(PostError::Broken)
     }
 
-    /// Closes connections that have waited too long.
+    /// Closes connections that were idle for too long.
     pub(crate) fn tidy(&self) {
         self.idle.tidy();
     }
 
     async fn open(&self, target: &Target) -> Result<Connection, PostError> {
-        let (stream, allowance) = Bounded::new(self.connector.connect(target).await?);
+        let (stream, budget) = Bounded::new(self.connector.connect(target).await?);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(MAX_HEAD_BYTES)
             .title_case_headers(true)
@@ -81,10 +80,10 @@ impl Poster {
             .await
             .map_err(PostError::Broken)?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told of the fault too.
+            // The sender of the request gets the same error.
             let _ = driver.await;
         });
-        Ok(Connection::new(sender, allowance, driver.abort_handle()))
+        Ok(Connection::new(sender, budget, driver.abort_handle()))
     }
 
     async fn post_over(
@@ -93,29 +92,28 @@ impl Poster {
         origin: &Origin,
         request: Request<Full<Bytes>>,
     ) -> Result<u16, hyper::Error> {
-        let answer = connection.send(request).await?;
-        let status = answer.status().as_u16();
-        self.keep(connection, origin.clone(), answer).await;
+        let response = connection.send(request).await?;
+        let status = response.status().as_u16();
+        self.keep(connection, origin.clone(), response).await;
         Ok(status)
     }
 
-    /// Reads what follows the head, so that the connection can be used again. The status is known
-    /// by then: whatever happens here changes nothing, and what is not there yet is waited for
-    /// elsewhere.
-    async fn keep(&self, mut connection: Connection, origin: Origin, answer: Response<Incoming>) {
+    /// Reads the body, so that the connection can be reused. The status is already known, so errors
+    /// here have no effect, and a body that has not arrived yet is read in the background.
+    async fn keep(&self, mut connection: Connection, origin: Origin, response: Response<Incoming>) {
         let Ok(reading) = Arc::clone(&self.reading).try_acquire_owned() else {
             return;
         };
         let idle = Arc::clone(&self.idle);
         let mut kept = Box::pin(async move {
-            if read_to_end(answer.into_body()).await && connection.ready().await {
+            if read_to_end(response.into_body()).await && connection.ready().await {
                 idle.put(origin, connection);
             }
             drop(reading);
         });
-        let at_once = poll_fn(|cx| Poll::Ready(kept.as_mut().poll(cx))).await;
-        if at_once.is_pending() {
-            tokio::spawn(tokio::time::timeout(CLOSE_TIMEOUT, kept));
+        let first_poll = poll_fn(|cx| Poll::Ready(kept.as_mut().poll(cx))).await;
+        if first_poll.is_pending() {
+            tokio::spawn(tokio::time::timeout(BODY_TIMEOUT, kept));
         }
     }
 }
@@ -139,7 +137,7 @@ fn request(
         .map_err(PostError::Unmade)
 }
 
-/// Reads a body: has it an end within the bounds of an answer?
+/// Reads a body. Returns `false` if it broke or exceeded the limit.
 async fn read_to_end(mut body: Incoming) -> bool {
     while let Some(frame) = body.frame().await {
         if frame.is_err() {

@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Resolves host names.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,32 +13,31 @@ use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::read_system_conf;
 use hickory_resolver::{Resolver, TokioResolver};
 
-/// How long one question may wait for its answer before it is asked again: a name server that
-/// leaves some questions unanswered must not cost the whole attempt.
+/// How long to wait for a name server before asking again. A server that drops some queries must
+/// not cost the whole attempt.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looks names up. Asked once for each connection; whatever it answers is judged before anything
-/// is connected to.
+/// Resolves host names, once per connection. The caller checks every address before it connects.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// The addresses of a name, in the order in which they should be tried.
+    /// Returns the addresses of a name, in the order in which to try them.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The machine's hosts file and name servers, read anew for each name, because they change while
-/// a service runs. Nothing is remembered from one name to the next.
+/// The machine's hosts file and name servers. They change while a service runs, so they are read
+/// for each name, and nothing is cached.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
 #[async_trait]
 impl Resolve for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let resolver = tokio::task::spawn_blocking(of_system).await??;
+        let resolver = tokio::task::spawn_blocking(system_resolver).await??;
         look_up(&resolver, name).await
     }
 }
 
-/// One name server, whatever the machine is set up with.
+/// One name server, instead of the machine's configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct NameServer(pub SocketAddr);
 
@@ -50,11 +49,11 @@ impl Resolve for NameServer {
     }
 }
 
-fn of_system() -> io::Result<TokioResolver> {
+fn system_resolver() -> io::Result<TokioResolver> {
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
-    // Without that file, says resolv.conf(5), the machine's own name server is asked.
+    // Without the file, resolv.conf(5) specifies the name server on the local machine.
     let (config, options) = read_system_conf().unwrap_or_else(|error| {
-        tracing::debug!(%error, "Cannot read which name servers the machine is set up with");
+        tracing::debug!(%error, "Failed to read the machine's name servers; asking 127.0.0.1");
         (only(local), ResolverOpts::default())
     });
     resolver(config, options)
@@ -79,8 +78,8 @@ fn resolver(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Tok
         .map_err(io::Error::other)
 }
 
-/// Asks for the absolute name only. The machine's search list would make other names of it, and a
-/// wildcard below one of them would receive the deliveries. Dropped, it asks nothing more.
+/// Resolves the absolute name only. The machine's search list would derive other names, and a
+/// wildcard below one of them would receive the deliveries. Drop cancels the queries.
 async fn look_up(resolver: &TokioResolver, name: &str) -> io::Result<Vec<IpAddr>> {
     let mut absolute = Name::from_str_relaxed(name).map_err(io::Error::other)?;
     absolute.set_fqdn(true);
@@ -111,7 +110,7 @@ mod tests {
                           search shop.svc.cluster.local svc.cluster.local cluster.local\n\
                           options ndots:5\n";
 
-    /// A machine under Kubernetes, with a name server on another port.
+    /// A machine in a Kubernetes cluster, with a name server on another port.
     struct Kubernetes(SocketAddr);
 
     #[async_trait]
@@ -126,13 +125,13 @@ mod tests {
         }
     }
 
-    /// A name server that knows one name, and a wildcard below `cluster.local`; the names it was
-    /// asked for.
+    /// Starts a name server with one name and a wildcard below `cluster.local`. Returns its address
+    /// and the names of its queries.
     async fn name_server(known: Ipv4Addr) -> (SocketAddr, Arc<Mutex<BTreeSet<String>>>) {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let asked = Arc::<Mutex<BTreeSet<String>>>::default();
-        let noted = Arc::clone(&asked);
+        let recorded = Arc::clone(&asked);
         tokio::spawn(async move {
             let mut buffer = [0; 4096];
             loop {
@@ -155,9 +154,9 @@ mod tests {
                     let data = RData::A(found.into());
                     message.add_answer(Record::from_rdata(query.name, 0, data));
                 }
-                noted.lock().unwrap().insert(name);
-                let answer = message.to_vec().unwrap();
-                socket.send_to(&answer, from).await.unwrap();
+                recorded.lock().unwrap().insert(name);
+                let response = message.to_vec().unwrap();
+                socket.send_to(&response, from).await.unwrap();
             }
         });
         (address, asked)
@@ -183,7 +182,7 @@ mod tests {
         let reached = connector.connect(&target("hooks.partner.example")).await;
         assert!(reached.is_ok());
         endpoint.accept().await.unwrap();
-        // A name that does not exist is not looked for elsewhere, nor is one of a single label.
+        // An unknown name, also of a single label, is not searched elsewhere.
         for host in ["gone.partner.example", "gone"] {
             assert!(connector.connect(&target(host)).await.is_err(), "{host}");
         }
@@ -193,6 +192,6 @@ mod tests {
             ["gone.", "gone.partner.example.", "hooks.partner.example."]
         );
         let waiting = tokio::time::timeout(Duration::from_millis(50), wildcard.accept());
-        assert!(waiting.await.is_err(), "the wildcard was connected to");
+        assert!(waiting.await.is_err(), "connected to the wildcard");
     }
 }

@@ -1,4 +1,4 @@
-//! TLS towards endpoints: rustls, and whom it trusts.
+//! TLS to endpoints, through rustls, and the trusted certificates.
 
 use std::io;
 use std::sync::Arc;
@@ -11,17 +11,16 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use url::Host;
 
-/// Whose certificates prove who an endpoint is.
+/// The root certificates that prove an endpoint's identity.
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// Those the machine trusts, read when they are first needed. `SSL_CERT_FILE` and
-    /// `SSL_CERT_DIR` name others.
+    /// The machine's certificates, read at first use. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     System,
-    /// These alone.
+    /// Only these.
     Only(Vec<CertificateDer<'static>>),
 }
 
-/// Makes connections private, and proves whom they go to.
+/// Encrypts connections and verifies the host.
 pub(crate) struct Tls {
     trust: Trust,
     connector: OnceCell<TlsConnector>,
@@ -41,7 +40,7 @@ impl Tls {
         stream: TcpStream,
     ) -> io::Result<TlsStream<TcpStream>> {
         let name = match host {
-            // A name is written the same way in a certificate, which has no final dot.
+            // Certificates write a name without its final dot.
             Host::Domain(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
                 .map_err(io::Error::other)?,
             Host::Ipv4(address) => ServerName::from(std::net::IpAddr::from(address)),
@@ -84,7 +83,7 @@ fn roots(trust: Trust) -> RootCertStore {
         }
     };
     let mut roots = RootCertStore::empty();
-    // What cannot be read is left out: an endpoint that needs it fails, and no other.
+    // Skips malformed certificates: only endpoints that need one of them fail.
     roots.add_parsable_certificates(certificates);
     roots
 }

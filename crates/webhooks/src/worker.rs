@@ -1,6 +1,5 @@
-//! The worker: claims what there is room for, and records what came of it.
+//! The worker: claims deliveries, hands them to the dispatcher, and records the outcomes.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,12 +7,9 @@ use std::time::Duration;
 
 use kernel::{Cas, Clock, Entropy, Mode, StoreError, causes};
 use partner_core::events::Service;
-use partner_core::ports::{
-    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, QueueStats, QueueWaker,
-};
+use partner_core::ports::{ClaimRequest, ConcludedDelivery, Deliveries, QueueStats, QueueWaker};
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::Lease;
-use partner_core::webhooks::fairness::ClaimCapacity;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::target::AllowPrivate;
 use tokio::sync::Notify;
@@ -22,76 +18,72 @@ use tokio::time::Instant;
 
 use crate::attempt::Attempts;
 use crate::connect::Connector;
-use crate::lanes::{Ended, Lanes};
+use crate::dispatch::Dispatcher;
 use crate::post::Poster;
 use crate::resolve::Resolve;
 use crate::tls::{Tls, Trust};
 
-/// How often the queue is looked at where nobody has said that there is something.
+/// How often the worker polls the queue if nothing wakes it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long the worker rests at most while the store cannot be asked.
+/// The longest pause while the store fails.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
-/// How often the queue is counted for those who watch it.
+/// How often the queue is counted for the metrics.
 const QUEUE_STATS_INTERVAL: Duration = Duration::from_secs(15);
-/// What ends within this long of the first that has is recorded with it: many in one commit.
-const RECORD_BATCH_DELAY: Duration = Duration::from_millis(2);
 
-/// What a worker works with.
+/// Everything a worker needs.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// The mode the process runs in.
+    /// The mode of the process.
     pub mode: Mode,
-    /// The service whose events are delivered.
+    /// The service whose events the worker delivers.
     pub service: Service,
     /// The queue.
     pub deliveries: Arc<dyn Deliveries>,
-    /// Opens bodies and secrets.
+    /// Decrypts bodies and secrets.
     pub sealer: Arc<Sealer>,
-    /// The process's clock.
+    /// The clock of the process.
     pub clock: Arc<dyn Clock>,
-    /// The process's randomness.
+    /// The randomness of the process.
     pub entropy: Arc<dyn Entropy>,
-    /// When failed deliveries are tried again.
+    /// The waits between attempts.
     pub schedule: Schedule,
-    /// How long one attempt may take.
+    /// The timeout of an attempt.
     pub timeout: Duration,
-    /// Which private addresses may be reached.
+    /// The private addresses that may be reached.
     pub allow_private: AllowPrivate,
-    /// Looks names up.
+    /// Resolves host names.
     pub resolver: Arc<dyn Resolve>,
-    /// Whose certificates are believed.
+    /// The trusted certificates.
     pub trust: Trust,
-    /// How long attempts under way may go on once the worker is told to stop.
+    /// How long running attempts may continue after the stop.
     pub grace: Duration,
 }
 
 impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Setup")
+        f.write_str("WorkerConfig")
     }
 }
 
-/// Delivers the events of one service until it is told to stop.
+/// Delivers the events of one service until it is stopped.
 pub struct Worker {
-    setup: WorkerConfig,
-    bell: Arc<Bell>,
-    lanes: Arc<Lanes>,
-    running: JoinSet<()>,
-    /// The count of the queue that is being taken, if one is.
+    config: WorkerConfig,
+    waker: Arc<Waker>,
+    dispatcher: Dispatcher,
+    /// The count of the queue, while it runs.
     counting: JoinSet<()>,
-    /// What has ended and is not recorded yet.
-    ended: Vec<ConcludedDelivery>,
-    /// Some endpoint was given all that it had room for: more may be due for it.
-    backlog: bool,
-    faults: u32,
     counted: Option<Instant>,
+    /// Outcomes that are not recorded yet.
+    outcomes: Vec<ConcludedDelivery>,
+    /// Failures of the store since it last worked.
+    failures: u32,
 }
 
-/// Rung by the store when deliveries have been queued; remembers it while nobody listens.
+/// Woken by the store after a commit that queued deliveries. Remembers it until the worker waits.
 #[derive(Default)]
-struct Bell(Notify);
+struct Waker(Notify);
 
-impl QueueWaker for Bell {
+impl QueueWaker for Waker {
     fn wake(&self) {
         self.0.notify_one();
     }
@@ -99,214 +91,177 @@ impl QueueWaker for Bell {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Worker({})", self.setup.service.as_str())
+        write!(f, "Worker({})", self.config.service.as_str())
     }
-}
-
-/// Why the worker looks at the queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Call {
-    /// Something has been queued.
-    Rung,
-    /// Time has passed, or an attempt has ended.
-    Due,
 }
 
 impl Worker {
-    /// A worker that is to be run.
+    /// A worker that has not started.
     #[must_use]
-    pub fn new(setup: WorkerConfig) -> Self {
+    pub fn new(config: WorkerConfig) -> Self {
         let connector = Connector {
-            resolver: Arc::clone(&setup.resolver),
-            allow: setup.allow_private,
-            tls: Tls::new(setup.trust.clone()),
+            resolver: Arc::clone(&config.resolver),
+            allow: config.allow_private,
+            tls: Tls::new(config.trust.clone()),
         };
         let attempts = Attempts {
             poster: Poster::new(connector),
-            mode: setup.mode,
-            allow: setup.allow_private,
-            sealer: Arc::clone(&setup.sealer),
-            clock: Arc::clone(&setup.clock),
-            entropy: Arc::clone(&setup.entropy),
-            schedule: setup.schedule.clone(),
-            timeout: setup.timeout,
+            mode: config.mode,
+            allow: config.allow_private,
+            sealer: Arc::clone(&config.sealer),
+            clock: Arc::clone(&config.clock),
+            entropy: Arc::clone(&config.entropy),
+            schedule: config.schedule.clone(),
+            timeout: config.timeout,
         };
-        let bell = Arc::new(Bell::default());
-        setup
-            .deliveries
-            .deliveries_watch(Arc::clone(&bell) as Arc<dyn QueueWaker>);
-        instruments::webhooks::working(setup.service.as_str());
+        let waker = Arc::new(Waker::default());
+        let watch = Arc::clone(&waker) as Arc<dyn QueueWaker>;
+        config.deliveries.deliveries_watch(watch);
+        instruments::webhooks::working(config.service.as_str());
         Self {
-            bell,
-            lanes: Lanes::new(attempts),
-            running: JoinSet::new(),
+            config,
+            waker,
+            dispatcher: Dispatcher::new(attempts),
             counting: JoinSet::new(),
-            ended: Vec::new(),
-            backlog: false,
-            faults: 0,
             counted: None,
-            setup,
+            outcomes: Vec::new(),
+            failures: 0,
         }
     }
 
-    /// Delivers until `stop`, then gives what is under way its grace and hands back the rest.
+    /// Delivers until `stop`, then gives running attempts their grace and releases the rest.
     ///
-    /// Nothing of the database is ever cancelled: the store is asked between the waits.
+    /// No call of the store is ever cancelled: the worker checks `stop` only between turns.
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send) {
         let mut stop = pin!(stop);
-        let mut call = Call::Rung;
+        let mut is_woken = true;
         loop {
-            let rest = self.turn(call).await;
+            let pause = self.turn(is_woken).await;
+            // After a failure of the store, outcomes wait for the whole pause.
+            let may_record = self.failures == 0;
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                next = self.rested(rest) => call = next,
+                () = self.waker.0.notified() => is_woken = true,
+                () = self.dispatcher.record_due(), if may_record => is_woken = false,
+                () = tokio::time::sleep(pause) => is_woken = false,
             }
         }
         self.wind_down().await;
     }
 
-    /// Rests so long, or until the queue is to be looked at again, or enough has ended.
-    async fn rested(&self, rest: Duration) -> Call {
-        let mut until = Instant::now() + rest;
-        loop {
-            // A store that could not be asked a moment ago is left alone for the whole rest.
-            match self.lanes.ended() {
-                Ended::All if self.faults == 0 => return Call::Due,
-                Ended::Half if self.faults == 0 && self.backlog => return Call::Due,
-                Ended::Half | Ended::Some if self.faults == 0 => {
-                    until = until.min(Instant::now() + RECORD_BATCH_DELAY);
-                }
-                Ended::All | Ended::Half | Ended::Some | Ended::Nothing => {}
+    /// Records outcomes and claims deliveries. Returns how long to pause.
+    async fn turn(&mut self, is_woken: bool) -> Duration {
+        self.dispatcher.tidy();
+        let turn = self.record_and_claim(is_woken).await;
+        self.count_queue();
+        match turn {
+            Ok(pause) => {
+                self.failures = 0;
+                pause
             }
-            tokio::select! {
-                biased;
-                () = self.bell.0.notified() => return Call::Rung,
-                () = self.lanes.rung() => {}
-                () = tokio::time::sleep_until(until) => return Call::Due,
-            }
-        }
-    }
-
-    /// Records what has ended and takes on what there is room for; how long to rest.
-    async fn turn(&mut self, call: Call) -> Duration {
-        while self.running.try_join_next().is_some() {}
-        self.lanes.tidy(&mut self.running);
-        let turned = match self.record().await {
-            Ok(()) => self.take_on(call).await,
-            Err(fault) => Err(fault),
-        };
-        self.count();
-        match turned {
-            Ok(rest) => {
-                self.faults = 0;
-                rest
-            }
-            Err(fault) => {
-                instruments::faults::of_store(&fault);
-                self.faults = self.faults.saturating_add(1);
-                let error = causes(&fault);
+            Err(error) => {
+                instruments::faults::of_store(&error);
+                self.failures = self.failures.saturating_add(1);
+                let error = causes(&error);
                 tracing::warn!(error, "Failed to work on the queue of deliveries");
                 POLL_INTERVAL
-                    .saturating_mul(1 << self.faults.min(5))
+                    .saturating_mul(1 << self.failures.min(5))
                     .min(MAX_BACKOFF)
             }
         }
     }
 
-    async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
-        // What another process sealed under a newer key does not open here: it is for a worker that has the key.
-        if self.setup.sealer.can_seal().is_err() {
+    async fn record_and_claim(&mut self, is_woken: bool) -> Result<Duration, StoreError> {
+        self.record().await?;
+        // Another process uses a newer key: what it sealed does not decrypt here, but in a worker with that key.
+        if self.config.sealer.can_seal().is_err() {
             return Ok(POLL_INTERVAL);
         }
-        if call == Call::Due && !self.backlog {
-            let rest = self.next().await?;
-            if !rest.is_zero() {
-                return Ok(rest);
+        if !is_woken {
+            let until_due = self.until_due().await?;
+            if !until_due.is_zero() {
+                return Ok(until_due);
             }
         }
-        self.backlog = self.claim().await?;
+        self.claim().await?;
         Ok(POLL_INTERVAL)
     }
 
-    /// Says now and then how the queue stands. Nothing depends on it, and nothing waits for it: it
-    /// takes as long as the queue is.
-    fn count(&mut self) {
+    /// The time until a delivery is due, at most the poll interval. Reads without the write lock.
+    async fn until_due(&self) -> Result<Duration, StoreError> {
+        let WorkerConfig { mode, service, .. } = self.config;
+        let next = self
+            .config
+            .deliveries
+            .deliveries_next(mode, service)
+            .await?;
+        Ok(next.map_or(POLL_INTERVAL, |next| next.min(POLL_INTERVAL)))
+    }
+
+    async fn claim(&mut self) -> Result<(), StoreError> {
+        let request = ClaimRequest {
+            mode: self.config.mode,
+            service: self.config.service,
+            room: self.dispatcher.capacity(),
+            token: token(&*self.config.entropy),
+            lease: Lease::span(self.config.timeout),
+        };
+        // The lease begins after this instant, however long the store takes.
+        let start_by = Instant::now() + Lease::MARGIN;
+        let claimed = self.config.deliveries.deliveries_claim(&request).await?;
+        self.dispatcher.add(claimed, request.token, start_by);
+        Ok(())
+    }
+
+    /// Counts the queue for the metrics, in the background because it may take long.
+    fn count_queue(&mut self) {
         while self.counting.try_join_next().is_some() {}
-        let is_recent = self
-            .counted
-            .is_some_and(|at| at.elapsed() < QUEUE_STATS_INTERVAL);
-        if is_recent || !self.counting.is_empty() {
+        let is_recent = |at: Instant| at.elapsed() < QUEUE_STATS_INTERVAL;
+        if self.counted.is_some_and(is_recent) || !self.counting.is_empty() {
             return;
         }
         self.counted = Some(Instant::now());
-        let WorkerConfig { mode, service, .. } = self.setup;
-        let deliveries = Arc::clone(&self.setup.deliveries);
+        let WorkerConfig { mode, service, .. } = self.config;
+        let deliveries = Arc::clone(&self.config.deliveries);
         self.counting.spawn(async move {
             match deliveries.deliveries_standing(mode, service).await {
-                Ok(standing) => instruments::webhooks::queue(service.as_str(), shown(standing)),
-                Err(fault) => tracing::debug!(
-                    error = causes(&fault),
+                Ok(stats) => instruments::webhooks::queue(service.as_str(), gauges(stats)),
+                Err(error) => tracing::debug!(
+                    error = causes(&error),
                     "Failed to count the queue of deliveries"
                 ),
             }
         });
     }
 
-    /// Until something is due, and no longer than until the next look.
-    async fn next(&self) -> Result<Duration, StoreError> {
-        let WorkerConfig { mode, service, .. } = self.setup;
-        let next = self.setup.deliveries.deliveries_next(mode, service).await?;
-        Ok(next.map_or(POLL_INTERVAL, |next| next.min(POLL_INTERVAL)))
-    }
-
-    /// Claims once and begins what can begin: was an endpoint given all that it had room for?
-    async fn claim(&mut self) -> Result<bool, StoreError> {
-        let order = ClaimRequest {
-            mode: self.setup.mode,
-            service: self.setup.service,
-            room: self.lanes.room(),
-            token: token(&*self.setup.entropy),
-            lease: Lease::span(self.setup.timeout),
-        };
-        // The lease began after this, however long the store takes to answer.
-        let until = Instant::now() + Lease::MARGIN;
-        let claimed = self.setup.deliveries.deliveries_claim(&order).await?;
-        let is_full = is_full(&order.room, &claimed);
-        self.lanes
-            .take_on(claimed, order.token, until, &mut self.running);
-        Ok(is_full)
-    }
-
-    /// Records what has ended. A fault that may pass leaves it for the next turn; one that will
-    /// not costs only the delivery it belongs to, whose lease then runs out.
+    /// Records the outcomes. After a temporary error they wait for the next turn. After any other
+    /// error they are recorded one by one, so that only the faulty delivery waits for its lease.
     async fn record(&mut self) -> Result<(), StoreError> {
-        self.ended.append(&mut self.lanes.pick_up());
-        if self.ended.is_empty() {
+        self.outcomes.append(&mut self.dispatcher.take_outcomes());
+        if self.outcomes.is_empty() {
             return Ok(());
         }
-        let recorded = self.setup.deliveries.deliveries_conclude(&self.ended).await;
-        match recorded {
-            Ok(outcomes) => note_lost(&self.ended, &outcomes),
-            Err(fault) if passes(&fault) => return Err(fault),
+        match self.record_batch(&self.outcomes).await {
+            Ok(()) => {}
+            Err(error) if is_temporary(&error) => return Err(error),
             Err(_) => self.record_one_by_one().await?,
         }
-        self.ended.clear();
+        self.outcomes.clear();
         Ok(())
     }
 
     async fn record_one_by_one(&self) -> Result<(), StoreError> {
-        for one in &self.ended {
-            let alone = std::slice::from_ref(one);
-            match self.setup.deliveries.deliveries_conclude(alone).await {
-                Ok(outcomes) => note_lost(alone, &outcomes),
-                Err(fault) if passes(&fault) => return Err(fault),
-                Err(fault) => {
-                    instruments::faults::of_store(&fault);
+        for outcome in &self.outcomes {
+            match self.record_batch(std::slice::from_ref(outcome)).await {
+                Ok(()) => {}
+                Err(error) if is_temporary(&error) => return Err(error),
+                Err(error) => {
+                    instruments::faults::of_store(&error);
                     tracing::error!(
-                        delivery.id = %one.id,
-                        error = causes(&fault),
-                        "Failed to record a delivery; it will be made again"
+                        delivery.id = %outcome.id,
+                        error = causes(&error),
+                        "Failed to record a delivery; the delivery will be sent again"
                     );
                 }
             }
@@ -314,70 +269,58 @@ impl Worker {
         Ok(())
     }
 
-    /// Claims nothing more. What has not begun is handed back at once, and what has not ended
-    /// within the grace is broken off and handed back.
-    async fn wind_down(mut self) {
-        let end = Instant::now() + self.setup.grace;
-        self.lanes.hand_back();
-        loop {
-            // What could not be recorded now is tried once more at the end.
-            let _ = self.record().await;
-            if self.lanes.are_empty() {
-                break;
-            }
-            if tokio::time::timeout_at(end, self.lanes.rung())
-                .await
-                .is_err()
-            {
-                break;
+    async fn record_batch(&self, batch: &[ConcludedDelivery]) -> Result<(), StoreError> {
+        let recorded = self.config.deliveries.deliveries_conclude(batch).await?;
+        for (delivery, outcome) in batch.iter().zip(recorded) {
+            if outcome == Cas::Lost {
+                tracing::warn!(
+                    delivery.id = %delivery.id,
+                    "A delivery's lease expired before its outcome was recorded; it may be sent again"
+                );
             }
         }
-        self.running.shutdown().await;
-        if let Err(fault) = self.record().await {
+        Ok(())
+    }
+
+    /// Releases what has not started, and, after the grace, what has not ended.
+    async fn wind_down(mut self) {
+        let end = Instant::now() + self.config.grace;
+        self.dispatcher.release_prefetched();
+        loop {
+            // What cannot be recorded now is tried again at the end.
+            let _ = self.record().await;
+            if self.dispatcher.is_idle() {
+                break;
+            }
+            tokio::select! {
+                () = self.dispatcher.record_due_or_idle() => {}
+                () = tokio::time::sleep_until(end) => break,
+            }
+        }
+        self.dispatcher.abort().await;
+        if let Err(error) = self.record().await {
             tracing::warn!(
-                deliveries = self.ended.len(),
-                error = causes(&fault),
-                "Failed to record deliveries before stopping; their leases run out"
+                deliveries = self.outcomes.len(),
+                error = causes(&error),
+                "Failed to record deliveries before shutdown; sent again when their leases expire"
             );
         }
         let _ = tokio::time::timeout_at(end, self.counting.join_next()).await;
     }
 }
 
-/// Was an endpoint given all that it can begin at once, or was there no room, so that more may be due?
-fn is_full(room: &ClaimCapacity, claimed: &[ClaimedDelivery]) -> bool {
-    let mut given = BTreeMap::new();
-    for claimed in claimed {
-        let given: &mut u32 = given.entry(claimed.endpoint.id).or_default();
-        *given = given.saturating_add(1);
-    }
-    let is_used_up = |(endpoint, given)| given >= room.at_once(endpoint);
-    room.total == 0
-        || claimed.len() >= usize::try_from(room.total).unwrap_or(usize::MAX)
-        || given.into_iter().any(is_used_up)
-}
-
-const fn shown(standing: QueueStats) -> instruments::webhooks::Queue {
+const fn gauges(stats: QueueStats) -> instruments::webhooks::Queue {
     instruments::webhooks::Queue {
-        due: standing.due,
-        scheduled: standing.scheduled,
-        in_flight: standing.in_flight,
-        oldest_due: standing.oldest_due,
+        due: stats.due,
+        scheduled: stats.scheduled,
+        in_flight: stats.in_flight,
+        oldest_due: stats.oldest_due,
     }
 }
 
-/// A claim that another worker has by now: what was sent may be sent again.
-fn note_lost(batch: &[ConcludedDelivery], outcomes: &[Cas]) {
-    for (concluded, outcome) in batch.iter().zip(outcomes) {
-        if *outcome == Cas::Lost {
-            tracing::warn!(delivery.id = %concluded.id, "A delivery's lease was over before it was recorded");
-        }
-    }
-}
-
-/// Is it worth asking again? After an unknown commit too: recorded twice is lost, and harmless.
-const fn passes(fault: &StoreError) -> bool {
-    match fault {
+/// Whether the store may accept the same outcomes later. After an unknown commit too: recording twice has no effect.
+const fn is_temporary(error: &StoreError) -> bool {
+    match error {
         StoreError::Retry
         | StoreError::Unavailable(_)
         | StoreError::Overloaded

@@ -385,7 +385,7 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "max_age_ms = 60000",
             "max_age_ms = 59999",
-            "2: max_age_ms: expected 60000 (refresh_ms and timeout_ms) at least",
+            "2: max_age_ms: expected at least 60000 (refresh_ms plus timeout_ms)",
         ),
         (
             "max_spread_bps = 50",

@@ -1,8 +1,8 @@
-//! The life of one delivery of an event to an endpoint.
+//! The states of one delivery of an event to an endpoint.
 //!
-//! Who delivers holds a lease: nobody else takes the delivery until the lease is over, and what is
-//! reported under another token than the lease's changes nothing. So a worker that dies loses
-//! nothing, and one that comes back late spoils nothing.
+//! The worker that claims a delivery holds a lease. No other worker claims the delivery until the
+//! lease expires, and an outcome reported under another token changes nothing. So a worker that
+//! dies loses no delivery, and a worker that reports late overwrites no newer state.
 
 use std::time::Duration;
 
@@ -10,40 +10,40 @@ use kernel::{Entropy, Timestamp};
 
 use super::schedule::Schedule;
 
-/// A worker's hold on a delivery.
+/// The lease of a worker on a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Proves that whoever reports is still the one who claimed.
+    /// Proves that the worker that reports an outcome still holds the lease.
     pub token: u64,
-    /// From then on another may claim.
+    /// The expiry: from then on another worker may claim the delivery.
     pub until: Timestamp,
 }
 
 impl Lease {
-    /// How long a lease lasts beyond the time an attempt may take: within this long of asking for
-    /// it an attempt is to begin, or never.
+    /// How much longer a lease lasts than an attempt may take. An attempt starts within this time of
+    /// the request for its lease, or not at all.
     pub const MARGIN: Duration = Duration::from_secs(20);
 
-    /// How long a claim holds, where an attempt may take this long.
+    /// The duration of a lease for attempts with this timeout.
     #[must_use]
     pub const fn span(attempt: Duration) -> Duration {
         attempt.saturating_add(Self::MARGIN)
     }
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// Waits for its next attempt.
+    /// It waits for its next attempt.
     Pending {
-        /// Not before then.
+        /// The earliest instant of the attempt.
         due: Timestamp,
     },
-    /// Somebody is delivering it.
+    /// A worker is delivering it.
     InFlight(Lease),
-    /// The endpoint took it.
+    /// The endpoint accepted it.
     Succeeded {
-        /// When that was recorded.
+        /// The instant when the outcome was recorded.
         at: Timestamp,
     },
     /// Every attempt of the schedule has failed.
@@ -54,7 +54,7 @@ impl DeliveryState {
     /// Every word of [`DeliveryState::as_str`].
     pub const WORDS: [&str; 4] = ["pending", "in_flight", "succeeded", "dead_lettered"];
 
-    /// The word used in rows and answers.
+    /// The word used in rows and responses.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -66,21 +66,21 @@ impl DeliveryState {
     }
 }
 
-/// What a worker says of a delivery it had claimed.
+/// The outcome that a worker reports for a delivery it claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// The endpoint answered 2xx.
+    /// The endpoint responded with 2xx.
     Delivered,
-    /// The attempt failed; the next one comes after this long.
+    /// The attempt failed. The next one follows after this wait.
     RetryAfter(Duration),
-    /// The attempt failed, and it was the last of the schedule.
+    /// The last attempt of the schedule failed.
     GivenUp,
-    /// No attempt was concluded: the worker is stopping.
-    HandedBack,
+    /// The worker stops, and no attempt was completed.
+    Released,
 }
 
 impl AttemptOutcome {
-    /// What follows from a failed attempt, where this many had failed before it.
+    /// The outcome of a failed attempt after `before` earlier failures.
     #[must_use]
     pub fn of_failure(before: u32, schedule: &Schedule, entropy: &dyn Entropy) -> Self {
         schedule
@@ -89,52 +89,52 @@ impl AttemptOutcome {
     }
 }
 
-/// What can happen to a delivery.
+/// An input to the state machine of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryInput {
-    /// A worker wants it.
+    /// A worker claims it.
     Claim(Lease),
-    /// Somebody finds that its lease is over.
+    /// A claim finds its lease expired.
     Lapse,
-    /// A worker reports under its lease's token.
+    /// A worker reports an outcome under the token of its lease.
     End(u64, AttemptOutcome),
-    /// The partner wants what was given up delivered after all.
+    /// The partner replays a dead-lettered delivery.
     Replay,
 }
 
-/// A delivery's state and the attempts that were concluded.
+/// The state of a delivery and the number of its completed attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Where it stands.
+    /// The state.
     pub state: DeliveryState,
-    /// Attempts of which the end is known.
+    /// The attempts with a known outcome.
     pub attempts: u32,
 }
 
 impl Progress {
-    /// Every pair of state and act is decided here; see `docs/state-machines.md`, table delivery.
-    /// `None`: the act changes nothing.
+    /// Applies an input to the state; see `docs/state-machines.md`, table delivery. `None`: the
+    /// input changes nothing.
     #[must_use]
-    pub fn advance(self, act: DeliveryInput, now: Timestamp) -> Option<Self> {
-        use {DeliveryInput as A, DeliveryState as S};
-        match (self.state, act) {
-            (S::Pending { due }, A::Claim(lease)) if due <= now => {
+    pub fn advance(self, input: DeliveryInput, now: Timestamp) -> Option<Self> {
+        use {DeliveryInput as I, DeliveryState as S};
+        match (self.state, input) {
+            (S::Pending { due }, I::Claim(lease)) if due <= now => {
                 Some(self.with(S::InFlight(lease)))
             }
-            (S::InFlight(held), A::Lapse) if held.until <= now => {
+            (S::InFlight(held), I::Lapse) if held.until <= now => {
                 Some(self.with(S::Pending { due: held.until }))
             }
-            (S::InFlight(held), A::End(token, ending)) if held.token == token => {
+            (S::InFlight(held), I::End(token, ending)) if held.token == token => {
                 Some(self.end(ending, now))
             }
-            (S::DeadLettered, A::Replay) => Some(Self {
+            (S::DeadLettered, I::Replay) => Some(Self {
                 state: S::Pending { due: now },
                 attempts: 0,
             }),
-            (S::Pending { .. }, A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
-            | (S::InFlight(_), A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
-            | (S::Succeeded { .. }, A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
-            | (S::DeadLettered, A::Claim(_) | A::Lapse | A::End(..)) => None,
+            (S::Pending { .. }, I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
+            | (S::InFlight(_), I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
+            | (S::Succeeded { .. }, I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
+            | (S::DeadLettered, I::Claim(_) | I::Lapse | I::End(..)) => None,
         }
     }
 
@@ -145,7 +145,7 @@ impl Progress {
                 due: now.plus(wait),
             },
             AttemptOutcome::GivenUp => DeliveryState::DeadLettered,
-            AttemptOutcome::HandedBack => return self.with(DeliveryState::Pending { due: now }),
+            AttemptOutcome::Released => return self.with(DeliveryState::Pending { due: now }),
         };
         let attempts = self.attempts.saturating_add(1);
         Self { state, attempts }
@@ -196,7 +196,7 @@ mod tests {
         ]
     }
 
-    fn acts() -> [(&'static str, DeliveryInput); 9] {
+    fn inputs() -> [(&'static str, DeliveryInput); 9] {
         let wait = Duration::from_secs(5);
         [
             ("claim", DeliveryInput::Claim(lease(8, 130))),
@@ -213,10 +213,7 @@ mod tests {
                 "failed, the last",
                 DeliveryInput::End(7, AttemptOutcome::GivenUp),
             ),
-            (
-                "handed back",
-                DeliveryInput::End(7, AttemptOutcome::HandedBack),
-            ),
+            ("released", DeliveryInput::End(7, AttemptOutcome::Released)),
             (
                 "delivered, another token",
                 DeliveryInput::End(9, AttemptOutcome::Delivered),
@@ -244,7 +241,7 @@ mod tests {
             DeliveryState::DeadLettered => "dead lettered".to_owned(),
         };
         let counted = match after.attempts {
-            0 => "counted from nothing",
+            0 => "counted from 0",
             3 => "",
             _ => "counted",
         };
@@ -253,17 +250,17 @@ mod tests {
 
     // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
     #[test]
-    fn every_act_in_every_state() {
+    fn delivery_advances_as_its_table_says() {
         let mut lines = vec![
-            "| state | what happens | next | attempt |".to_owned(),
+            "| state | input | next state | attempt |".to_owned(),
             "| --- | --- | --- | --- |".to_owned(),
         ];
         for (state_name, state) in states() {
-            for (act_name, act) in acts() {
+            for (input_name, input) in inputs() {
                 let before = Progress { state, attempts: 3 };
-                let [next, counted] = shown(before.advance(act, at(100)));
+                let [next, counted] = shown(before.advance(input, at(100)));
                 lines.push(format!(
-                    "| {state_name} | {act_name} | {next} | {counted} |"
+                    "| {state_name} | {input_name} | {next} | {counted} |"
                 ));
             }
         }
@@ -286,7 +283,7 @@ mod tests {
 
     // rule: webhook.schedule, webhook.dead-letter
     #[test]
-    fn a_failure_is_tried_again_until_the_schedule_ends() {
+    fn failed_delivery_is_repeated_until_schedule_ends() {
         let schedule = Schedule::new(vec![Duration::from_secs(10), Duration::from_secs(60)]);
         let ends: Vec<AttemptOutcome> = (0..4)
             .map(|before| AttemptOutcome::of_failure(before, &schedule, &Nothing))
@@ -303,54 +300,54 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_outlasts_an_attempt_by_twenty_seconds() {
+    fn lease_outlasts_attempt_by_twenty_seconds() {
         let attempt = Duration::from_secs(10);
         assert_eq!(Lease::span(attempt), Duration::from_secs(30));
         assert_eq!(Lease::span(Duration::MAX), Duration::MAX);
     }
 
-    /// Acts of two workers and of the clock, in any order.
-    fn act() -> impl Strategy<Value = (DeliveryInput, u8)> {
+    /// Inputs of two workers and of the clock, in any order.
+    fn input() -> impl Strategy<Value = (DeliveryInput, u8)> {
         let ending = prop_oneof![
             4 => (0..20_u64).prop_map(|wait| AttemptOutcome::RetryAfter(Duration::from_secs(wait))),
             1 => Just(AttemptOutcome::Delivered),
             1 => Just(AttemptOutcome::GivenUp),
-            2 => Just(AttemptOutcome::HandedBack),
+            2 => Just(AttemptOutcome::Released),
         ];
-        let act = prop_oneof![
+        let input = prop_oneof![
             (0..2_u64).prop_map(|token| DeliveryInput::Claim(lease(token, 0))),
             Just(DeliveryInput::Lapse),
             Just(DeliveryInput::Replay),
             (0..2_u64, ending).prop_map(|(token, ending)| DeliveryInput::End(token, ending)),
         ];
-        (act, 0..10_u8)
+        (input, 0..10_u8)
     }
 
     proptest! {
         // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
         #[test]
-        fn any_history_has_one_holder_and_one_end(acts in prop::collection::vec(act(), 1..100)) {
+        fn delivery_has_one_holder_and_one_end_in_any_history(inputs in prop::collection::vec(input(), 1..100)) {
             let mut now = 0;
             let mut progress = Progress { state: DeliveryState::Pending { due: at(0) }, attempts: 0 };
-            for (act, passed) in acts {
+            for (input, passed) in inputs {
                 now += i64::from(passed);
-                let act = match act {
+                let input = match input {
                     DeliveryInput::Claim(held) => DeliveryInput::Claim(lease(held.token, now + 5)),
                     other => other,
                 };
-                let Some(next) = progress.advance(act, at(now)) else { continue };
-                let concluded = matches!(act, DeliveryInput::End(_, ending) if ending != AttemptOutcome::HandedBack);
-                let attempts = if act == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(concluded) };
+                let Some(next) = progress.advance(input, at(now)) else { continue };
+                let concluded = matches!(input, DeliveryInput::End(_, ending) if ending != AttemptOutcome::Released);
+                let attempts = if input == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(concluded) };
                 prop_assert_eq!(next.attempts, attempts);
                 match progress.state {
-                    DeliveryState::Pending { due } => prop_assert!(matches!(act, DeliveryInput::Claim(_)) && due <= at(now)),
-                    DeliveryState::InFlight(held) => match act {
+                    DeliveryState::Pending { due } => prop_assert!(matches!(input, DeliveryInput::Claim(_)) && due <= at(now)),
+                    DeliveryState::InFlight(held) => match input {
                         DeliveryInput::End(token, _) => prop_assert_eq!(token, held.token),
                         DeliveryInput::Lapse => prop_assert!(held.until <= at(now)),
-                        DeliveryInput::Claim(_) | DeliveryInput::Replay => prop_assert!(false, "taken from its holder"),
+                        DeliveryInput::Claim(_) | DeliveryInput::Replay => prop_assert!(false, "another worker took the delivery from the holder of its lease"),
                     },
-                    DeliveryState::DeadLettered => prop_assert_eq!(act, DeliveryInput::Replay),
-                    DeliveryState::Succeeded { .. } => prop_assert!(false, "an end that goes on"),
+                    DeliveryState::DeadLettered => prop_assert_eq!(input, DeliveryInput::Replay),
+                    DeliveryState::Succeeded { .. } => prop_assert!(false, "a succeeded delivery changed its state"),
                 }
                 progress = next;
             }

@@ -1,8 +1,8 @@
-//! Which endpoints get how much of a worker's room.
+//! How a claim divides a worker's capacity among the endpoints that have deliveries due.
 //!
-//! The room for attempts is divided between the endpoints that have something due, so that one
-//! with a million deliveries waiting, or one that never answers, takes the place of no other. What
-//! a worker takes on ahead, to wait its turn, comes on top of that and takes nobody's room.
+//! No endpoint takes the capacity of another: neither one with a million due deliveries, nor one
+//! that never responds. Prefetched deliveries have a limit of their own and use no capacity for
+//! attempts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,130 +11,150 @@ use kernel::Timestamp;
 use crate::PartnerId;
 use crate::events::EndpointId;
 
-/// An endpoint is given no more where it has as much in hand as this part of what is left free: so
-/// however many are busy, and for however long, there is room for the next one.
+/// An endpoint gets no further attempt once it has this part of the free attempts in flight.
+/// Therefore the next endpoint always finds free attempts, however many endpoints are busy.
 const SPARE: u32 = 4;
+/// Attempts at a time to an endpoint whose last attempt failed.
+const MAX_PER_FAILING_ENDPOINT: u32 = 1;
+/// Failing endpoints together get at most this part of all attempts.
+const FAILING_PART: u32 = 2;
+/// Prefetched deliveries: per fast endpoint, and of all endpoints together.
+const MAX_PREFETCHED_PER_ENDPOINT: u32 = 224;
+const MAX_PREFETCHED: u32 = 512;
 
-/// What a worker can take on.
+/// How an endpoint responded to its last attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EndpointHealth {
+    /// It accepted the delivery quickly, so the worker may prefetch for it.
+    Fast,
+    /// It accepted the delivery, or the worker has not sent it any.
+    #[default]
+    Slow,
+    /// The attempt failed.
+    Failing,
+}
+
+impl EndpointHealth {
+    /// Attempts that an endpoint of this health may have at a time, if a healthy one may have `each`.
+    #[must_use]
+    pub fn max_attempts(self, each: u32) -> u32 {
+        match self {
+            Self::Fast | Self::Slow => each,
+            Self::Failing => each.min(MAX_PER_FAILING_ENDPOINT),
+        }
+    }
+}
+
+/// What a worker has in flight to one endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndpointLoad {
+    /// Deliveries in flight: running attempts and prefetched deliveries.
+    pub deliveries: u32,
+    /// How the endpoint responded last.
+    pub health: EndpointHealth,
+}
+
+/// A worker's limits, and what it has in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimCapacity {
-    /// Deliveries in all that are begun at once.
+    /// Attempts that may run at a time, in all.
     pub total: u32,
-    /// Those to one endpoint.
+    /// Attempts that may run at a time, to one endpoint.
     pub each: u32,
-    /// The endpoints that have less room than that, and how much.
-    pub less: BTreeMap<EndpointId, u32>,
-    /// How much of the room the endpoints have that have some.
-    pub held: BTreeMap<EndpointId, u32>,
-    /// The endpoints that have failed last, and how much of the room they are given together.
-    pub failing: BTreeSet<EndpointId>,
-    /// See there.
-    pub total_failing: u32,
-    /// What may be taken on ahead, beyond what is begun at once, by endpoint.
-    pub ahead: BTreeMap<EndpointId, u32>,
-    /// And by all of them together.
-    pub total_ahead: u32,
+    /// The endpoints with deliveries in flight or of known health.
+    pub in_flight: BTreeMap<EndpointId, EndpointLoad>,
 }
 
 impl ClaimCapacity {
-    /// How much of an endpoint's can be begun at once.
-    #[must_use]
-    pub fn at_once(&self, endpoint: EndpointId) -> u32 {
-        self.less
-            .get(&endpoint)
-            .map_or(self.each, |less| self.each.min(*less))
-    }
-
-    fn held(&self, endpoint: EndpointId) -> u32 {
-        self.held.get(&endpoint).copied().unwrap_or_default()
-    }
-
-    fn ahead(&self, endpoint: EndpointId) -> u32 {
-        self.ahead.get(&endpoint).copied().unwrap_or_default()
+    fn load(&self, endpoint: EndpointId) -> EndpointLoad {
+        self.in_flight.get(&endpoint).copied().unwrap_or_default()
     }
 }
 
-/// An endpoint that has something due.
+/// An endpoint that has a delivery due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueEndpoint {
-    /// Whose endpoint it is.
+    /// The partner of the endpoint.
     pub partner: PartnerId,
     /// The endpoint.
     pub endpoint: EndpointId,
-    /// Since when the first of its deliveries is due.
+    /// When its first delivery became due.
     pub since: Timestamp,
 }
 
-/// How many deliveries each endpoint gets. The room goes one by one to whoever has least in hand,
-/// and of those to who has waited longest; what one endpoint has no room for goes to the others.
-/// Those who get all they can begin share what may be had ahead.
-#[must_use]
-pub fn allocate(queues: Vec<DueEndpoint>, room: &ClaimCapacity) -> Vec<(DueEndpoint, u32)> {
-    let mut takes = divide(&queues, room);
-    for (endpoint, ahead) in divide_ahead(&queues, &takes, room) {
-        let take = takes.entry(endpoint).or_default();
-        *take = take.saturating_add(ahead);
-    }
-    let allotted = queues.into_iter().map(|queue| {
-        let take = takes.get(&queue.endpoint).copied().unwrap_or_default();
-        (queue, take)
-    });
-    allotted.filter(|(_, take)| *take > 0).collect()
+/// What a claim can still give out.
+struct Free {
+    attempts: u32,
+    failing: u32,
+    prefetched: u32,
 }
 
-/// Divides what may be had ahead: evenly, but what one may not have goes to the others.
-fn divide_ahead(
-    queues: &[DueEndpoint],
-    takes: &BTreeMap<EndpointId, u32>,
-    room: &ClaimCapacity,
-) -> Vec<(EndpointId, u32)> {
-    let take = |endpoint| takes.get(&endpoint).copied().unwrap_or_default();
-    let endpoints = queues.iter().map(|queue| queue.endpoint);
-    let mut asking: Vec<(u32, EndpointId)> = endpoints
-        .filter(|endpoint| take(*endpoint) == room.at_once(*endpoint))
-        .map(|endpoint| (room.ahead(endpoint), endpoint))
-        .collect();
-    // Who may have least comes first, so the others' shares are known to be used.
-    asking.sort_unstable();
-    let mut left = room.total_ahead;
-    let mut others = u32::try_from(asking.len()).unwrap_or(u32::MAX);
-    let shares = asking.into_iter().map(|(most, endpoint)| {
-        let share = most.min(left.checked_div(others).unwrap_or_default());
-        left = left.saturating_sub(share);
-        others = others.saturating_sub(1);
-        (endpoint, share)
-    });
-    shares.collect()
-}
-
-/// Divides the room for what is begun at once.
-fn divide(queues: &[DueEndpoint], room: &ClaimCapacity) -> BTreeMap<EndpointId, u32> {
-    let open = queues.iter().filter(|it| room.at_once(it.endpoint) > 0);
-    let mut asking: BTreeSet<(u32, Timestamp, EndpointId)> = open
-        .map(|queue| (room.held(queue.endpoint), queue.since, queue.endpoint))
-        .collect();
-    let mut left = room.total;
-    let mut left_failing = room.total_failing;
-    let mut takes: BTreeMap<EndpointId, u32> = BTreeMap::new();
-    while let Some((held, since, endpoint)) = asking.pop_first() {
-        // The others have as much in hand, or more.
-        if left == 0 || (held > 0 && held >= left / SPARE) {
-            break;
-        }
-        if room.failing.contains(&endpoint) {
-            if left_failing == 0 {
-                continue;
+impl Free {
+    fn of(capacity: &ClaimCapacity) -> Self {
+        let mut free = Self {
+            attempts: capacity.total,
+            failing: capacity.total / FAILING_PART,
+            prefetched: MAX_PREFETCHED,
+        };
+        for load in capacity.in_flight.values() {
+            let attempts = load.deliveries.min(capacity.each);
+            let prefetched = load.deliveries.saturating_sub(attempts);
+            free.attempts = free.attempts.saturating_sub(attempts);
+            free.prefetched = free.prefetched.saturating_sub(prefetched);
+            if load.health == EndpointHealth::Failing {
+                free.failing = free.failing.saturating_sub(attempts);
             }
-            left_failing = left_failing.saturating_sub(1);
         }
-        left = left.saturating_sub(1);
-        let take = takes.entry(endpoint).or_default();
-        *take = take.saturating_add(1);
-        if *take < room.at_once(endpoint) {
-            asking.insert((held.saturating_add(1), since, endpoint));
+        free
+    }
+
+    /// Takes one delivery for an endpoint with this load. Returns `false` if the endpoint gets none.
+    fn take(&mut self, load: EndpointLoad, each: u32) -> bool {
+        let in_flight = load.deliveries;
+        if in_flight >= load.health.max_attempts(each) {
+            let max = each.saturating_add(MAX_PREFETCHED_PER_ENDPOINT);
+            let may_prefetch = load.health == EndpointHealth::Fast && in_flight < max;
+            return may_prefetch && take_one(&mut self.prefetched);
+        }
+        let has_enough = in_flight > 0 && in_flight >= self.attempts / SPARE;
+        let is_failing = load.health == EndpointHealth::Failing;
+        !has_enough && (!is_failing || take_one(&mut self.failing)) && take_one(&mut self.attempts)
+    }
+}
+
+fn take_one(free: &mut u32) -> bool {
+    let is_free = *free > 0;
+    *free = free.saturating_sub(1);
+    is_free
+}
+
+/// Divides a worker's capacity: how many deliveries to claim for each endpoint.
+///
+/// Gives out one delivery at a time to the endpoint with the fewest in flight, and among equals to
+/// the one that has waited longest. Once a fast endpoint has all its attempts, it gets prefetched
+/// deliveries. What one endpoint may not have goes to the others.
+#[must_use]
+pub fn allocate(due: Vec<DueEndpoint>, capacity: &ClaimCapacity) -> Vec<(DueEndpoint, u32)> {
+    let mut free = Free::of(capacity);
+    let mut takes: BTreeMap<EndpointId, u32> = BTreeMap::new();
+    let deliveries = |due: &DueEndpoint| capacity.load(due.endpoint).deliveries;
+    let waiting = due
+        .iter()
+        .map(|due| (deliveries(due), due.since, due.endpoint));
+    let mut waiting: BTreeSet<(u32, Timestamp, EndpointId)> = waiting.collect();
+    while let Some((deliveries, since, endpoint)) = waiting.pop_first() {
+        let health = capacity.load(endpoint).health;
+        if free.take(EndpointLoad { deliveries, health }, capacity.each) {
+            let take = takes.entry(endpoint).or_default();
+            *take = take.saturating_add(1);
+            waiting.insert((deliveries.saturating_add(1), since, endpoint));
         }
     }
-    takes
+    let allocated = due.into_iter().filter_map(|due| {
+        let take = *takes.get(&due.endpoint)?;
+        Some((due, take))
+    });
+    allocated.collect()
 }
 
 #[cfg(test)]
@@ -157,7 +177,7 @@ mod tests {
     }
 
     /// The endpoint of this number, due since this millisecond.
-    fn queue(number: u8, since: i64) -> DueEndpoint {
+    fn due(number: u8, since: i64) -> DueEndpoint {
         DueEndpoint {
             partner: PartnerId::parse("acme").unwrap(),
             endpoint: endpoint(number),
@@ -165,29 +185,34 @@ mod tests {
         }
     }
 
-    fn by_endpoint(rooms: &[(u8, u32)]) -> BTreeMap<EndpointId, u32> {
-        let rooms = rooms.iter();
-        rooms.map(|(it, room)| (endpoint(*it), *room)).collect()
+    /// This many deliveries in flight to each of these endpoints, and the health of all of them.
+    fn loads(health: EndpointHealth, loads: &[(u8, u32)]) -> BTreeMap<EndpointId, EndpointLoad> {
+        let load = |deliveries| EndpointLoad { deliveries, health };
+        let loads = loads.iter();
+        loads
+            .map(|(number, count)| (endpoint(*number), load(*count)))
+            .collect()
     }
 
-    fn room(total: u32, each: u32, less: &[(u8, u32)]) -> ClaimCapacity {
+    fn capacity(total: u32, each: u32, slow: &[(u8, u32)]) -> ClaimCapacity {
+        let in_flight = loads(EndpointHealth::Slow, slow);
         ClaimCapacity {
             total,
             each,
-            less: by_endpoint(less),
-            ..ClaimCapacity::default()
+            in_flight,
         }
     }
 
-    fn takes(queues: &[(u8, i64)], room: &ClaimCapacity) -> Vec<(u8, u32)> {
-        let list = queues.iter().map(|(number, since)| queue(*number, *since));
-        let mut takes: Vec<(u8, u32)> = allocate(list.collect(), room)
-            .into_iter()
-            .map(|(queue, take)| {
-                let known = queues.iter().map(|(number, _)| *number);
-                let number = known.clone().find(|one| endpoint(*one) == queue.endpoint);
-                (number.unwrap(), take)
-            })
+    fn takes(list: &[(u8, i64)], capacity: &ClaimCapacity) -> Vec<(u8, u32)> {
+        let numbers: BTreeMap<EndpointId, u8> =
+            list.iter().map(|it| (endpoint(it.0), it.0)).collect();
+        let list = list
+            .iter()
+            .map(|(number, since)| due(*number, *since))
+            .collect();
+        let takes = allocate(list, capacity).into_iter();
+        let mut takes: Vec<(u8, u32)> = takes
+            .map(|(due, take)| (numbers[&due.endpoint], take))
             .collect();
         takes.sort_unstable();
         takes
@@ -195,147 +220,149 @@ mod tests {
 
     // rule: webhook.fair
     #[test]
-    fn the_room_is_divided_evenly() {
+    fn capacity_is_divided_evenly() {
         let both = [(1, 5), (2, 9)];
-        assert_eq!(takes(&both, &room(200, 32, &[])), [(1, 32), (2, 32)]);
-        assert_eq!(takes(&both, &room(200, 32, &[(1, 2)])), [(1, 2), (2, 32)]);
-        assert_eq!(takes(&both, &room(200, 32, &[(1, 0)])), [(2, 32)]);
-        assert_eq!(takes(&both, &room(60, 32, &[])), [(1, 10), (2, 10)]);
-        assert_eq!(takes(&both, &room(60, 32, &[(1, 2)])), [(1, 2), (2, 11)]);
-        assert_eq!(takes(&both, &room(0, 32, &[])), []);
-        assert_eq!(takes(&[], &room(10, 32, &[])), []);
+        assert_eq!(takes(&both, &capacity(200, 32, &[])), [(1, 32), (2, 32)]);
+        assert_eq!(
+            takes(&both, &capacity(200, 32, &[(1, 30)])),
+            [(1, 2), (2, 32)]
+        );
+        assert_eq!(takes(&both, &capacity(200, 32, &[(1, 32)])), [(2, 32)]);
+        assert_eq!(takes(&both, &capacity(60, 32, &[])), [(1, 10), (2, 10)]);
+        assert_eq!(
+            takes(&both, &capacity(60, 32, &[(1, 8)])),
+            [(1, 2), (2, 10)]
+        );
+        assert_eq!(takes(&both, &capacity(0, 32, &[])), []);
+        assert_eq!(takes(&[], &capacity(10, 32, &[])), []);
     }
 
     // rule: webhook.fair
     #[test]
-    fn short_of_room_who_has_waited_longest_is_served() {
+    fn scarce_capacity_goes_to_endpoints_that_waited_longest() {
         let three = [(1, 9), (2, 5), (3, 7)];
-        assert_eq!(takes(&three, &room(2, 32, &[])), [(2, 1), (3, 1)]);
+        assert_eq!(takes(&three, &capacity(2, 32, &[])), [(2, 1), (3, 1)]);
     }
 
-    /// However long the others have waited, and however much is due for them.
+    /// However long the others have waited, and however much they have due.
     // rule: webhook.fair, webhook.isolation
     #[test]
-    fn who_has_nothing_in_hand_comes_first() {
+    fn endpoint_without_deliveries_in_flight_comes_first() {
         let three = [(1, 5), (2, 7), (3, 9)];
-        let mut room = room(2, 32, &[(1, 2), (2, 2)]);
-        room.held = by_endpoint(&[(1, 30), (2, 30)]);
-        assert_eq!(takes(&three, &room), [(3, 1)]);
-        room.total = 0;
-        assert_eq!(takes(&three, &room), []);
+        let busy = [(1, 30), (2, 30)];
+        assert_eq!(takes(&three, &capacity(62, 32, &busy)), [(3, 1)]);
+        assert_eq!(takes(&three, &capacity(60, 32, &busy)), []);
     }
 
-    /// They come again and again, and find nothing more.
     // rule: webhook.fair, webhook.isolation
     #[test]
-    fn the_busy_leave_room_for_the_next() {
+    fn busy_endpoints_leave_capacity_when_they_claim_again() {
         let busy: Vec<(u8, i64)> = (0..100).map(|number| (number, 5)).collect();
-        let mut room = room(512, 32, &[]);
-        for turn in 0..3 {
-            for (number, take) in takes(&busy, &room) {
-                assert_eq!((turn, take), (0, 4 + u32::from(number < 93)));
-                room.total -= take;
-                room.held.insert(endpoint(number), take);
-                room.less.insert(endpoint(number), 32 - take);
-            }
-            assert_eq!(room.total, 19);
-        }
-        assert_eq!(takes(&[(0, 5), (200, 9)], &room), [(200, 4)]);
+        let mut capacity = capacity(512, 32, &[]);
+        let first = takes(&busy, &capacity);
+        assert!(
+            first
+                .iter()
+                .all(|(number, take)| *take == 4 + u32::from(*number < 93))
+        );
+        assert_eq!(first.iter().map(|(_, take)| take).sum::<u32>(), 512 - 19);
+        capacity.in_flight = loads(EndpointHealth::Slow, &first);
+        assert_eq!(takes(&busy, &capacity), []);
+        assert_eq!(takes(&[(0, 5), (200, 9)], &capacity), [(200, 4)]);
     }
 
-    /// However many of them are due at once.
     // rule: webhook.isolation
     #[test]
-    fn the_failing_get_no_more_than_their_part() {
+    fn failing_endpoints_get_one_attempt_each_and_half_of_the_capacity() {
         let many: Vec<(u8, i64)> = (0..100).map(|number| (number, 5)).collect();
-        let mut room = room(512, 1, &[]);
-        room.failing = (10..100).map(endpoint).collect();
-        room.total_failing = 30;
-        let takes = takes(&many, &room);
-        assert_eq!(takes.len(), 40);
+        let failing: Vec<(u8, u32)> = (10..100).map(|number| (number, 0)).collect();
+        let mut capacity = capacity(60, 32, &[]);
+        capacity.in_flight = loads(EndpointHealth::Failing, &failing);
+        let first = takes(&many, &capacity);
+        assert_eq!(first.len(), 40);
         assert!(
-            takes
+            first
                 .iter()
-                .take(10)
-                .eq(&(0..10).map(|it| (it, 1)).collect::<Vec<_>>())
+                .all(|(number, take)| (*number < 10) == (*take > 1)),
+            "{first:?}"
         );
+        capacity
+            .in_flight
+            .extend(loads(EndpointHealth::Failing, &[(10, 1), (11, 2)]));
+        let next = takes(&[(10, 5), (11, 5), (12, 5)], &capacity);
+        assert_eq!(next, [(12, 1)]);
     }
 
     // rule: webhook.fair
     #[test]
-    fn what_is_ahead_takes_nobodys_room() {
+    fn prefetched_deliveries_use_no_capacity_for_attempts() {
         let three = [(1, 5), (2, 7), (3, 9)];
-        let ahead = by_endpoint(&[(1, 40), (2, 40), (4, 40)]);
-        let mut room = room(60, 32, &[(1, 0)]);
-        (room.ahead, room.total_ahead) = (ahead, 512);
-        let takes_of = |room: &ClaimCapacity| takes(&three, room);
-        assert_eq!(takes_of(&room), [(1, 40), (2, 10), (3, 10)]);
-        room.total = 200;
-        assert_eq!(takes_of(&room), [(1, 40), (2, 72), (3, 32)]);
-        room.total = 0;
-        assert_eq!(takes_of(&room), [(1, 40)]);
+        let mut capacity = capacity(92, 32, &[]);
+        capacity.in_flight = loads(EndpointHealth::Fast, &[(1, 216)]);
+        assert_eq!(takes(&three, &capacity), [(1, 40), (2, 10), (3, 10)]);
+        capacity.total = 32;
+        assert_eq!(takes(&three, &capacity), [(1, 40)]);
+        capacity.in_flight = loads(EndpointHealth::Fast, &[(1, 256)]);
+        assert_eq!(takes(&three, &capacity), []);
     }
 
-    /// Those that have nothing due, or have not got all they can begin, have no part in it.
+    /// Endpoints that have nothing due, or have not got all their attempts, get no share.
     // rule: webhook.fair
     #[test]
-    fn what_may_be_had_ahead_is_shared_by_those_who_can_use_it() {
-        let mut room = room(200, 32, &[(1, 0), (2, 0)]);
-        let quick: Vec<(u8, u32)> = (1..=20).map(|number| (number, 40)).collect();
-        (room.ahead, room.total_ahead) = (by_endpoint(&quick), 51);
+    fn prefetch_limit_is_shared_by_fast_endpoints() {
         let three = [(1, 5), (2, 7), (3, 9)];
-        assert_eq!(takes(&three, &room), [(1, 17), (2, 17), (3, 32 + 17)]);
-        room.ahead.insert(endpoint(1), 5);
-        assert_eq!(takes(&three, &room), [(1, 5), (2, 23), (3, 32 + 23)]);
-        room.total = 0;
-        assert_eq!(takes(&three, &room), [(1, 5), (2, 40)]);
-        room.total_ahead = 1;
-        assert_eq!(takes(&three, &room), [(2, 1)]);
+        let mut capacity = capacity(1000, 32, &[]);
+        capacity.in_flight = loads(EndpointHealth::Fast, &[(1, 32), (2, 32), (3, 0), (4, 493)]);
+        assert_eq!(takes(&three, &capacity), [(1, 17), (2, 17), (3, 32 + 17)]);
+        capacity
+            .in_flight
+            .extend(loads(EndpointHealth::Slow, &[(3, 0)]));
+        assert_eq!(takes(&three, &capacity), [(1, 26), (2, 25), (3, 32)]);
+        capacity
+            .in_flight
+            .extend(loads(EndpointHealth::Fast, &[(1, 250)]));
+        assert_eq!(takes(&three, &capacity), [(3, 32)]);
     }
 
     proptest! {
         #[test]
-        fn never_more_than_there_is_and_never_nobody(
-            total in 0_u32..200,
+        fn allocation_stays_within_limits_and_serves_idle_endpoints_first(
+            total in 0_u32..700,
             each in 1_u32..40,
-            less in proptest::collection::vec((0_u32..50, 0_u32..40), 0..20),
-            ahead in proptest::collection::vec(0_u32..300, 0..30),
-            total_ahead in 0_u32..600,
+            list in proptest::collection::vec((0_u32..300, 0_u8..4), 0..30),
         ) {
-            let (less, held): (Vec<u32>, Vec<u32>) = less.into_iter().unzip();
-            let less: Vec<(u8, u32)> = (0_u8..).zip(less).collect();
-            let held: Vec<(u8, u32)> = (0_u8..).zip(held).collect();
-            let mut room = room(total, each, &less);
-            room.held = by_endpoint(&held);
-            let queues: Vec<DueEndpoint> = (0..30).map(|number| queue(number, i64::from(number))).collect();
-            let idle = queues.iter().filter(|it| room.held(it.endpoint) == 0 && room.at_once(it.endpoint) > 0);
-            let idle: Vec<EndpointId> = idle.map(|queue| queue.endpoint).collect();
-            let at_once = allocate(queues.clone(), &room);
-            let taken: u32 = at_once.iter().map(|(_, take)| take).sum();
-            prop_assert!(taken <= total);
-            let mut served = 0;
-            for (queue, take) in &at_once {
-                prop_assert!((1..=room.at_once(queue.endpoint)).contains(take));
-                let holds = room.held(queue.endpoint) + take;
-                prop_assert!(holds == 1 || holds <= (total - taken + 1) / SPARE);
-                served += usize::from(idle.contains(&queue.endpoint));
+            let states = [EndpointHealth::Slow, EndpointHealth::Slow, EndpointHealth::Fast, EndpointHealth::Failing];
+            let list = (0_u8..).zip(list).map(|(number, (deliveries, health))| {
+                (endpoint(number), EndpointLoad { deliveries, health: states[usize::from(health)] })
+            });
+            let capacity = ClaimCapacity { total, each, in_flight: list.collect() };
+            let all: Vec<DueEndpoint> = (0..30).map(|number| due(number, i64::from(number))).collect();
+            let free = Free::of(&capacity);
+            let (mut attempts, mut failing, mut prefetched, mut served) = (0, 0, 0, 0);
+            let takes = allocate(all.clone(), &capacity);
+            for (due, take) in &takes {
+                let load = capacity.load(due.endpoint);
+                let began = load.health.max_attempts(each).saturating_sub(load.deliveries).min(*take);
+                let ahead = take - began;
+                prop_assert!(*take > 0);
+                prop_assert!(ahead == 0 || load.health == EndpointHealth::Fast);
+                prop_assert!(ahead == 0 || load.deliveries + take <= each + MAX_PREFETCHED_PER_ENDPOINT);
+                attempts += began;
+                prefetched += ahead;
+                failing += if load.health == EndpointHealth::Failing { began } else { 0 };
+                served += usize::from(load.deliveries == 0);
             }
-            prop_assert_eq!(served, idle.len().min(usize::try_from(total).unwrap()));
-
-            let ahead: Vec<(u8, u32)> = (0_u8..).zip(ahead).collect();
-            (room.ahead, room.total_ahead) = (by_endpoint(&ahead), total_ahead);
-            let began: BTreeMap<EndpointId, u32> = at_once.into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
-            let (mut given, mut wanted) = (0, 0);
-            let with_ahead: BTreeMap<EndpointId, u32> = allocate(queues.clone(), &room).into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
-            for queue in &queues {
-                let of = |takes: &BTreeMap<EndpointId, u32>| takes.get(&queue.endpoint).copied().unwrap_or_default();
-                let more = of(&with_ahead) - of(&began);
-                let may = if of(&began) == room.at_once(queue.endpoint) { room.ahead(queue.endpoint) } else { 0 };
-                prop_assert!(more <= may);
-                given += more;
-                wanted += may;
+            prop_assert!(attempts <= free.attempts && failing <= free.failing && prefetched <= free.prefetched);
+            let left = free.attempts - attempts;
+            for (due, take) in &takes {
+                let load = capacity.load(due.endpoint);
+                let holds = (load.deliveries + take).min(load.health.max_attempts(each));
+                prop_assert!(load.deliveries >= each || holds == 1 || holds <= (left + 1) / SPARE);
             }
-            prop_assert_eq!(given, wanted.min(total_ahead), "all that is wanted and there");
+            let idle = all.iter().map(|due| capacity.load(due.endpoint)).filter(|load| load.deliveries == 0);
+            let (fails, healthy): (Vec<_>, Vec<_>) = idle.partition(|load| load.health == EndpointHealth::Failing);
+            let most = healthy.len() + fails.len().min(usize::try_from(free.failing).unwrap());
+            prop_assert_eq!(served, most.min(usize::try_from(free.attempts).unwrap()));
         }
     }
 }

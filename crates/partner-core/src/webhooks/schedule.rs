@@ -1,4 +1,4 @@
-//! When a delivery that failed is tried again.
+//! The waits between the attempts of a delivery.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Takes the waits, the first one first.
+    /// Creates a schedule from its waits, in their order.
     #[must_use]
     pub const fn new(waits: Vec<Duration>) -> Self {
         Self { waits }
     }
 
-    /// How long to wait after this many failed attempts; `None` once all have been made.
+    /// The wait after this many failed attempts. `None`: the schedule allows no further attempt.
     ///
-    /// The wait lies within a tenth of the scheduled one, so that what failed together does not
-    /// come back together.
+    /// The wait differs from the scheduled one by up to 10 %, so that deliveries which failed at the
+    /// same time are not repeated at the same time.
     #[must_use]
     pub fn wait(&self, failed: u32, entropy: &dyn Entropy) -> Option<Duration> {
         let place = usize::try_from(failed).ok()?.checked_sub(1)?;
@@ -29,7 +29,7 @@ impl Schedule {
     }
 }
 
-/// 900 to 1100, each as likely.
+/// A uniformly distributed number from 900 to 1100.
 fn per_mille(entropy: &dyn Entropy) -> u32 {
     let mut bytes = [0; 4];
     entropy.fill(&mut bytes);
@@ -40,7 +40,7 @@ fn per_mille(entropy: &dyn Entropy) -> u32 {
 mod tests {
     use super::*;
 
-    /// Draws these four bytes over and over.
+    /// Always fills with these four bytes.
     struct Draw(u32);
     impl Entropy for Draw {
         fn fill(&self, buffer: &mut [u8]) {
@@ -68,13 +68,13 @@ mod tests {
         assert_eq!(
             schedule.wait(1, &Draw(201)),
             schedule.wait(1, &Draw(0)),
-            "the draws start over after 201"
+            "the factor repeats after 201 draws"
         );
     }
 
     // rule: webhook.dead-letter
     #[test]
-    fn as_many_waits_and_one_attempt_more() {
+    fn schedule_of_n_waits_allows_n_plus_one_attempts() {
         let schedule = seconds(&[5, 60]);
         assert_eq!(schedule.wait(3, &Draw(0)), None);
         assert_eq!(schedule.wait(u32::MAX, &Draw(0)), None);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_waits_do_not_overflow() {
+    fn longest_wait_does_not_overflow() {
         let schedule = Schedule::new(vec![Duration::MAX]);
         assert!(schedule.wait(1, &Draw(200)).is_some());
     }

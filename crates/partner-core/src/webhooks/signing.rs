@@ -1,8 +1,8 @@
-//! Signatures of deliveries: two schemes over the same bytes, so that either kind of library
-//! verifies a delivery unchanged.
+//! Signatures of deliveries in two schemes over the same bytes, so that libraries for either scheme
+//! verify them.
 //!
-//! `Pools-Signature` and `Gate-Signature` read `t=<unix seconds>,v1=<hex>`: lowercase hex of
-//! HMAC-SHA256 over `<t>.<body>`, keyed with the secret's whole text. The Standard Webhooks
+//! `Pools-Signature` and `Gate-Signature` have the form `t=<unix seconds>,v1=<hex>`: lowercase hex of
+//! HMAC-SHA256 over `<t>.<body>`, whose key is the whole text of the secret. The Standard Webhooks
 //! headers sign `<id>.<t>.<body>` with the bytes that the secret encodes, in base64.
 
 use std::fmt;
@@ -21,17 +21,17 @@ use crate::sealing::keyed;
 /// A header's name and value.
 pub type Header = (&'static str, String);
 
-/// How far a delivery's timestamp may lie from the receiver's clock, to either side.
+/// The maximum difference between a delivery's timestamp and the receiver's clock.
 pub const TOLERANCE: Duration = Duration::from_secs(300);
 
-/// A secret that deliveries are signed with: `whsec_` and the base64 of 32 bytes.
+/// The secret that signs deliveries: `whsec_` and the base64 of 32 bytes.
 pub struct SigningSecret {
     text: SecretString,
     bytes: SecretBox<[u8; 32]>,
 }
 
 impl SigningSecret {
-    /// Reads a secret's text.
+    /// Parses the text of a secret.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let decoded = STANDARD.decode(text.strip_prefix("whsec_")?).ok()?;
@@ -49,10 +49,10 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// What is signed.
+/// The content that a signature covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
-    /// The service the event comes from: it names the header.
+    /// The service of the event, which determines the name of the header.
     pub service: Service,
     /// The event's id.
     pub event_id: &'m str,
@@ -61,8 +61,8 @@ pub struct Message<'m> {
 }
 
 impl Message<'_> {
-    /// The headers of an attempt made now, one signature for each secret, in their order: the
-    /// newest first, the oldest last, because some clients look at the last one only.
+    /// The headers of an attempt at this instant, with one signature for each secret. The newest secret
+    /// comes first and the oldest last, because some clients read only the last signature.
     #[must_use]
     pub fn sign(&self, secrets: &[SigningSecret], now: Timestamp) -> [Header; 4] {
         let time = now.seconds();
@@ -84,8 +84,8 @@ impl Message<'_> {
         ]
     }
 
-    /// Does a `Pools-Signature` or `Gate-Signature` prove that the holder of the secret has sent
-    /// this body, at most five minutes from now?
+    /// Whether a `Pools-Signature` or `Gate-Signature` proves that the holder of the secret sent this
+    /// body within five minutes of now.
     #[must_use]
     pub fn verify(&self, header: &str, secret: &SigningSecret, now: Timestamp) -> bool {
         let parts = || header.split(',').filter_map(|part| part.split_once('='));
@@ -95,18 +95,18 @@ impl Message<'_> {
         let Some(time) = seconds(time) else {
             return false;
         };
-        if !timely(time, now) {
+        if !is_recent(time, now) {
             return false;
         }
         parts().filter(|(key, _)| *key == "v1").any(|(_, text)| {
             let given = hex::decode(text).unwrap_or_default();
-            // In constant time.
+            // `verify_slice` compares in constant time.
             self.plain(secret, time).verify_slice(&given).is_ok()
         })
     }
 
-    /// Do the headers of Standard Webhooks, `webhook-timestamp` and `webhook-signature`, prove the
-    /// same?
+    /// Whether the headers of Standard Webhooks, `webhook-timestamp` and `webhook-signature`, prove the
+    /// same.
     #[must_use]
     pub fn verify_standard(
         &self,
@@ -115,7 +115,7 @@ impl Message<'_> {
         secret: &SigningSecret,
         now: Timestamp,
     ) -> bool {
-        let Some(time) = seconds(timestamp).filter(|time| timely(*time, now)) else {
+        let Some(time) = seconds(timestamp).filter(|time| is_recent(*time, now)) else {
             return false;
         };
         let mut given = signatures
@@ -123,7 +123,7 @@ impl Message<'_> {
             .filter_map(|it| it.strip_prefix("v1,"));
         given.any(|text| {
             let given = STANDARD.decode(text).unwrap_or_default();
-            // In constant time.
+            // `verify_slice` compares in constant time.
             self.standard(secret, time).verify_slice(&given).is_ok()
         })
     }
@@ -150,11 +150,11 @@ const fn header_of(service: Service) -> &'static str {
     }
 }
 
-fn timely(time: i64, now: Timestamp) -> bool {
+fn is_recent(time: i64, now: Timestamp) -> bool {
     now.seconds().abs_diff(time) <= TOLERANCE.as_secs()
 }
 
-/// Digits alone: a reader that takes more lets through what was never signed as a number.
+/// Parses digits only. A sign or a separator was never signed as part of a number.
 fn seconds(text: &str) -> Option<i64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
@@ -186,10 +186,10 @@ mod tests {
         }
     }
 
-    /// Made with the libraries of either scheme.
+    /// The expected values come from the libraries of either scheme.
     // rule: webhook.signature, webhook.standard-headers
     #[test]
-    fn the_vectors_of_both_schemes() {
+    fn signature_matches_vectors_of_both_schemes() {
         let published = SigningSecret {
             text: SecretString::from("whsec_test"),
             bytes: SecretBox::new(Box::new([0; 32])),
@@ -222,10 +222,10 @@ mod tests {
         headers: std::collections::BTreeMap<String, String>,
     }
 
-    /// What libraries in other languages verify in `tests/conformance/`.
+    /// Libraries in other languages verify the same file in `tests/conformance/`.
     // rule: webhook.signature, webhook.standard-headers, webhook.overlap
     #[test]
-    fn the_signed_delivery_that_others_verify() {
+    fn signature_matches_delivery_that_other_libraries_verify() {
         let text = include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../tests/conformance/signed_delivery.json"
@@ -244,7 +244,7 @@ mod tests {
 
     // rule: webhook.overlap
     #[test]
-    fn two_secrets_sign_the_newest_first() {
+    fn newest_secret_signs_first() {
         let now = at(1_700_000_000);
         let message = message(Service::Pools);
         let (new, old) = (secret(OTHER), secret(SECRET));
@@ -264,7 +264,7 @@ mod tests {
 
     // rule: webhook.verify
     #[test]
-    fn verifies_what_was_signed_within_five_minutes() {
+    fn signature_is_valid_within_five_minutes() {
         let secret = secret(SECRET);
         let message = message(Service::Pools);
         let [(_, header), ..] = message.sign(std::slice::from_ref(&secret), at(1_700_000_000));
@@ -282,7 +282,7 @@ mod tests {
         let (time, v1) = header.split_once(',').unwrap();
         assert!(
             message.verify(&format!("{v1},{time}"), &secret, now),
-            "in any order"
+            "parts in another order"
         );
         assert!(message.verify(&format!("{time},v1=00,{v1},v0=1"), &secret, now));
         for bad in [
@@ -309,7 +309,7 @@ mod tests {
 
     // rule: webhook.verify
     #[test]
-    fn verifies_the_standard_headers_too() {
+    fn standard_headers_verify_under_each_secret() {
         let now = at(1_700_000_000);
         let message = message(Service::Pools);
         let [_, _, (_, time), (_, signatures)] =
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_whsec_and_32_bytes() {
+    fn secret_is_whsec_and_32_bytes() {
         assert!(!format!("{:?}", secret(SECRET)).contains("MDEy"));
         for bad in [
             "",
@@ -365,7 +365,7 @@ mod tests {
     proptest! {
         // rule: webhook.signature, webhook.standard-headers, webhook.verify
         #[test]
-        fn what_is_signed_verifies_and_nothing_else_does(
+        fn signature_verifies_only_signed_body_secret_and_time(
             bytes in any::<[u8; 32]>(), body in prop::collection::vec(any::<u8>(), 1..200),
             signed in 400..4_000_000_000_i64, off in -400..400_i64, slip in any::<prop::sample::Index>(), bit in 0..8_u32,
         ) {
@@ -388,7 +388,7 @@ mod tests {
 
         // rule: webhook.verify
         #[test]
-        fn any_header_is_judged_without_a_panic(header in ".{0,60}|t=[0-9]{0,20},v1=[0-9a-f]{0,70}") {
+        fn any_header_is_parsed_without_panic(header in ".{0,60}|t=[0-9]{0,20},v1=[0-9a-f]{0,70}") {
             let secret = secret(SECRET);
             prop_assert!(!message(Service::Pools).verify(&header, &secret, at(1_700_000_000)));
             prop_assert!(!message(Service::Pools).verify_standard("1700000000", &header, &secret, at(1_700_000_000)));

@@ -1,7 +1,7 @@
-//! Where webhooks may go.
+//! The addresses that webhooks may reach.
 //!
-//! The rule is used twice: when an endpoint is set, for addresses written literally, and when a
-//! delivery connects, for the address a name has resolved to.
+//! The rule applies twice: when an operator sets an endpoint, to a literal address, and when a
+//! delivery connects, to each address that the name resolves to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,19 +11,19 @@ use url::{Host, Position, Url};
 
 use crate::origin::is_localhost;
 
-/// Which addresses that are not of the public internet webhooks may reach.
+/// Which addresses outside the public internet webhooks may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowPrivate {
     /// None: the default in live mode.
     None,
-    /// This machine: the default in test mode.
+    /// Loopback addresses: the default in test mode.
     Loopback,
     /// Every address.
     All,
 }
 
 impl AllowPrivate {
-    /// What holds where the operator has not decided.
+    /// The default of a mode.
     #[must_use]
     pub const fn default_in(mode: Mode) -> Self {
         match mode {
@@ -44,7 +44,7 @@ impl AllowPrivate {
     }
 }
 
-/// Why an address is refused: the kind of range it lies in. `None`: it may be reached.
+/// The kind of the network because of which an address is refused. `None`: webhooks may reach it.
 #[must_use]
 pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
     let kind = kind_of(address)?;
@@ -54,25 +54,25 @@ pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
     }
 }
 
-/// Where an endpoint's events are sent: a URL that has been judged as it is written. The address
-/// its name resolves to is judged by [`refusal`] when a delivery connects.
+/// The URL of an endpoint, with a checked scheme, host and port. [`refusal`] checks the addresses that
+/// its name resolves to when a delivery connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target(Url);
 
 /// The longest URL of an endpoint.
 const LONGEST: usize = 2048;
 
-/// Ports that speak something else than HTTP: name service, shells, mail, databases, caches. A
-/// request sent there might be taken for commands.
+/// Ports of other protocols than HTTP: name service, shells, mail, databases, caches. Such a server
+/// might read a request as commands.
 const OTHER_PROTOCOLS: [u16; 14] = [
     22, 23, 25, 53, 110, 143, 465, 587, 3306, 5432, 6379, 9042, 11211, 27017,
 ];
 
 impl Target {
-    /// Judges the URL of an endpoint.
+    /// Checks the URL of an endpoint.
     ///
     /// # Errors
-    /// What was expected instead; nothing of the URL, because it may carry credentials.
+    /// The error says what was expected. It contains no part of the URL, which may carry credentials.
     pub fn parse(text: &str, mode: Mode, allow: AllowPrivate) -> Result<Self, String> {
         let clean = text.len() <= LONGEST && text.chars().all(|it| !it.is_control() && it != ' ');
         let Some(url) = Url::parse(text).ok().filter(|_| clean) else {
@@ -87,7 +87,7 @@ impl Target {
         if !target.0.username().is_empty() || target.0.password().is_some() {
             return Err("expected a URL without a user name and password".to_owned());
         }
-        match target.refused_as_written(allow) {
+        match target.refusal_of_url(allow) {
             None => Ok(target),
             Some(kind) => Err(format!(
                 "expected an address webhooks may reach; this one is {kind} (see PENSTOCK_WEBHOOK_ALLOW_PRIVATE)"
@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    fn refused_as_written(&self, allow: AllowPrivate) -> Option<&'static str> {
+    fn refusal_of_url(&self, allow: AllowPrivate) -> Option<&'static str> {
         let other = allow != AllowPrivate::All && OTHER_PROTOCOLS.contains(&self.port());
         let kind = match self.host() {
             Host::Ipv4(address) => refusal(address.into(), allow),
@@ -107,31 +107,31 @@ impl Target {
         kind.or_else(|| other.then_some("a port of another protocol"))
     }
 
-    /// Is the connection to be encrypted?
+    /// Whether the connection uses TLS.
     #[must_use]
     pub fn tls(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// A name to be resolved, or an address written literally, in whatever spelling.
+    /// A name to resolve, or a literal address in any notation.
     #[must_use]
     pub fn host(&self) -> Host<&str> {
         self.0.host().unwrap_or(Host::Domain(""))
     }
 
-    /// The port, the scheme's own where none is written.
+    /// The port, or the scheme's default.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port_or_known_default().unwrap_or(443)
     }
 
-    /// What the `Host` header says: the host, and the port where it is not the scheme's own.
+    /// The value of the `Host` header: the host, and the port if it is not the scheme's default.
     #[must_use]
     pub fn authority(&self) -> &str {
         self.0.authority()
     }
 
-    /// What is asked for: the path and the query.
+    /// The path and the query.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
         &self.0[Position::BeforePath..Position::AfterQuery]
@@ -142,9 +142,8 @@ const LOOPBACK: &str = "loopback";
 const RESERVED: &str = "reserved";
 
 /// The networks that webhooks may not reach, each with its kind: the special-purpose ranges that are
-/// not globally reachable, and one virtual address that a large cloud serves machine metadata from.
-/// `None` sets a network apart from a wider one. The longest network that contains an address
-/// decides.
+/// not globally reachable, and one virtual address at which a large cloud serves machine metadata.
+/// `None` excepts a network from a wider one. The longest prefix that contains an address decides.
 const NETWORKS: [(IpNet, Option<&str>); 27] = [
     (v4([0, 0, 0, 0], 8), Some(RESERVED)),
     (v4([10, 0, 0, 0], 8), Some("private")),
@@ -177,7 +176,7 @@ const NETWORKS: [(IpNet, Option<&str>); 27] = [
 ];
 
 const LOCALHOST_V6: IpNet = network(IpAddr::V6(Ipv6Addr::LOCALHOST), 128);
-/// Networks of 96 bits whose addresses carry an IPv4 address, which decides.
+/// Prefixes of 96 bits. Their addresses contain an IPv4 address, which decides.
 const IPV4_COMPATIBLE: IpNet = network(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 96);
 const IPV4_MAPPED: IpNet = network(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0)), 96);
 const IPV4_TRANSLATED: IpNet = v6([0x64, 0xff9b, 0], 96);
@@ -197,7 +196,7 @@ const fn network(address: IpAddr, length: u8) -> IpNet {
 }
 
 fn kind_of(address: IpAddr) -> Option<&'static str> {
-    let address = carried_v4(address).unwrap_or(address);
+    let address = embedded_v4(address).unwrap_or(address);
     let within = NETWORKS
         .iter()
         .filter(|(network, _)| network.contains(&address));
@@ -205,13 +204,13 @@ fn kind_of(address: IpAddr) -> Option<&'static str> {
     longest.1
 }
 
-/// The IPv4 address that an IPv6 address carries. `::1` carries none: it is this machine.
-fn carried_v4(address: IpAddr) -> Option<IpAddr> {
+/// The IPv4 address that an IPv6 address contains. `::1` contains none: it is the loopback address.
+fn embedded_v4(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(v6) = address else { return None };
-    let carries = [IPV4_COMPATIBLE, IPV4_MAPPED, IPV4_TRANSLATED]
+    let embeds = [IPV4_COMPATIBLE, IPV4_MAPPED, IPV4_TRANSLATED]
         .iter()
         .any(|network| network.contains(&address));
-    if !carries || v6 == Ipv6Addr::LOCALHOST {
+    if !embeds || v6 == Ipv6Addr::LOCALHOST {
         return None;
     }
     let [.., a, b, c, d] = v6.octets();
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_public_internet_is_reached() {
+    fn only_public_addresses_are_reachable() {
         for public in [
             "8.8.8.8",
             "172.15.255.255",
@@ -283,8 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn loopback_alone_can_be_let_through() {
-        for (text, reached) in [
+    fn loopback_is_reachable_when_allowed() {
+        for (text, reachable) in [
             ("127.0.0.1", true),
             ("::1", true),
             ("::ffff:127.0.0.1", true),
@@ -294,7 +293,7 @@ mod tests {
             let address = text.parse().unwrap();
             assert_eq!(
                 refusal(address, AllowPrivate::Loopback).is_none(),
-                reached,
+                reachable,
                 "{text}"
             );
             assert_eq!(refusal(address, AllowPrivate::All), None, "{text}");
@@ -303,7 +302,7 @@ mod tests {
 
     // rule: apply.webhook-url, webhook.https-only
     #[test]
-    fn urls_are_judged_by_what_they_mean() {
+    fn url_is_refused_for_its_scheme_host_user_or_port() {
         assert_eq!(live("https://partner.example/hooks?a=b"), None);
         assert_eq!(test("http://127.0.0.1:9999/pools"), None);
         assert_eq!(test("http://localhost:9999/pools"), None);
@@ -337,7 +336,7 @@ mod tests {
 
     // rule: apply.webhook-url, webhook.forbidden-targets
     #[test]
-    fn no_spelling_hides_an_address() {
+    fn private_address_is_refused_in_any_notation() {
         for hidden in [
             "https://127.1/",
             "https://0x7f000001/",
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_knows_what_to_connect_to_and_to_ask_for() {
+    fn target_has_host_port_authority_and_path() {
         let parse = |text: &str| Target::parse(text, Mode::Test, AllowPrivate::Loopback).unwrap();
         let plain = parse("http://Partner.Example./a%20b?c=d#e");
         assert!(!plain.tls());

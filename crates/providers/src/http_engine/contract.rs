@@ -26,24 +26,25 @@ const SECRET: &str = "engineSecret";
 const JSON: &str = "application/json";
 
 const DESCRIPTION: &str = "\
-What a liquidity engine answers to Penstock. The operator implements it and names it in `PENSTOCK_ENGINE=http:<url>`; the pools \
+The interface of a liquidity engine. The operator implements it and configures its URL in `PENSTOCK_ENGINE=http:<url>`; the pools \
 service calls it.
 
-A trade goes `hold` → `confirm` → carried out by the engine. Penstock asks for a hold before it writes a trade, confirms after it has \
-written it, and asks for the report whenever the partner polls.
+Penstock requests a hold before it stores a trade, confirms the hold after it has stored the trade, and requests a report when the \
+partner polls the trade. The engine carries out a confirmed trade.
 
-- **The trade's id is the idempotency key.** Every call about a trade may come twice, late or out of order, and a call that is repeated \
-changes nothing: it is answered again. Under one id money moves once.
-- **What is not answered is not decided.** An answer that is late (2 seconds), that breaks off, has another status than 200, is longer \
-than 64 KiB or is not of this contract counts as none. Penstock neither settles nor fails a trade on it; it asks again under the same id. \
-So an engine that does not know yet says `in_progress`, and one that cannot tell answers 503: never a guess.
-- **A hold that nobody confirms lapses**, by the engine's own clock; a minute is enough. Once it has lapsed, confirming answers `lapsed` \
-for ever, the report is `released`, and nothing is delivered.
-- **A release wins.** It can overtake its hold: a hold that comes later under the same id is `refused`. After a confirmation no release \
-comes.
-- **A confirmed trade ends** as `delivered`, `failed` or `released`, and what has ended stays so; `delivered` alone may become `returned`, and \
-nothing follows `returned`.
-- Clients ignore fields they do not know, on both sides. Amounts are decimal strings and are never rounded.";
+- **The trade's id is the idempotency key.** Every request about a trade may arrive twice, late or out of order. A repeated request \
+changes nothing and gets the same response. Money moves once per id.
+- **Without a valid response nothing is decided.** A response counts as absent if it takes longer than 2 seconds, breaks off, has another \
+status than 200, is longer than 64 KiB or does not follow this contract. Penstock then neither settles nor fails the trade; it sends the \
+request again under the same id. So an engine that does not know the outcome yet reports `in_progress`, and one that cannot tell responds \
+with 503. It never guesses.
+- **An unconfirmed hold lapses** by the engine's own clock; a minute is enough. From then on every confirmation gets `lapsed`, the report \
+is `released`, and nothing is delivered.
+- **A release wins.** It can overtake its hold: a later hold under the same id is `refused`. Penstock sends no release after a \
+confirmation.
+- **A confirmed trade ends** as `delivered`, `failed` or `released`. These states are final, except that `delivered` may become `returned`. \
+`returned` is final.
+- Both sides ignore unknown fields. Amounts are decimal strings and are never rounded.";
 
 /// A call to an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,37 +87,38 @@ impl Operation {
         }
     }
 
-    const fn told(self) -> (&'static str, &'static str) {
+    const fn description(self) -> (&'static str, &'static str) {
         match self {
             Self::Depth => (
-                "Has the engine depth for an order?",
-                "Asked for every quote, firm or indicative. Reserves nothing. `dry` is answered to the partner as `pool_dry`, silence as \
-                 `engine_unavailable`.",
+                "Check the depth for an order",
+                "Sent for every quote, firm or indicative. Reserves nothing. The partner gets `pool_dry` for `dry`, and `engine_unavailable` \
+                 without a valid response.",
             ),
             Self::Hold => (
                 "Hold liquidity for a trade",
-                "Reserves what the deal needs until it is confirmed, released or lapses. Nothing is delivered yet. The same id again: the same \
-                 answer. After silence Penstock releases the id, and the partner's next attempt comes under another one.",
+                "Reserves the liquidity of the deal until the hold is confirmed, is released or lapses. Nothing is delivered yet. The same id \
+                 gets the same response. Without a valid response Penstock releases the id, and the partner's next attempt has another id.",
             ),
             Self::Confirm => (
                 "Confirm a trade's hold",
-                "The trade is written: carry it out. Also asked before the report of every trade that is not known to have ended, in case the \
-                 first confirmation was lost: so it is answered `confirmed` for a trade that is under way or over, too.\n\nAfter `lapsed` \
-                 Penstock asks for the report, and gives the partner's money back only if that is `released`. Answer `lapsed` only where the \
-                 engine knows that nothing was delivered and nothing will be; where it does not \
-                 know the id and cannot tell why, a 404 leaves the trade as it is until somebody has looked.",
+                "Penstock has stored the trade: carry it out. Penstock repeats the confirmation before it requests the report of a trade that \
+                 has not ended, because the first confirmation may have been lost. So respond with `confirmed` also for a trade that is in \
+                 progress or has ended.\n\nAfter `lapsed` Penstock requests the report, and returns the money to the partner's balance only \
+                 if the report is `released`. Respond with `lapsed` only if the engine knows that nothing was delivered and nothing will \
+                 be. If it does not know the id and cannot tell why, respond with 404: the trade then stays unchanged until the operator has \
+                 examined it.",
             ),
             Self::Release => (
-                "Give a trade's hold back",
-                "There will be no such trade. An id that is not known is released all the same, and a hold that comes later is `refused`. \
-                 Nothing depends on the answer, and it is not asked again: without it the hold lapses.",
+                "Release a trade's hold",
+                "Penstock will not store this trade. An unknown id is released too, and a later hold under it is `refused`. Nothing depends on \
+                 the response, and the request is not repeated: without it the hold lapses.",
             ),
             Self::Report => (
-                "What has become of a trade?",
-                "Asked when the partner polls, after a confirmation that was answered, `lapsed` included; for 30 days after `delivered`, to learn \
-                 of a return, at most once a minute while nothing changes.\n\nThe engine need not wait for Penstock: a trade may be delivered and \
-                 have come back before the first report is asked for, and is reported as it stands. A report that contradicts an earlier \
-                 `delivered` (`failed`, `released`, or another `fillTxId`) changes nothing and alerts Penstock's operator.",
+                "Report the outcome of a trade",
+                "Sent when the partner polls, after a response to the confirmation, `lapsed` included. Also sent for 30 days after `delivered`, \
+                 to detect a return, at most once a minute while nothing changes.\n\nThe engine need not wait for Penstock: a trade may be \
+                 delivered and returned before the first report is requested. Report its current state. A report that contradicts an \
+                 earlier `delivered` (`failed`, `released`, or another `fillTxId`) changes nothing and alerts Penstock's operator.",
             ),
         }
     }
@@ -129,13 +131,13 @@ impl Operation {
         }
     }
 
-    fn answer(self) -> Response {
+    fn response(self) -> Response {
         match self {
-            Self::Depth => answer_of::<wire::DepthAnswer>(),
-            Self::Hold => answer_of::<wire::HoldAnswer>(),
-            Self::Confirm => answer_of::<wire::ConfirmAnswer>(),
-            Self::Release => answer_of::<wire::ReleaseAnswer>(),
-            Self::Report => answer_of::<wire::Report>(),
+            Self::Depth => response_of::<wire::DepthAnswer>(),
+            Self::Hold => response_of::<wire::HoldAnswer>(),
+            Self::Confirm => response_of::<wire::ConfirmAnswer>(),
+            Self::Release => response_of::<wire::ReleaseAnswer>(),
+            Self::Report => response_of::<wire::Report>(),
         }
     }
 }
@@ -157,7 +159,7 @@ pub fn openapi() -> OpenApi {
     let secret = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "`PENSTOCK_ENGINE_SECRET`, where it is set, as mode live demands. Compare it in constant time, and answer 401 to any other.",
+            "`PENSTOCK_ENGINE_SECRET`, if it is set; mode live requires it. Compare it in constant time, and respond with 401 to any other.",
         ))
         .build();
     OpenApiBuilder::new()
@@ -195,16 +197,16 @@ fn with(mut paths: Paths, operation: Operation) -> Paths {
         Method::GET => HttpMethod::Get,
         _ => HttpMethod::Post,
     };
-    let (summary, description) = operation.told();
+    let (summary, description) = operation.description();
     let mut built = OperationBuilder::new()
         .operation_id(Some(operation.id()))
         .summary(Some(summary))
         .description(Some(description))
         .request_body(operation.body())
-        .response("200", operation.answer())
+        .response("200", operation.response())
         .response(
             "default",
-            Response::new("No answer: nothing is decided on it"),
+            Response::new("No valid response: Penstock decides nothing on it"),
         );
     if path.contains(TRADE) {
         built = built.parameter(trade());
@@ -237,9 +239,9 @@ fn body_of<T: ToSchema>() -> RequestBody {
         .build()
 }
 
-fn answer_of<T: ToSchema>() -> Response {
+fn response_of<T: ToSchema>() -> Response {
     ResponseBuilder::new()
-        .description("The answer")
+        .description("The response")
         .content(
             JSON,
             ContentBuilder::new().schema(Some(refer::<T>())).build(),

@@ -11,32 +11,32 @@ use utoipa::ToSchema;
 /// Maximum length of a fill's reference, in characters.
 const LONGEST_FILL: usize = 128;
 
-/// What a partner orders.
+/// An order of a partner.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Order {
     /// The pool.
     #[schema(example = "EUR-USDT")]
     pool: String,
     side: OrderSide,
-    /// What the partner gives: fiat on `on_ramp`, crypto on `off_ramp`.
+    /// The amount that the partner gives: fiat on `on_ramp`, crypto on `off_ramp`.
     input: Leg,
-    /// The chain the crypto leg moves on.
+    /// The chain of the crypto leg.
     #[schema(example = "tron")]
     network: String,
-    /// Where a purchase is delivered; null on `off_ramp`.
+    /// The destination of a purchase; null on `off_ramp`.
     #[schema(required = true)]
     destination: Option<Destination>,
 }
 
-/// An order with what it comes to, fixed by a firm quote.
+/// An order with its output, fixed by a firm quote.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Deal {
     order: Order,
-    /// What is delivered of a purchase, or paid out of a sale: exactly this.
+    /// The exact amount that is delivered for a purchase or paid out for a sale.
     output: Leg,
 }
 
-/// Which way an order goes: `on_ramp` takes fiat and delivers crypto, `off_ramp` takes crypto and pays fiat out.
+/// The direction of an order: `on_ramp` takes fiat and delivers crypto, `off_ramp` takes crypto and pays fiat out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OrderSide {
@@ -55,7 +55,7 @@ pub(super) struct Leg {
     asset: String,
 }
 
-/// Where crypto is delivered.
+/// The destination of crypto.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Destination {
     /// An address of the network. An EVM address on `tron` means the T-address of the same key; pools with
@@ -104,14 +104,14 @@ impl Leg {
     }
 }
 
-/// Has the engine depth for an order?
+/// Whether the engine has depth for an order.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct DepthAnswer {
     #[serde(deserialize_with = "word")]
     pub(super) status: Depth,
 }
 
-/// `enough`: it could hold this now. `dry`: it could not.
+/// `enough`: the engine could hold the order now. `dry`: it could not.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Depth {
@@ -119,14 +119,14 @@ pub(super) enum Depth {
     Dry,
 }
 
-/// Is liquidity held for a trade?
+/// Whether the engine holds liquidity for a trade.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct HoldAnswer {
     #[serde(deserialize_with = "word")]
     pub(super) status: Hold,
 }
 
-/// `held`: both legs are reserved. `refused`: nothing is, and nothing will be under this id.
+/// `held`: both legs are reserved. `refused`: neither leg is reserved, nor will be under this id.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Hold {
@@ -134,15 +134,15 @@ pub(super) enum Hold {
     Refused,
 }
 
-/// Does a trade's hold stand?
+/// Whether a trade's hold is valid.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ConfirmAnswer {
     #[serde(deserialize_with = "word")]
     pub(super) status: Confirmation,
 }
 
-/// `confirmed`: the trade is the engine's to carry out, or has been. `lapsed`: the hold was gone before it was confirmed,
-/// and nothing will ever be delivered of the trade; the report has to be `released`.
+/// `confirmed`: the engine carries out the trade, or has carried it out. `lapsed`: the hold lapsed before it was confirmed, and
+/// nothing will be delivered for the trade; its report must be `released`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Confirmation {
@@ -150,50 +150,50 @@ pub(super) enum Confirmation {
     Lapsed,
 }
 
-/// A hold is given back.
+/// The release of a hold.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ReleaseAnswer {
     #[serde(rename = "status", deserialize_with = "word")]
     _status: Release,
 }
 
-/// `released`: nothing is held under this id, and nothing will be.
+/// `released`: no liquidity is held under this id, nor will be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Release {
     Released,
 }
 
-/// What has become of a trade.
+/// The outcome of a trade.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum Report {
-    /// It is under way, or its outcome is not known yet.
+    /// The trade is in progress, or its outcome is not known yet.
     InProgress,
-    /// It was carried out: delivered, or paid out. For ever, unless it is `returned`.
+    /// The trade was carried out: delivered, or paid out. Final, unless it is `returned`.
     #[serde(rename_all = "camelCase")]
     Delivered {
-        /// The engine's reference of what it did, 1 to 128 visible ASCII characters: shown to the partner as `engineFillTxId`.
+        /// The engine's reference of the fill, 1 to 128 visible ASCII characters. The partner sees it as `engineFillTxId`.
         #[schema(example = "fill-8842", pattern = "^[!-~]{1,128}$")]
         #[serde(deserialize_with = "fill")]
         fill_tx_id: String,
-        /// The rate at which you filled the trade, for the operator's reports: units of the pool's crypto per unit of its
-        /// fiat, on both sides. A decimal string greater than zero, of at most 28 digits; left out where you cannot tell.
+        /// The rate at which the engine filled the trade, for the operator's reports: units of the pool's crypto per unit of its
+        /// fiat, on both sides. A decimal string greater than zero, of at most 28 digits. Omit it if it is not known.
         #[schema(example = "1.0849", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
         #[serde(default, deserialize_with = "fill_rate")]
         #[schema(value_type = Option<String>)]
         fill_rate: Option<Mid>,
     },
-    /// It was attempted and could not be completed; nothing has left. For ever.
+    /// The trade could not be completed, and nothing was delivered. Final.
     Failed,
-    /// It was given back before anything was attempted. For ever.
+    /// The hold was released before the engine began to deliver. Final.
     Released,
-    /// It was delivered, and has come back. For ever. It may be reported although `delivered` was never asked for or never heard: Penstock
-    /// then settles and returns the trade at once.
+    /// The trade was delivered, and the funds came back. Final. An engine may report it although Penstock never received a `delivered`
+    /// report. Penstock then settles and returns the trade at once.
     #[serde(rename_all = "camelCase")]
     Returned {
-        /// The reference that `delivered` has, if the engine still knows it. A trade whose delivery was never heard of shows
-        /// `unknown:<transactId>` without it.
+        /// The reference that the `delivered` report has, if the engine still knows it. If Penstock never received a `delivered` report
+        /// and this field is absent, the trade shows `unknown:<transactId>`.
         #[schema(example = "fill-8842", pattern = "^[!-~]{1,128}$")]
         #[serde(default, deserialize_with = "optional_fill")]
         fill_tx_id: Option<String>,

@@ -1,4 +1,4 @@
-//! A name server whose answers change from one look-up to the next.
+//! A name server whose responses change between look-ups.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +13,12 @@ type Lookups = Vec<Vec<&'static str>>;
 
 #[derive(Default)]
 struct Zone {
-    /// What each look-up of a name answers: addresses or another name, the last again and again.
+    /// The response of each look-up of a name: addresses or another name. The last one repeats.
     names: BTreeMap<String, Lookups>,
     asked: BTreeMap<(String, RecordType), usize>,
 }
 
-/// The server, on a port of its own until it is dropped.
+/// The server, on its own port. Drop stops it.
 pub(crate) struct Dns {
     zone: Arc<Mutex<Zone>>,
     pub(crate) address: SocketAddr,
@@ -41,8 +41,8 @@ impl Dns {
             let mut buffer = [0; 4096];
             loop {
                 let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
-                let answer = answer(&serving, &buffer[..length]);
-                socket.send_to(&answer, from).await.unwrap();
+                let response = response(&serving, &buffer[..length]);
+                socket.send_to(&response, from).await.unwrap();
             }
         });
         Self {
@@ -58,7 +58,7 @@ impl Dns {
         zone.names.insert(name.to_owned(), lookups);
     }
 
-    /// How often the addresses of a name were asked for.
+    /// Counts the look-ups of a name.
     pub(crate) fn asked(&self, name: &str) -> usize {
         let asked = &self.zone.lock().unwrap().asked;
         let of = |kind| asked.get(&(name.to_owned(), kind)).copied();
@@ -66,14 +66,14 @@ impl Dns {
     }
 }
 
-fn answer(zone: &Mutex<Zone>, question: &[u8]) -> Vec<u8> {
+fn response(zone: &Mutex<Zone>, question: &[u8]) -> Vec<u8> {
     let mut message = Message::from_vec(question).unwrap().into_response();
     message.metadata.recursion_available = true;
     let query = message.queries[0].clone();
     let mut zone = zone.lock().unwrap();
     let mut name = query.name.to_string().to_lowercase();
     message.metadata.response_code = ResponseCode::NXDomain;
-    // A chain is followed to its end, as a recursive server does.
+    // Follows a chain of aliases to its end, like a recursive server.
     while let Some(found) = zone.look_up(name.trim_end_matches('.'), query.query_type) {
         message.metadata.response_code = ResponseCode::NoError;
         let owner = Name::from_utf8(&name).unwrap();

@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::receiver::{Receiver, Reply};
 use crate::world::{World, body, millis};
 
-/// What can go wrong, and what is recorded of it: a status, and words of the error.
+/// A failure, and what is recorded: a status, and a part of the error text.
 struct Fault {
     name: &'static str,
     reply: Reply,
@@ -16,7 +16,7 @@ struct Fault {
     error: String,
 }
 
-/// The receiver answers, and refuses.
+/// The receiver responds with a refusal.
 fn refusals() -> impl Iterator<Item = Fault> {
     let elsewhere = |status| Reply::Redirect(status, "http://127.0.0.1:1/".to_owned());
     let switching = "HTTP/1.1 101 So\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
@@ -44,7 +44,7 @@ fn refusals() -> impl Iterator<Item = Fault> {
     })
 }
 
-/// The receiver is there, and too slow.
+/// The receiver accepts the connection but is too slow.
 fn delays() -> impl Iterator<Item = Fault> {
     [
         ("silent", Reply::Silence),
@@ -62,7 +62,7 @@ fn delays() -> impl Iterator<Item = Fault> {
     })
 }
 
-/// What comes is no answer.
+/// The receiver sends no valid response.
 fn breaks() -> impl Iterator<Item = Fault> {
     let lengths = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok";
     let broken = "the connection broke before an answer: ";
@@ -117,11 +117,11 @@ fn faults() -> impl Iterator<Item = Fault> {
     refusals().chain(delays()).chain(breaks())
 }
 
-/// The receiver fails four times, on five events about two objects, then comes to its senses. All
-/// partners at once, so that none may wait for another.
+/// Each receiver fails four times, on five events about two objects, then recovers. All partners run
+/// concurrently, so that a delay of one by another would show.
 // rule: webhook.at-least-once, webhook.fresh, webhook.order, webhook.non-2xx, webhook.timeout
 #[tokio::test]
-async fn whatever_goes_wrong_passes() {
+async fn deliveries_arrive_in_order_when_receiver_recovers() {
     let world = World::new(&[40, 50, 60, 70, 80]).await;
     let mut partners = Vec::new();
     for Fault { name, reply, .. } in faults() {
@@ -157,7 +157,7 @@ async fn whatever_goes_wrong_passes() {
 
 // rule: webhook.dead-letter, webhook.non-2xx, webhook.timeout, webhook.answer-bound
 #[tokio::test]
-async fn what_went_wrong_is_recorded() {
+async fn failed_attempt_is_recorded_with_status_and_error() {
     let world = World::new(&[]).await;
     let mut partners = Vec::new();
     for fault in faults() {
@@ -172,9 +172,9 @@ async fn what_went_wrong_is_recorded() {
         let record = world.closed(listener, "o").await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
         assert_eq!(record.last_response_status, fault.status, "{name}");
-        let said = record.last_error.unwrap_or_default();
-        assert!(said.contains(&fault.error), "{name}: {said}");
-        // What the two sockets hold is beyond anybody's reach; what is read is not.
+        let error = record.last_error.unwrap_or_default();
+        assert!(error.contains(&fault.error), "{name}: {error}");
+        // The buffers of the two sockets are not limited here, only the bytes read.
         assert!(receiver.flooded() < 16 << 20, "{name}");
     }
     worker.stop().await;
@@ -182,7 +182,7 @@ async fn what_went_wrong_is_recorded() {
 
 // rule: webhook.answer-bound
 #[tokio::test]
-async fn a_body_decides_nothing() {
+async fn delivery_succeeds_by_status_when_body_is_malformed() {
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let packed = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 999999999\r\n\r\n";
     let twice = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 No\r\n\r\n";
@@ -217,16 +217,16 @@ async fn a_body_decides_nothing() {
     let worker = world.start();
     for (name, listener, _) in &partners {
         let record = world.closed(listener, "o").await;
-        let taken = matches!(record.progress.state, DeliveryState::Succeeded { .. });
-        assert!(taken, "{name}: {record:?}");
+        let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
+        assert!(succeeded, "{name}: {record:?}");
     }
-    // The next event finds no trace of the last answer.
+    // The last response does not affect the next event.
     for (name, listener, receiver) in &partners {
         world.emit(listener, "o2", "e2").await;
         let record = world.closed(listener, "o2").await;
-        let taken = matches!(record.progress.state, DeliveryState::Succeeded { .. });
+        let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
         assert!(
-            taken && receiver.events() == ["e", "e2"],
+            succeeded && receiver.events() == ["e", "e2"],
             "{name}: {record:?}"
         );
         assert!(receiver.flooded() < 16 << 20, "{name}");
@@ -234,10 +234,10 @@ async fn a_body_decides_nothing() {
     worker.stop().await;
 }
 
-/// Connections are let wait until there is room for them: there is none.
+/// The receiver's queue of connections is full, so a new connection waits.
 // rule: webhook.timeout, webhook.at-least-once
 #[tokio::test]
-async fn a_receiver_that_lets_nobody_in_gets_everything_when_it_does() {
+async fn delivery_arrives_when_receiver_accepts_connections_again() {
     let world = World::new(&[50; 60]).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -246,7 +246,7 @@ async fn a_receiver_that_lets_nobody_in_gets_everything_when_it_does() {
     let mut queue = Vec::new();
     while let Ok(stream) = tokio::time::timeout(millis(200), TcpStream::connect(address)).await {
         queue.push(stream.unwrap());
-        assert!(queue.len() < 100, "the queue is never full");
+        assert!(queue.len() < 100, "the queue never filled");
     }
     let url = format!("http://{address}/hooks?a=b");
     let partner = world.listener("acme", &url).await;
@@ -263,7 +263,7 @@ async fn a_receiver_that_lets_nobody_in_gets_everything_when_it_does() {
 
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn a_receiver_that_is_down_gets_everything_when_it_is_back() {
+async fn deliveries_arrive_when_stopped_receiver_is_back() {
     let world = World::new(&[80; 40]).await;
     let gone = Receiver::start([]).await;
     let (address, url) = (gone.address, gone.url());
@@ -279,7 +279,7 @@ async fn a_receiver_that_is_down_gets_everything_when_it_is_back() {
         .await;
     let error = refused.last_error.unwrap_or_default();
     assert_eq!(error, "cannot connect: connection refused");
-    let back = at_last(address).await;
+    let back = restarted(address).await;
     for number in 0..20 {
         world.closed(&listener, &format!("e{number}")).await;
     }
@@ -290,8 +290,8 @@ async fn a_receiver_that_is_down_gets_everything_when_it_is_back() {
     worker.stop().await;
 }
 
-/// The port may take a moment to be free again.
-async fn at_last(address: SocketAddr) -> Receiver {
+/// Starts a receiver once the port is free.
+async fn restarted(address: SocketAddr) -> Receiver {
     for _ in 0..100 {
         if tokio::net::TcpSocket::new_v4()
             .is_ok_and(|socket| socket.set_reuseaddr(true).is_ok() && socket.bind(address).is_ok())
@@ -305,9 +305,9 @@ async fn at_last(address: SocketAddr) -> Receiver {
 
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn connections_are_used_again_and_may_be_gone() {
+async fn connections_are_reused_and_replaced_when_closed() {
     let world = World::new(&[]).await;
-    // The third request finds a kept connection whose other side has gone away meanwhile.
+    // The receiver has closed the idle connection of the third request.
     let script = [
         Reply::Status(200),
         Reply::Status(200),

@@ -1,4 +1,4 @@
-//! Claims: kept, handed back, and taken over.
+//! Claims that a worker keeps, releases, or loses to another worker.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::world::{World, millis};
 
 // rule: webhook.hand-back
 #[tokio::test]
-async fn a_worker_that_stops_finishes_what_it_can_and_hands_back_the_rest() {
+async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(30);
     let quick = Receiver::start([Reply::Slow(millis(80), 200)]).await;
@@ -55,7 +55,7 @@ async fn a_worker_that_stops_finishes_what_it_can_and_hands_back_the_rest() {
 
 // rule: webhook.lease, webhook.at-least-once
 #[tokio::test]
-async fn a_worker_that_dies_loses_nothing() {
+async fn delivery_of_killed_worker_arrives_after_lease_expiry() {
     let world = World::new(&[60_000]).await;
     let receiver = Receiver::start([Reply::Silence]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -65,7 +65,7 @@ async fn a_worker_that_dies_loses_nothing() {
     worker.kill();
     let worker = world.start();
     tokio::time::sleep(millis(250)).await;
-    assert_eq!(receiver.received().len(), 1, "the claim is still another's");
+    assert_eq!(receiver.received().len(), 1, "the lease has not expired");
     world.clock.advance(Duration::from_secs(21));
     let record = world.closed(&listener, "o").await;
     assert_eq!(record.progress.attempts, 1);
@@ -73,10 +73,10 @@ async fn a_worker_that_dies_loses_nothing() {
     worker.stop().await;
 }
 
-/// The first worker's attempt outlasts its lease; what it reports then is nobody's.
+/// The first worker's attempt outlasts its lease, so its report is ignored.
 // rule: webhook.one-holder
 #[tokio::test]
-async fn a_worker_that_is_late_changes_nothing() {
+async fn late_report_changes_nothing_when_another_worker_delivered() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(30);
     let script = [Reply::Slow(millis(300), 500), Reply::Status(200)];
@@ -98,22 +98,22 @@ async fn a_worker_that_is_late_changes_nothing() {
     other.stop().await;
 }
 
-/// Panics where it is asked for the first time, and knows one address from then on.
+/// Panics at the first look-up, and returns one address afterwards.
 #[derive(Default)]
 struct Panics(AtomicBool);
 
 #[async_trait]
 impl Resolve for Panics {
     async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        assert!(self.0.swap(true, Ordering::SeqCst), "this one panics");
+        assert!(self.0.swap(true, Ordering::SeqCst), "injected panic");
         Ok(vec![IpAddr::from([127, 0, 0, 1])])
     }
 }
 
-/// It costs its own delivery a lease, and the worker nothing.
+/// The delivery waits for the expiry of its lease. The worker continues.
 // rule: webhook.lease, webhook.at-least-once
 #[tokio::test]
-async fn an_attempt_that_panics_is_made_again_once_its_lease_is_over() {
+async fn panicked_attempt_is_repeated_after_lease_expiry() {
     let mut world = World::new(&[60_000]).await;
     let panics = Arc::new(Panics::default());
     world.setup.resolver = panics.clone();
@@ -134,14 +134,13 @@ async fn an_attempt_that_panics_is_made_again_once_its_lease_is_over() {
     worker.stop().await;
 }
 
-/// What was delivered while the store was away is recorded when it is back, and it is not asked
-/// over and over.
+/// The outcome is recorded once the store is back, and the worker retries with a backoff.
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn a_store_that_is_away_is_asked_gently() {
+async fn worker_backs_off_when_store_is_unavailable() {
     let mut world = World::new(&[60_000]).await;
     let queue = Queue::over(&world);
-    queue.is_away.store(true, Ordering::SeqCst);
+    queue.is_unavailable.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue.clone();
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -150,8 +149,8 @@ async fn a_store_that_is_away_is_asked_gently() {
     receiver.wait_for(1).await;
     tokio::time::sleep(millis(500)).await;
     let asked = queue.records.load(Ordering::SeqCst);
-    assert!((1..=8).contains(&asked), "asked {asked} times");
-    queue.is_away.store(false, Ordering::SeqCst);
+    assert!((1..=8).contains(&asked), "{asked} calls");
+    queue.is_unavailable.store(false, Ordering::SeqCst);
     let record = world.closed(&listener, "o").await;
     assert_eq!(
         (record.progress.attempts, receiver.received().len()),
@@ -160,13 +159,13 @@ async fn a_store_that_is_away_is_asked_gently() {
     worker.stop().await;
 }
 
-/// Counting a queue takes as long as the queue is.
+/// Counting a long queue takes time.
 // rule: webhook.isolation, webhook.hand-back
 #[tokio::test]
-async fn nobody_waits_until_the_queue_is_counted() {
+async fn deliveries_and_shutdown_do_not_wait_when_queue_is_counted() {
     let mut world = World::new(&[60_000]).await;
     let queue = Queue::over(&world);
-    queue.is_long.store(true, Ordering::SeqCst);
+    queue.is_slow_to_count.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -180,10 +179,10 @@ async fn nobody_waits_until_the_queue_is_counted() {
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 
-/// When something is due is a matter of the store's clock alone.
+/// Only the clock of the store decides when a delivery is due.
 // rule: webhook.schedule
 #[tokio::test]
-async fn a_process_whose_clock_is_behind_tries_again_in_time() {
+async fn retry_is_on_time_when_clock_of_process_is_behind() {
     let mut world = World::new(&[40]).await;
     world.clock.advance(Duration::from_secs(3600));
     world.setup.clock = Arc::new(world.clock.set_back(Duration::from_secs(3600)));

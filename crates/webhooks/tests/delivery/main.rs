@@ -1,7 +1,5 @@
-//! The worker over the real store, against receivers on this machine that misbehave.
+//! The worker with the real store, and local receivers that misbehave.
 
-#[cfg(test)]
-mod ahead;
 #[cfg(test)]
 mod dns;
 #[cfg(test)]
@@ -14,6 +12,8 @@ mod names;
 mod order;
 #[cfg(test)]
 mod pace;
+#[cfg(test)]
+mod prefetch;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]

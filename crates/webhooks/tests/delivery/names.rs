@@ -1,4 +1,4 @@
-//! Names that change what they mean, told by a name server of our own.
+//! Names whose addresses change, from a test name server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::dns::Dns;
 use crate::receiver::Receiver;
 use crate::world::World;
 
-/// Of the public range, and given to nobody: whoever connects there reaches nothing.
-const NOBODY: &str = "3000::1";
+/// In the public range, but unassigned: a connection to it reaches no host.
+const UNASSIGNED: &str = "3000::1";
 
-/// A worker's world that asks this server, with two attempts for each delivery.
+/// A world that uses this name server, with two attempts for each delivery.
 async fn world_with(dns: &Dns, allow: AllowPrivate) -> World {
     let mut world = World::new(&[20]).await;
     world.setup.resolver = Arc::new(NameServer(dns.address));
@@ -25,15 +25,15 @@ async fn world_with(dns: &Dns, allow: AllowPrivate) -> World {
 
 // rule: webhook.rebinding, webhook.forbidden-targets
 #[tokio::test]
-async fn a_name_that_turns_private_gets_no_connection() {
+async fn name_gets_no_connection_when_it_resolves_to_private_address() {
     let dns = Dns::start().await;
     let world = world_with(&dns, AllowPrivate::None).await;
     let canary = Receiver::start([]).await;
     let names: [(&str, &[&[&'static str]]); 10] = [
         ("private", &[&["127.0.0.1"]]),
         ("both-private", &[&["127.0.0.1", "::1"]]),
-        ("turning", &[&[NOBODY], &["127.0.0.1"]]),
-        ("mixed", &[&["127.0.0.1", NOBODY, "::1"]]),
+        ("turning", &[&[UNASSIGNED], &["127.0.0.1"]]),
+        ("mixed", &[&["127.0.0.1", UNASSIGNED, "::1"]]),
         ("mapped", &[&["::ffff:127.0.0.1"]]),
         ("translated", &[&["64:ff9b::7f00:1"]]),
         ("tunnelled", &[&["2002:7f00:1::1"]]),
@@ -55,23 +55,23 @@ async fn a_name_that_turns_private_gets_no_connection() {
         world.emit(&listener, name, name).await;
         let record = world.closed(&listener, name).await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
-        let said = record.last_error.unwrap_or_default();
-        let reached_for_nobody = lookups.last().unwrap().contains(&NOBODY);
+        let error = record.last_error.unwrap_or_default();
+        let tried_unassigned = lookups.last().unwrap().contains(&UNASSIGNED);
         assert_eq!(
-            said.contains("which webhooks may not reach"),
-            !reached_for_nobody,
-            "{name}: {said}"
+            error.contains("which webhooks may not reach"),
+            !tried_unassigned,
+            "{name}: {error}"
         );
-        assert_eq!(dns.asked(&host), 2, "{name}: one look-up for each attempt");
+        assert_eq!(dns.asked(&host), 2, "{name}: look-ups of two attempts");
     }
     assert_eq!(canary.connections(), 0);
     worker.stop().await;
 }
 
-/// The other way round: of several addresses the one that is allowed is the one that is reached.
+/// The connection goes only to the allowed one of several addresses.
 // rule: webhook.rebinding
 #[tokio::test]
-async fn only_the_vetted_address_of_a_name_is_reached() {
+async fn connection_goes_only_to_allowed_address_of_name() {
     let dns = Dns::start().await;
     let world = world_with(&dns, AllowPrivate::Loopback).await;
     dns.set("direct.example", &[&["10.0.0.1", "127.0.0.1", "fc00::1"]]);
@@ -91,13 +91,13 @@ async fn only_the_vetted_address_of_a_name_is_reached() {
     worker.stop().await;
 }
 
-/// Each new connection asks again, so a name that has moved is followed.
+/// Each new connection resolves the name again.
 // rule: webhook.rebinding
 #[tokio::test]
-async fn a_name_that_moves_within_the_public_range_is_followed() {
+async fn connection_goes_to_new_address_when_name_moves() {
     let dns = Dns::start().await;
     let world = world_with(&dns, AllowPrivate::Loopback).await;
-    dns.set("moving.example", &[&[NOBODY], &["127.0.0.1"]]);
+    dns.set("moving.example", &[&[UNASSIGNED], &["127.0.0.1"]]);
     let receiver = Receiver::start([]).await;
     let url = format!("http://moving.example:{}/", receiver.address.port());
     let listener = world.listener("acme", &url).await;
@@ -111,10 +111,10 @@ async fn a_name_that_moves_within_the_public_range_is_followed() {
     worker.stop().await;
 }
 
-/// A name server that never answers costs its own endpoint an attempt, and no other anything.
+/// A silent name server fails the attempt of its own endpoint, and delays no other.
 // rule: webhook.timeout, webhook.isolation
 #[tokio::test]
-async fn a_name_server_that_is_silent_is_waited_for_no_longer_than_an_attempt() {
+async fn attempt_times_out_when_name_server_is_silent() {
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut world = World::new(&[]).await;
     world.setup.resolver = Arc::new(NameServer(silent.local_addr().unwrap()));
@@ -131,7 +131,7 @@ async fn a_name_server_that_is_silent_is_waited_for_no_longer_than_an_attempt() 
 }
 
 #[tokio::test]
-async fn a_name_nobody_knows_is_a_failed_attempt() {
+async fn attempt_fails_when_name_is_unknown() {
     let dns = Dns::start().await;
     let world = world_with(&dns, AllowPrivate::Loopback).await;
     dns.set("empty.example", &[&[]]);
@@ -141,15 +141,15 @@ async fn a_name_nobody_knows_is_a_failed_attempt() {
             .listener(name, &format!("http://{name}.example/"))
             .await;
         world.emit(&listener, name, name).await;
-        let said = world.closed(&listener, name).await.last_error.unwrap();
-        assert_eq!(said, "the host name cannot be resolved", "{name}");
+        let error = world.closed(&listener, name).await.last_error.unwrap();
+        assert_eq!(error, "the host name cannot be resolved", "{name}");
     }
     worker.stop().await;
 }
 
-/// What the machine itself knows needs no name server.
+/// The hosts file needs no name server.
 #[tokio::test]
-async fn the_machine_knows_itself() {
+async fn system_resolver_resolves_localhost() {
     let found = tokio::time::timeout(Duration::from_secs(5), SystemResolver.resolve("localhost"));
     let found = found.await.unwrap().unwrap();
     assert!(!found.is_empty() && found.iter().all(|one| one.is_loopback()));

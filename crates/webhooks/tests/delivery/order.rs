@@ -1,4 +1,4 @@
-//! In order per object, to the right endpoint, woken in time.
+//! The order of deliveries, their endpoint, and how soon the worker notices them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use crate::world::{Running, World, millis};
 
 // rule: webhook.order
 #[tokio::test]
-async fn an_objects_events_arrive_in_order() {
+async fn events_of_object_arrive_in_order_when_attempts_fail() {
     let world = World::new(&[60, 60, 60]).await;
     let script = [
         Reply::Slow(millis(40), 500),
@@ -33,7 +33,7 @@ async fn an_objects_events_arrive_in_order() {
 
 // rule: webhook.dead-letter
 #[tokio::test]
-async fn a_dead_letter_lets_the_next_one_go() {
+async fn next_event_of_object_is_sent_after_dead_letter() {
     let world = World::new(&[20]).await;
     let script = [Reply::Status(500), Reply::Status(500)];
     let receiver = Receiver::start(script).await;
@@ -47,10 +47,10 @@ async fn a_dead_letter_lets_the_next_one_go() {
     worker.stop().await;
 }
 
-/// Two partners with the same names for their objects and events.
+/// Two partners have the same number of objects and events.
 // rule: webhook.no-crossing
 #[tokio::test]
-async fn no_event_goes_to_another_partner() {
+async fn events_never_reach_endpoint_of_another_partner() {
     let world = World::new(&[]).await;
     let (at_acme, at_rival) = (Receiver::start([]).await, Receiver::start([]).await);
     let acme = world.listener("acme", &at_acme.url()).await;
@@ -69,10 +69,10 @@ async fn no_event_goes_to_another_partner() {
     worker.stop().await;
 }
 
-/// What became of its trades is still told to a partner that may begin no more.
+/// A suspended partner still gets the outcomes of its trades.
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn a_suspended_partner_hears_of_what_it_had_begun() {
+async fn suspended_partner_gets_events_of_earlier_trades() {
     let world = World::new(&[]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -84,15 +84,15 @@ async fn a_suspended_partner_hears_of_what_it_had_begun() {
     worker.stop().await;
 }
 
-/// Either the commits of its own process alone tell it, or its own looks alone.
+/// Either only the commits of its own process wake the worker, or only its polls find deliveries.
 // rule: webhook.woken
 #[tokio::test]
-async fn commits_are_noticed_whoever_makes_them() {
-    for is_told in [true, false] {
+async fn worker_delivers_when_only_woken_or_only_polling() {
+    for is_woken in [true, false] {
         let mut world = World::new(&[]).await;
         let queue = Queue::over(&world);
-        queue.is_blind.store(is_told, Ordering::SeqCst);
-        queue.is_deaf.store(!is_told, Ordering::SeqCst);
+        queue.is_blind.store(is_woken, Ordering::SeqCst);
+        queue.is_silent.store(!is_woken, Ordering::SeqCst);
         world.setup.deliveries = queue;
         let receiver = Receiver::start([]).await;
         let listener = world.listener("acme", &receiver.url()).await;
@@ -109,21 +109,21 @@ async fn commits_are_noticed_whoever_makes_them() {
 
 // rule: webhook.woken
 #[tokio::test]
-async fn what_another_process_commits_is_found() {
+async fn worker_delivers_event_that_another_process_commits() {
     let world = World::new(&[]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
     let worker = world.start();
     let other = world.other_process().await;
-    world.emit_over(&other, &listener, "o", &["theirs"]).await;
-    assert_eq!(receiver.wait_for(1).await[0].event(), "theirs");
+    world.emit_over(&other, &listener, "o", &["foreign"]).await;
+    assert_eq!(receiver.wait_for(1).await[0].event(), "foreign");
     worker.stop().await;
     other.close().await;
 }
 
 // rule: webhook.one-holder
 #[tokio::test]
-async fn two_workers_share_the_work() {
+async fn two_workers_deliver_each_event_once() {
     let world = World::new(&[]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;

@@ -1,18 +1,18 @@
-//! Nobody waits for another partner's endpoint.
+//! No partner waits for the endpoint of another.
 
 use std::time::Duration;
 
 use crate::receiver::{Receiver, Reply};
 use crate::world::World;
 
-/// What one endpoint is given at once.
-const SHARE: usize = 32;
+/// Concurrent attempts to one endpoint.
+const MAX_ATTEMPTS: usize = 32;
 
-/// Endpoints that accept and never answer, and one with a crowd of events: the calm one gets fifty
-/// events one after another while not a single attempt at the silent ones has ended.
+/// Six endpoints never respond, and one has many events. The calm one gets fifty events one after
+/// another before any attempt to the silent ones ends.
 // rule: webhook.isolation, webhook.fair
 #[tokio::test]
-async fn the_dead_and_the_busy_delay_nobody() {
+async fn calm_endpoint_is_not_delayed_when_others_are_dead_or_busy() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(120);
     let mut dead = Vec::new();
@@ -20,7 +20,7 @@ async fn the_dead_and_the_busy_delay_nobody() {
         let name = format!("dead{number}");
         let receiver = Receiver::start(vec![Reply::Silence; 100]).await;
         let listener = world.listener(&name, &receiver.url()).await;
-        world.emit_crowd(&listener, SHARE + 20).await;
+        world.emit_crowd(&listener, MAX_ATTEMPTS + 20).await;
         dead.push((name, listener, receiver));
     }
     let busy = Receiver::start([]).await;
@@ -33,7 +33,7 @@ async fn the_dead_and_the_busy_delay_nobody() {
     calm.wait_for(1).await;
     assert!(
         busy.received().len() < 300,
-        "the one did not wait for the many"
+        "the calm endpoint waited for the busy one"
     );
     for number in 1..50 {
         let id = format!("c{number}");
@@ -42,22 +42,18 @@ async fn the_dead_and_the_busy_delay_nobody() {
     }
     busy.wait_for(300).await;
     for (name, listener, receiver) in &dead {
-        assert_eq!(
-            receiver.received().len(),
-            SHARE,
-            "{name} has its share and no more"
-        );
+        assert_eq!(receiver.received().len(), MAX_ATTEMPTS, "{name}: attempts");
         let first = world.delivery(listener, "crowd-0").await;
         assert_eq!(first.progress.attempts, 0, "{name}");
     }
     drop(worker);
 }
 
-/// More than can be served at once, each with a crowd that has long been due, and each slow to
-/// answer: another's event does not wait until they are through.
+/// The slow endpoints have more deliveries due than the worker has capacity. The event of another
+/// endpoint does not wait for them.
 // rule: webhook.isolation, webhook.fair
 #[tokio::test]
-async fn many_slow_ones_with_much_to_do_delay_nobody() {
+async fn calm_endpoint_is_not_delayed_when_slow_ones_have_backlogs() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(120);
     let mut slow = Vec::new();
@@ -81,14 +77,14 @@ async fn many_slow_ones_with_much_to_do_delay_nobody() {
         calm.wait_for(number + 1).await;
     }
     let most = slow.iter().map(|(_, it)| it.received().len()).max();
-    assert!(most < Some(60), "{most:?} of 120 went first");
+    assert!(most < Some(60), "{most:?} of 120 were sent first");
     drop(worker);
 }
 
-/// Once an attempt has failed, an endpoint is tried one by one until it takes something.
+/// After a failed attempt, an endpoint gets one attempt at a time until it accepts a delivery.
 // rule: webhook.isolation
 #[tokio::test]
-async fn one_that_has_failed_is_tried_one_by_one() {
+async fn failing_endpoint_gets_one_attempt_at_a_time() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(120);
     let receiver = Receiver::start([Reply::Status(500), Reply::Silence]).await;

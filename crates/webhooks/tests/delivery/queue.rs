@@ -1,4 +1,4 @@
-//! The queue of deliveries with faults of its own.
+//! The queue of deliveries with injected faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,18 +16,18 @@ use store_sqlite::SqliteStore;
 
 use crate::world::World;
 
-/// The store's queue, and what is wrong with it.
+/// The queue of the store, and its faults.
 pub(crate) struct Queue {
     store: Arc<SqliteStore>,
-    /// Says that nothing is ever due.
+    /// Reports that nothing is due.
     pub(crate) is_blind: AtomicBool,
-    /// Wakes nobody.
-    pub(crate) is_deaf: AtomicBool,
-    /// Records nothing.
-    pub(crate) is_away: AtomicBool,
-    /// Takes long to be counted.
-    pub(crate) is_long: AtomicBool,
-    /// How often it was to record something.
+    /// Never wakes the worker.
+    pub(crate) is_silent: AtomicBool,
+    /// Refuses to record outcomes.
+    pub(crate) is_unavailable: AtomicBool,
+    /// Takes 30 seconds to count.
+    pub(crate) is_slow_to_count: AtomicBool,
+    /// Calls to record outcomes.
     pub(crate) records: AtomicUsize,
 }
 
@@ -36,9 +36,9 @@ impl Queue {
         Arc::new(Self {
             store: world.store.clone(),
             is_blind: AtomicBool::default(),
-            is_deaf: AtomicBool::default(),
-            is_away: AtomicBool::default(),
-            is_long: AtomicBool::default(),
+            is_silent: AtomicBool::default(),
+            is_unavailable: AtomicBool::default(),
+            is_slow_to_count: AtomicBool::default(),
             records: AtomicUsize::default(),
         })
     }
@@ -58,7 +58,7 @@ impl Deliveries for Queue {
         batch: &[ConcludedDelivery],
     ) -> Result<Vec<Cas>, StoreError> {
         self.records.fetch_add(1, Ordering::SeqCst);
-        if self.is_away.load(Ordering::SeqCst) {
+        if self.is_unavailable.load(Ordering::SeqCst) {
             return Err(StoreError::Overloaded);
         }
         self.store.deliveries_conclude(batch).await
@@ -88,14 +88,14 @@ impl Deliveries for Queue {
         mode: Mode,
         service: Service,
     ) -> Result<QueueStats, StoreError> {
-        if self.is_long.load(Ordering::SeqCst) {
+        if self.is_slow_to_count.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
         self.store.deliveries_standing(mode, service).await
     }
 
     fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
-        if !self.is_deaf.load(Ordering::SeqCst) {
+        if !self.is_silent.load(Ordering::SeqCst) {
             self.store.deliveries_watch(wake);
         }
     }

@@ -1,4 +1,4 @@
-//! A partner's server that does what it is told to.
+//! A partner's server that follows a script.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -31,39 +31,39 @@ impl Wire for TlsStream<TcpStream> {
 /// What a receiver does with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Answers with a status and a short body.
+    /// Responds with a status and a short body.
     Status(u16),
-    /// Answers, then closes without having said so.
+    /// Responds, then closes without announcing it.
     StatusAndHangUp(u16),
-    /// Answers after a while.
+    /// Responds after a delay.
     Slow(Duration, u16),
-    /// Sends the visitor elsewhere.
+    /// Redirects.
     Redirect(u16, String),
-    /// Never answers.
+    /// Never responds.
     Silence,
-    /// Closes without an answer.
+    /// Closes without a response.
     HangUp,
-    /// Says that it will write nothing, and goes on reading.
+    /// Closes its side for writing, and continues to read.
     HalfClose,
-    /// Resets the connection before it has read a request.
+    /// Resets the connection before it reads a request.
     ResetAtOnce,
     /// Writes these bytes, then resets the connection.
     Reset(&'static str),
     /// Writes these bytes and closes.
     Raw(&'static str),
-    /// Writes these bytes and nothing more.
+    /// Writes these bytes, then nothing more.
     Stall(&'static str),
-    /// Writes these bytes, then one byte after the other.
+    /// Writes these bytes, then one byte every 5 ms.
     Dribble(&'static str),
-    /// Writes the first bytes, then the second ones again and again.
+    /// Writes the first bytes, then repeats the second ones without end.
     Flood(&'static str, &'static str),
 }
 
-/// One request as it arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     pub(crate) line: String,
-    /// By name in lower case.
+    /// The names are in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
@@ -89,7 +89,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Takes the script's next reply where it is such a one.
+    /// Takes the next reply of the script if it matches.
     fn pop_if(&self, wanted: impl Fn(&Reply) -> bool) -> bool {
         let mut script = self.script.lock().unwrap();
         let next = script.front().is_some_and(wanted);
@@ -100,7 +100,7 @@ impl Inner {
     }
 }
 
-/// A server on a port of its own, until it is dropped.
+/// A server on its own port. Drop stops it.
 pub(crate) struct Receiver {
     inner: Arc<Inner>,
     pub(crate) address: SocketAddr,
@@ -114,7 +114,7 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Follows the script, then answers 200.
+    /// Follows the script, then responds with 200.
     pub(crate) async fn start(script: impl IntoIterator<Item = Reply>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Self::start_at(any, script).await
@@ -128,7 +128,7 @@ impl Receiver {
         Self::start_on(listener, script, |stream| async { Some(stream) })
     }
 
-    /// The same, each connection passed through `wrap` first.
+    /// Starts on this socket, and passes each connection through `wrap` first.
     pub(crate) fn start_on<S, F>(
         listener: TcpListener,
         script: impl IntoIterator<Item = Reply>,
@@ -182,12 +182,12 @@ impl Receiver {
         self.inner.connections.load(Ordering::SeqCst)
     }
 
-    /// Bytes of a flood that were taken.
+    /// Bytes of a flood that the client accepted.
     pub(crate) fn flooded(&self) -> usize {
         self.inner.flooded.load(Ordering::SeqCst)
     }
 
-    /// Waits for so many requests.
+    /// Waits for this many requests.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Received> {
         for _ in 0..2000 {
             let received = self.received();
@@ -248,18 +248,18 @@ async fn read<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut Vec<u8>) -> Opt
     })
 }
 
-/// Replies: does the connection go on?
+/// Replies. Returns whether the connection stays open.
 async fn reply<S: Wire>(stream: &mut S, inner: &Inner, reply: Reply) -> bool {
-    let answer = |status: u16| format!("HTTP/1.1 {status} So\r\ncontent-length: 2\r\n\r\nok");
+    let response = |status: u16| format!("HTTP/1.1 {status} So\r\ncontent-length: 2\r\n\r\nok");
     let text = match reply {
-        Reply::Status(status) => answer(status),
+        Reply::Status(status) => response(status),
         Reply::StatusAndHangUp(status) => {
-            let _ = stream.write_all(answer(status).as_bytes()).await;
+            let _ = stream.write_all(response(status).as_bytes()).await;
             return false;
         }
         Reply::Slow(wait, status) => {
             tokio::time::sleep(wait).await;
-            answer(status)
+            response(status)
         }
         Reply::Redirect(status, to) => {
             format!("HTTP/1.1 {status} So\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Changing endpoints and secrets while events flow.
+//! Changes of endpoints and secrets during deliveries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use webhooks::WorkerConfig;
 use crate::receiver::{Received, Receiver, Reply};
 use crate::world::{NEWER, Running, SECRET, World, millis, secret};
 
-/// Which of the two secrets have signed: the newer, the older.
+/// Whether the newer and the older secret have signed.
 pub(crate) fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
     let message = Message {
         service: Service::Pools,
@@ -30,7 +30,7 @@ pub(crate) fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
 
 // rule: webhook.rotation-seen, webhook.overlap
 #[tokio::test]
-async fn without_an_overlap_the_new_secret_signs_alone_at_once() {
+async fn only_new_secret_signs_after_rotation_without_overlap() {
     let world = World::new(&[40]).await;
     let receiver = Receiver::start([Reply::Status(200), Reply::Status(500)]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -51,11 +51,11 @@ async fn without_an_overlap_the_new_secret_signs_alone_at_once() {
     worker.stop().await;
 }
 
-/// The attempts of one event go on through the rotation, and each is good to who holds either
-/// secret.
+/// The attempts of one event continue during the rotation. A receiver with either secret can verify
+/// each of them.
 // rule: webhook.overlap, webhook.rotation-seen
 #[tokio::test]
-async fn with_an_overlap_both_sign_until_it_ends() {
+async fn both_secrets_sign_until_overlap_ends() {
     let world = World::new(&[30; 9]).await;
     let receiver = Receiver::start(vec![Reply::Status(500); 3]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -86,7 +86,7 @@ async fn with_an_overlap_both_sign_until_it_ends() {
     let v1 = alone.split_once(',').unwrap().1;
     assert!(
         signature.contains(&format!(",{v1},v1=")),
-        "the newest first: {signature}"
+        "the newest is not first: {signature}"
     );
     world.clock.advance(Duration::from_secs(3600));
     world.emit(&listener, "later", "later").await;
@@ -98,7 +98,7 @@ async fn with_an_overlap_both_sign_until_it_ends() {
 
 // rule: webhook.rotation-seen
 #[tokio::test]
-async fn a_changed_address_is_used_by_the_next_attempt() {
+async fn next_attempt_uses_changed_address() {
     let world = World::new(&[50; 3]).await;
     let old = Receiver::start(vec![Reply::Status(500); 9]).await;
     let new = Receiver::start([]).await;
@@ -121,7 +121,7 @@ async fn a_changed_address_is_used_by_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_unsigned() {
+async fn delivery_is_not_sent_when_no_secret_is_valid() {
     let world = World::new(&[]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -150,14 +150,14 @@ async fn nothing_is_sent_unsigned() {
         world.change(&listener, &changed).await;
         world.emit(&listener, object, object).await;
         let record = world.closed(&listener, object).await;
-        let said = record.last_error.unwrap_or_default();
-        assert!(said.contains(error), "{object}: {said}");
+        let text = record.last_error.unwrap_or_default();
+        assert!(text.contains(error), "{object}: {text}");
     }
     assert_eq!(receiver.connections(), 0);
     worker.stop().await;
 }
 
-/// As in a replica that was not restarted with the new key: its attempts could only fail.
+/// A replica that still has the old key can decrypt nothing, so its attempts would fail.
 // rule: base.master-key-rotation
 #[tokio::test]
 async fn worker_without_the_current_master_key_leaves_deliveries_to_others() {

@@ -1,4 +1,4 @@
-//! Days without a receiver, on a clock that can be put forward.
+//! Days without a receiver, on a test clock.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn world() -> World {
 
 // rule: webhook.schedule, webhook.jitter, webhook.dead-letter
 #[tokio::test]
-async fn a_dead_letter_has_had_eleven_attempts_in_three_days() {
+async fn delivery_is_dead_lettered_after_eleven_attempts_in_three_days() {
     let world = world().await;
     let receiver = Receiver::start(vec![Reply::Status(500); 20]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -69,10 +69,10 @@ async fn a_dead_letter_has_had_eleven_attempts_in_three_days() {
     worker.stop().await;
 }
 
-/// Everything that was written in a day without a receiver arrives when it is back.
+/// All events of the day arrive in order.
 // rule: webhook.at-least-once, webhook.order
 #[tokio::test]
-async fn a_day_without_a_receiver_loses_nothing() {
+async fn events_of_day_without_receiver_arrive_when_receiver_is_back() {
     let world = world().await;
     let gone = Receiver::start([]).await;
     let (address, url) = (gone.address, gone.url());
@@ -90,7 +90,7 @@ async fn a_day_without_a_receiver_loses_nothing() {
     }
     let back = Receiver::start_at(address, []).await;
     for object in 0..6 {
-        // The next wait of whatever has failed for a day is 14 hours, and a tenth of them.
+        // After a day of failures the next wait is at most 14 hours and a tenth.
         world.clock.advance(Duration::from_secs(16 * HOUR));
         world.delivered(&listener, &format!("o{object}")).await;
     }
@@ -118,5 +118,5 @@ async fn until_nothing_is_due(world: &World) {
         }
         tokio::time::sleep(millis(10)).await;
     }
-    panic!("the queue is never empty");
+    panic!("the queue never became empty");
 }

@@ -1,4 +1,4 @@
-//! What a delivery looks like when it arrives.
+//! The request of a delivery.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::world::{NEWER, SECRET, World, body, millis, secret};
 
 // rule: webhook.signature, webhook.standard-headers, webhook.fresh
 #[tokio::test]
-async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
+async fn attempts_have_new_signatures_over_same_bytes() {
     let world = World::new(&[50, 50]).await;
     let receiver = Receiver::start([Reply::Status(500), Reply::Status(500)]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -45,7 +45,7 @@ async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
         assert_eq!(signature.matches("v1=").count(), 1);
         let time = arrived.header("webhook-timestamp").to_owned();
         assert!(signature.starts_with(&format!("t={time},v1=")));
-        assert!(times.insert(time), "signed at {times:?} already");
+        assert!(times.insert(time), "already signed at {times:?}");
         let unwanted = [
             "cookie",
             "authorization",
@@ -64,7 +64,7 @@ async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
 
 // rule: webhook.signature, webhook.standard-headers, webhook.own-service
 #[tokio::test]
-async fn each_service_delivers_its_own_events_under_its_own_header() {
+async fn service_delivers_own_events_under_own_header() {
     let mut world = World::new(&[]).await;
     let (for_pools, for_gate) = (Receiver::start([]).await, Receiver::start([]).await);
     let pools = world.listener("acme", &for_pools.url()).await;
@@ -87,7 +87,10 @@ async fn each_service_delivers_its_own_events_under_its_own_header() {
     let (signature, now) = (arrived.header("gate-signature"), world.clock.now());
     assert!(message.verify(signature, &secret(SECRET), now));
     let waiting = world.delivery(&pools, "trade").await;
-    assert_eq!(waiting.progress.attempts, 0, "it is not the gate's");
+    assert_eq!(
+        waiting.progress.attempts, 0,
+        "the worker of the gate sent it"
+    );
     assert!(for_pools.received().is_empty());
 
     world.setup.service = Service::Pools;
@@ -99,10 +102,10 @@ async fn each_service_delivers_its_own_events_under_its_own_header() {
     assert_eq!(for_gate.received().len(), 1);
 }
 
-/// A body of every kind of character, and a library that knows nothing of this project.
+/// An independent library verifies a body with unusual characters.
 // rule: webhook.standard-headers, webhook.overlap
 #[tokio::test]
-async fn a_stock_library_takes_it_with_either_secret() {
+async fn standard_library_verifies_delivery_with_either_secret() {
     let world = World::new(&[]).await;
     world.clock.catch_up();
     let receiver = Receiver::start([]).await;
@@ -151,7 +154,7 @@ async fn cookies_are_not_kept() {
     worker.stop().await;
 }
 
-/// Runs a test of this file in a process of its own, with proxies in its environment.
+/// Runs another test of this file in a child process, with proxies in the environment.
 // rule: webhook.no-environment
 #[tokio::test]
 async fn proxies_of_the_environment_are_not_used() {
@@ -169,10 +172,10 @@ async fn proxies_of_the_environment_are_not_used() {
     }
     let ended = tokio::task::spawn_blocking(move || child.output());
     let ended = ended.await.unwrap().unwrap();
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let output = String::from_utf8_lossy(&ended.stdout);
     assert!(
-        ended.status.success() && said.contains("1 passed"),
-        "{said}"
+        ended.status.success() && output.contains("1 passed"),
+        "{output}"
     );
     assert_eq!(proxy.connections(), 0);
 }

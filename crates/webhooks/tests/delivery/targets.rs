@@ -1,4 +1,4 @@
-//! Addresses that are not to be reached.
+//! Addresses that must not be reached.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use partner_core::webhooks::target::AllowPrivate;
 use crate::receiver::{Receiver, Reply};
 use crate::world::World;
 
-/// Delivers one event to each URL and wants each refused, in these words.
+/// Delivers one event to each URL, and expects each to fail with this text.
 async fn all_refused(world: &World, urls: &[String], words: &str) {
     let worker = world.start();
     let mut listeners = Vec::new();
@@ -22,8 +22,8 @@ async fn all_refused(world: &World, urls: &[String], words: &str) {
     for (name, url, listener) in listeners {
         let record = world.closed(&listener, &name).await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{url}");
-        let said = record.last_error.unwrap_or_default();
-        assert!(said.contains(words), "{url}: {said}");
+        let error = record.last_error.unwrap_or_default();
+        assert!(error.contains(words), "{url}: {error}");
         assert_eq!(record.last_response_status, None);
     }
     worker.stop().await;
@@ -31,7 +31,7 @@ async fn all_refused(world: &World, urls: &[String], words: &str) {
 
 // rule: webhook.forbidden-targets
 #[tokio::test]
-async fn no_spelling_of_an_address_gets_a_connection() {
+async fn private_address_gets_no_connection_in_any_notation() {
     let mut world = World::new(&[]).await;
     world.setup.allow_private = AllowPrivate::None;
     let canary = Receiver::start([]).await;
@@ -101,16 +101,12 @@ async fn no_spelling_of_an_address_gets_a_connection() {
     let urls = hosts.map(|host| format!("http://{host}:{port}/"));
     all_refused(&world, &urls, "webhooks may reach").await;
     assert_eq!(canary.connections(), 0);
-    assert_eq!(
-        world.names.asked.load(Ordering::SeqCst),
-        0,
-        "none was looked up"
-    );
+    assert_eq!(world.names.asked.load(Ordering::SeqCst), 0, "look-ups");
 }
 
 // rule: webhook.forbidden-targets, webhook.https-only
 #[tokio::test]
-async fn what_is_no_target_gets_no_connection() {
+async fn invalid_target_gets_no_connection() {
     let mut world = World::new(&[]).await;
     let canary = Receiver::start([]).await;
     let at = canary.address;
@@ -132,10 +128,10 @@ async fn what_is_no_target_gets_no_connection() {
     assert_eq!(canary.connections(), 0);
 }
 
-/// The same listener, let through, is reached: what the other tests find closed is open.
+/// A control of the other tests: an allowed receiver is reached.
 // rule: webhook.forbidden-targets
 #[tokio::test]
-async fn what_the_operator_allows_is_reached() {
+async fn private_address_is_reached_when_operator_allows_it() {
     for (allow, host) in [
         (AllowPrivate::Loopback, "127.1"),
         (AllowPrivate::Loopback, "[::ffff:7f00:1]"),

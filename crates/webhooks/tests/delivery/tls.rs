@@ -1,4 +1,4 @@
-//! Who an endpoint is, is proved or nothing is sent.
+//! An endpoint must prove its identity before anything is sent.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn receiver(acceptor: TlsAcceptor) -> Receiver {
 
 // rule: webhook.https-only
 #[tokio::test]
-async fn only_a_certificate_that_proves_the_host_is_believed() {
+async fn delivery_needs_trusted_valid_certificate_of_host() {
     let mut world = World::new(&[]).await;
     let authority = authority();
     world.setup.trust = Trust::Only(vec![authority.der().clone()]);
@@ -84,10 +84,10 @@ async fn only_a_certificate_that_proves_the_host_is_believed() {
             assert_eq!(receiver.events(), ["good"]);
         } else {
             assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
-            let said = record.last_error.unwrap_or_default();
+            let error = record.last_error.unwrap_or_default();
             assert!(
-                said.starts_with("the TLS handshake failed: "),
-                "{name}: {said}"
+                error.starts_with("the TLS handshake failed: "),
+                "{name}: {error}"
             );
             assert!(receiver.received().is_empty(), "{name}");
         }
@@ -95,10 +95,10 @@ async fn only_a_certificate_that_proves_the_host_is_believed() {
     worker.stop().await;
 }
 
-/// A server that speaks plain HTTP behind an https address.
+/// A server that speaks plain HTTP at an https address.
 // rule: webhook.https-only
 #[tokio::test]
-async fn https_is_never_plain() {
+async fn https_delivery_is_not_sent_when_server_speaks_plain_http() {
     let mut world = World::new(&[]).await;
     world.setup.mode = Mode::Live;
     let receiver = Receiver::start([]).await;

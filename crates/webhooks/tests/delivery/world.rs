@@ -1,4 +1,4 @@
-//! A store with partners and their endpoints, and workers that deliver from it.
+//! A store with partners and endpoints, and workers that deliver from it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Time passes, and can be made to pass faster.
+/// A clock that runs, and can be moved forward.
 pub(crate) struct TestClock {
     began: Instant,
     shift: AtomicI64,
@@ -48,7 +48,7 @@ impl TestClock {
 }
 
 impl TestClock {
-    /// Another that is behind this one.
+    /// Another clock that is behind this one.
     pub(crate) fn set_back(&self, span: Duration) -> Self {
         let back = i64::try_from(span.as_millis()).unwrap();
         Self {
@@ -57,7 +57,7 @@ impl TestClock {
         }
     }
 
-    /// Goes forward to the machine's own time, for who looks at that.
+    /// Moves to the machine's time, for libraries that read it.
     pub(crate) fn catch_up(&self) {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
         let there = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap());
@@ -91,7 +91,7 @@ impl Entropy for Seeded {
     }
 }
 
-/// Names and what each look-up of them answers, the last answer again and again.
+/// Names, and the addresses that each look-up returns. The last ones repeat.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
@@ -132,7 +132,7 @@ pub(crate) struct Listener {
     pub(crate) endpoint: Endpoint,
 }
 
-/// A store, and what workers on it have in common.
+/// A store, and what its workers share.
 pub(crate) struct World {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) clock: Arc<TestClock>,
@@ -144,7 +144,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Retries after these milliseconds, tries each for 300.
+    /// Retries after these waits in milliseconds. Attempts time out after 300 ms.
     pub(crate) async fn new(waits: &[u64]) -> Self {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// The same database as another process has it open.
+    /// The same database, opened by another process.
     pub(crate) async fn other_process(&self) -> SqliteStore {
         open(self.folder.path(), &self.clock).await
     }
@@ -195,7 +195,7 @@ impl World {
         Running::start(self.setup.clone())
     }
 
-    /// A partner whose events go to this URL.
+    /// Creates a partner whose events go to this URL.
     pub(crate) async fn listener(&self, name: &str, url: &str) -> Listener {
         let partner = PartnerId::parse(name).unwrap();
         let who = Tenant {
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// Lets the partner trade no more.
+    /// Suspends the partner.
     pub(crate) async fn suspend(&self, listener: &Listener) {
         let partner = Partner {
             id: listener.who.partner.clone(),
@@ -274,7 +274,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// Writes so many events, each about an object of its own, in one transaction.
+    /// Writes this many events in one transaction, each about another object.
     pub(crate) async fn emit_crowd(&self, listener: &Listener, count: usize) {
         let mut tx = self.store.begin("emit").await.unwrap();
         for number in 0..count {
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// The only delivery about an object, once it is neither pending nor in flight.
+    /// Waits until the first delivery about an object is neither pending nor in flight.
     pub(crate) async fn closed(&self, listener: &Listener, object: &str) -> DeliveryRecord {
         self.until(listener, object, |record| {
             matches!(
@@ -311,7 +311,7 @@ impl World {
         .await
     }
 
-    /// The first delivery about an object, once it is as wanted.
+    /// Waits until the first delivery about an object matches.
     pub(crate) async fn until(
         &self,
         listener: &Listener,
@@ -330,16 +330,16 @@ impl World {
         panic!("{object} stays {last:?}");
     }
 
-    /// Every delivery about an object, once the endpoint has taken them all.
+    /// Waits until the endpoint has accepted all deliveries about an object.
     pub(crate) async fn delivered(&self, listener: &Listener, object: &str) -> Vec<DeliveryRecord> {
-        let taken = |record: &DeliveryRecord| {
+        let is_accepted = |record: &DeliveryRecord| {
             matches!(record.progress.state, DeliveryState::Succeeded { .. })
         };
         let mut last = Vec::new();
         for _ in 0..1000 {
             let records = self.store.deliveries_of(&listener.who, object).await;
             last = records.unwrap();
-            if last.iter().all(taken) {
+            if last.iter().all(is_accepted) {
                 return last;
             }
             tokio::time::sleep(millis(10)).await;
@@ -364,7 +364,7 @@ async fn open(folder: &Path, clock: &Arc<TestClock>) -> SqliteStore {
         .unwrap()
 }
 
-/// The body of an event, with characters that are easily damaged.
+/// The body of an event, with characters that are easily corrupted.
 pub(crate) fn body(id: &str) -> Vec<u8> {
     format!("{{\"eventId\":\"{id}\",\"text\":\"\u{2028}\u{1f980} \\u00e9\"}}").into_bytes()
 }
@@ -373,7 +373,7 @@ pub(crate) fn secret(text: &str) -> SigningSecret {
     SigningSecret::parse(text).unwrap()
 }
 
-/// A worker in the background.
+/// A worker that runs in the background.
 pub(crate) struct Running {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     task: Option<JoinHandle<()>>,
@@ -392,13 +392,13 @@ impl Running {
         }
     }
 
-    /// Stops it in order.
+    /// Stops the worker gracefully.
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         self.task.take().unwrap().await.unwrap();
     }
 
-    /// Stops it as a crash would.
+    /// Stops the worker like a crash.
     pub(crate) fn kill(mut self) {
         self.task.take().unwrap().abort();
     }

@@ -14,7 +14,7 @@ use partner_core::ports::{
     ClaimRequest, ClaimedDelivery, ConcludedDelivery, DeliveryRecord, QueueStats, QueueWaker,
 };
 use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState, Progress};
-use partner_core::webhooks::fairness::ClaimCapacity;
+use partner_core::webhooks::fairness::{ClaimCapacity, EndpointHealth, EndpointLoad};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, World, body_text, profile, sealer};
@@ -98,7 +98,7 @@ impl<F: Fixture> World<F> {
             AttemptOutcome::Delivered => (Some(204), None),
             AttemptOutcome::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
             AttemptOutcome::GivenUp => (None, Some("connection refused".to_owned())),
-            AttemptOutcome::HandedBack => (None, None),
+            AttemptOutcome::Released => (None, None),
         };
         let concluded = ConcludedDelivery {
             tenant: claimed.tenant.clone(),
@@ -360,17 +360,16 @@ pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
     let ids: Vec<&str> = claimed.iter().map(|one| one.event.id.as_str()).collect();
     assert_eq!(ids, ["b0", "c1", "b1", "c2", "b2", "b3"]);
     order.token = world.entropy.next();
-    order.room.total = 64;
-    order.room.less = [(at_busy.id, 2)].into();
+    order.room.total = 1_000;
+    let load = |deliveries, health| [(at_busy.id, EndpointLoad { deliveries, health })].into();
+    order.room.in_flight = load(62, EndpointHealth::Slow);
     assert_eq!(world.claim_by(&order).await.len(), 2);
-    order.room.less = [(at_busy.id, 0)].into();
+    order.room.in_flight = load(64, EndpointHealth::Slow);
     assert!(world.claim_by(&order).await.is_empty());
-    order.room.less.clear();
+    order.room.in_flight.clear();
     order.room.each = 5;
     assert_eq!(world.claim_by(&order).await.len(), 5);
-    order.room.less = [(at_busy.id, 0)].into();
-    order.room.ahead = [(at_busy.id, 7)].into();
-    order.room.total_ahead = 224;
+    order.room.in_flight = load(5 + 217, EndpointHealth::Fast);
     assert_eq!(world.claim_by(&order).await.len(), 7);
     world.assert_clean().await;
 }
@@ -449,7 +448,7 @@ pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
     world.clock().advance(WAIT);
     let (token, claimed) = world.claim_all().await.remove(0);
     let back = world
-        .conclude(token, &claimed, AttemptOutcome::HandedBack)
+        .conclude(token, &claimed, AttemptOutcome::Released)
         .await;
     assert_eq!(back, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
@@ -575,6 +574,6 @@ pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
     assert!(world.deliveries(&rival.who, "o").await.is_empty());
     let unknown = EndpointId::new(Mode::Test, world.now(), &world.entropy);
     let mut order = world.order(8);
-    order.room.less = [(unknown, 0)].into();
+    order.room.in_flight = [(unknown, EndpointLoad::default())].into();
     assert!(world.claim_by(&order).await.is_empty());
 }

@@ -383,7 +383,7 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
             .await;
         assert_eq!(late, Cas::Lost);
         let back = world
-            .conclude(*token, claimed, AttemptOutcome::HandedBack)
+            .conclude(*token, claimed, AttemptOutcome::Released)
             .await;
         assert_eq!(back, Cas::Won);
     }

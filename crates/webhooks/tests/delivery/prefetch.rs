@@ -1,4 +1,4 @@
-//! What is claimed ahead of its turn, for an endpoint that answers quickly.
+//! Deliveries that are prefetched for a fast endpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use crate::receiver::{Receiver, Reply};
 use crate::rotation::signed_by;
 use crate::world::{Listener, NEWER, Running, World, millis};
 
-/// Attempts under way at one endpoint.
-const AT_ONCE: usize = 32;
-/// A receiver answers so many, and falls silent.
-const TAKEN: usize = 16;
+/// Concurrent attempts to one endpoint.
+const MAX_ATTEMPTS: usize = 32;
+/// Deliveries that the receiver accepts before its behaviour changes.
+const ACCEPTED: usize = 16;
 const CROWD: usize = 300;
 
-/// A worker has a crowd's first in hand: sixteen were taken at once, so that more were claimed than
-/// can be under way, and those that are under way are answered like this.
-struct Fallen {
+/// A worker with prefetched deliveries. The receiver accepted sixteen immediately, and responds to
+/// the running attempts in another way.
+struct Prefetched {
     world: World,
     receiver: Receiver,
     listener: Listener,
     worker: Running,
 }
 
-impl Fallen {
-    /// On a machine that has much else to do the sixteen may have been taken too slowly to claim
-    /// ahead for: then once more.
+impl Prefetched {
+    /// Repeats the setup if a busy machine accepted the sixteen too slowly for a prefetch.
     async fn with(reply: Reply) -> Self {
         for _ in 0..10 {
-            let fallen = Self::once(&reply).await;
-            if is_held(&fallen.world, |held| held > 100).await.is_ok() {
-                return fallen;
+            let prefetched = Self::once(&reply).await;
+            let count = reach_in_flight(&prefetched.world, |count| count > 100).await;
+            if count.is_ok() {
+                return prefetched;
             }
         }
-        panic!("nothing is claimed ahead");
+        panic!("nothing was prefetched");
     }
 
     async fn once(reply: &Reply) -> Self {
         let mut world = World::new(&[60_000]).await;
         world.setup.timeout = Duration::from_secs(60);
         world.setup.grace = Duration::from_secs(60);
-        let taken = std::iter::repeat_n(Reply::Status(200), TAKEN);
-        let fallen = std::iter::repeat_n(reply.clone(), AT_ONCE);
-        let receiver = Receiver::start(taken.chain(fallen)).await;
+        let accepted = std::iter::repeat_n(Reply::Status(200), ACCEPTED);
+        let changed = std::iter::repeat_n(reply.clone(), MAX_ATTEMPTS);
+        let receiver = Receiver::start(accepted.chain(changed)).await;
         let listener = world.listener("acme", &receiver.url()).await;
         world.emit_crowd(&listener, CROWD).await;
         let worker = world.start();
-        receiver.wait_for(TAKEN + AT_ONCE).await;
+        receiver.wait_for(ACCEPTED + MAX_ATTEMPTS).await;
         Self {
             world,
             receiver,
@@ -60,21 +60,21 @@ impl Fallen {
     }
 }
 
-/// Waits until so many deliveries are in flight.
-async fn until_held(world: &World, wanted: impl Fn(u64) -> bool) {
+/// Waits for this number of deliveries in flight.
+async fn wait_for_in_flight(world: &World, wanted: impl Fn(u64) -> bool) {
     for _ in 0..10 {
-        if is_held(world, &wanted).await.is_ok() {
+        if reach_in_flight(world, &wanted).await.is_ok() {
             return;
         }
     }
-    panic!("{:?} are in flight", is_held(world, wanted).await);
+    panic!("in flight: {:?}", reach_in_flight(world, wanted).await);
 }
 
-/// Are so many in flight within a second? Otherwise, how many are.
-async fn is_held(world: &World, wanted: impl Fn(u64) -> bool) -> Result<(), u64> {
+/// Waits a second for this number of deliveries in flight. The error is the last count.
+async fn reach_in_flight(world: &World, wanted: impl Fn(u64) -> bool) -> Result<(), u64> {
     let mut last = 0;
     for _ in 0..100 {
-        last = held(world).await;
+        last = in_flight(world).await;
         if wanted(last) {
             return Ok(());
         }
@@ -83,14 +83,14 @@ async fn is_held(world: &World, wanted: impl Fn(u64) -> bool) -> Result<(), u64>
     Err(last)
 }
 
-/// How many deliveries are in flight.
-async fn held(world: &World) -> u64 {
+/// Counts the deliveries in flight.
+async fn in_flight(world: &World) -> u64 {
     let WorkerConfig { mode, service, .. } = world.setup;
     let standing = world.store.deliveries_standing(mode, service).await;
     standing.unwrap().in_flight
 }
 
-/// How often each event has arrived.
+/// Counts the arrivals of each event.
 fn arrivals(receiver: &Receiver) -> BTreeMap<String, usize> {
     let mut arrivals = BTreeMap::new();
     for event in receiver.events() {
@@ -101,18 +101,18 @@ fn arrivals(receiver: &Receiver) -> BTreeMap<String, usize> {
 
 // rule: webhook.hand-back
 #[tokio::test]
-async fn a_worker_that_stops_hands_back_at_once_what_it_has_not_begun() {
-    let Fallen {
+async fn stopping_worker_releases_prefetched_deliveries_immediately() {
+    let Prefetched {
         world,
         receiver,
         worker,
         ..
-    } = Fallen::with(Reply::Silence).await;
+    } = Prefetched::with(Reply::Silence).await;
     let stopping = tokio::spawn(worker.stop());
-    until_held(&world, |held| held == 32).await;
+    wait_for_in_flight(&world, |count| count == 32).await;
     let other = world.start();
     receiver.wait_for(CROWD).await;
-    until_held(&world, |held| held == 32).await;
+    wait_for_in_flight(&world, |count| count == 32).await;
     let arrivals = arrivals(&receiver);
     assert_eq!(arrivals.len(), CROWD);
     assert!(arrivals.values().all(|times| *times == 1), "{arrivals:?}");
@@ -120,52 +120,52 @@ async fn a_worker_that_stops_hands_back_at_once_what_it_has_not_begun() {
     other.stop().await;
 }
 
-/// Those under way may have arrived and come again; those that waited come once.
+/// Deliveries of running attempts arrive again; prefetched deliveries arrive once.
 // rule: webhook.lease, webhook.at-least-once
 #[tokio::test]
-async fn what_a_dead_worker_had_ahead_is_delivered_once_its_leases_are_over() {
-    let Fallen {
+async fn prefetched_deliveries_of_killed_worker_arrive_after_lease_expiry() {
+    let Prefetched {
         world,
         receiver,
         worker,
         ..
-    } = Fallen::with(Reply::Silence).await;
+    } = Prefetched::with(Reply::Silence).await;
     worker.kill();
     world.clock.advance(Duration::from_secs(81));
     let worker = world.start();
-    receiver.wait_for(CROWD + AT_ONCE).await;
-    until_held(&world, |held| held == 0).await;
+    receiver.wait_for(CROWD + MAX_ATTEMPTS).await;
+    wait_for_in_flight(&world, |count| count == 0).await;
     let arrivals = arrivals(&receiver);
     assert_eq!(arrivals.len(), CROWD);
     let twice = arrivals.values().filter(|times| **times == 2).count();
-    assert_eq!(twice, AT_ONCE);
+    assert_eq!(twice, MAX_ATTEMPTS);
     worker.stop().await;
 }
 
-/// It had taken one, and then there was nothing for it for a moment.
+/// The endpoint accepted one delivery, and then had nothing due for a moment.
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn a_burst_finds_a_quick_endpoint_known() {
-    // On a machine that has much else to do the one may have been taken too slowly: then once more.
+async fn burst_is_prefetched_when_endpoint_was_fast_a_moment_ago() {
+    // Repeats the setup if a busy machine accepted the delivery too slowly.
     for _ in 0..10 {
         let mut world = World::new(&[60_000]).await;
         world.setup.timeout = Duration::from_secs(60);
         world.setup.grace = millis(10);
-        let silence = std::iter::repeat_n(Reply::Silence, AT_ONCE);
+        let silence = std::iter::repeat_n(Reply::Silence, MAX_ATTEMPTS);
         let receiver = Receiver::start([Reply::Status(200)].into_iter().chain(silence)).await;
         let listener = world.listener("acme", &receiver.url()).await;
         let worker = world.start();
         world.emit(&listener, "first", "first").await;
         until_delivered(&world, &listener, "first").await;
-        assert_eq!(held(&world).await, 0);
+        assert_eq!(in_flight(&world).await, 0);
         world.emit_crowd(&listener, CROWD).await;
-        let known = is_held(&world, |held| held > 100).await;
+        let prefetched = reach_in_flight(&world, |count| count > 100).await;
         drop(worker);
-        if known.is_ok() {
+        if prefetched.is_ok() {
             return;
         }
     }
-    panic!("no burst is claimed ahead");
+    panic!("no burst was prefetched");
 }
 
 async fn until_delivered(world: &World, listener: &Listener, event: &str) {
@@ -178,16 +178,16 @@ async fn until_delivered(world: &World, listener: &Listener, event: &str) {
     panic!("{event} was not delivered");
 }
 
-/// Within a second or so it has no more in hand than is under way, and nobody was kept waiting.
+/// After about a second only its running attempts are in flight, and no other endpoint had to wait.
 // rule: webhook.isolation, webhook.lease
 #[tokio::test]
-async fn one_that_falls_silent_keeps_nothing_ahead() {
-    let Fallen {
+async fn endpoint_loses_prefetched_deliveries_when_it_stops_responding() {
+    let Prefetched {
         world,
         receiver,
         listener,
         worker,
-    } = Fallen::with(Reply::Silence).await;
+    } = Prefetched::with(Reply::Silence).await;
     let calm = Receiver::start([]).await;
     let other = world.listener("calm", &calm.url()).await;
     for number in 0..20 {
@@ -195,13 +195,13 @@ async fn one_that_falls_silent_keeps_nothing_ahead() {
         world.emit(&other, &id, &id).await;
         calm.wait_for(number + 1).await;
     }
-    until_held(&world, |held| held == 32).await;
-    // What was handed back is not claimed again, as long as nothing is known of it.
+    wait_for_in_flight(&world, |count| count == 32).await;
+    // Released deliveries are not claimed again while the attempts are unfinished.
     for _ in 0..150 {
-        assert_eq!(held(&world).await, 32);
+        assert_eq!(in_flight(&world).await, 32);
         tokio::time::sleep(millis(10)).await;
     }
-    assert_eq!(receiver.received().len(), TAKEN + AT_ONCE);
+    assert_eq!(receiver.received().len(), ACCEPTED + MAX_ATTEMPTS);
     let last = world.delivery(&listener, "crowd-299").await;
     assert_eq!(last.progress.attempts, 0);
     drop(worker);
@@ -210,7 +210,7 @@ async fn one_that_falls_silent_keeps_nothing_ahead() {
 /// A hundred objects with three events each, all due at once.
 // rule: webhook.order
 #[tokio::test]
-async fn an_objects_events_keep_their_order_however_many_are_claimed() {
+async fn events_of_object_keep_order_when_many_are_claimed() {
     let world = World::new(&[60_000]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -227,7 +227,7 @@ async fn an_objects_events_keep_their_order_however_many_are_claimed() {
     worker.stop().await;
 }
 
-/// The three of each object, in their order.
+/// The three events of each object arrived in order.
 fn assert_in_order(events: &[String]) {
     for object in 0..100 {
         let end = format!("-of-{object}");
@@ -237,17 +237,17 @@ fn assert_in_order(events: &[String]) {
     }
 }
 
-/// The ones under way are answered late. What waited behind them is as old as the secret and the
-/// address it was claimed with, and is not sent with them.
+/// The running attempts get late responses. The prefetched deliveries have an old address and an
+/// old secret by then, and are not sent with them.
 // rule: webhook.rotation-seen
 #[tokio::test]
-async fn what_waits_is_not_sent_under_old_terms() {
-    let Fallen {
+async fn prefetched_delivery_is_not_sent_to_old_address_with_old_secret() {
+    let Prefetched {
         world,
         receiver: old,
         listener,
         worker,
-    } = Fallen::with(Reply::Slow(millis(2500), 200)).await;
+    } = Prefetched::with(Reply::Slow(millis(2500), 200)).await;
     let new = Receiver::start([]).await;
     let rotated = Endpoint {
         url: new.url(),
@@ -255,19 +255,19 @@ async fn what_waits_is_not_sent_under_old_terms() {
         ..listener.endpoint.clone()
     };
     world.change(&listener, &rotated).await;
-    new.wait_for(CROWD - TAKEN - AT_ONCE).await;
-    until_held(&world, |held| held == 0).await;
-    assert_eq!(old.received().len(), TAKEN + AT_ONCE);
+    new.wait_for(CROWD - ACCEPTED - MAX_ATTEMPTS).await;
+    wait_for_in_flight(&world, |count| count == 0).await;
+    assert_eq!(old.received().len(), ACCEPTED + MAX_ATTEMPTS);
     for arrived in new.received() {
         assert_eq!(signed_by(&world, &arrived), [true, false]);
     }
     worker.stop().await;
 }
 
-/// Both claim ahead; a hundred objects with three events each.
+/// Both workers prefetch; a hundred objects have three events each.
 // rule: webhook.one-holder, webhook.order
 #[tokio::test]
-async fn two_workers_that_claim_ahead_hold_nothing_twice() {
+async fn prefetching_workers_never_hold_same_delivery() {
     let world = World::new(&[60_000]).await;
     let receiver = Receiver::start([]).await;
     let listener = world.listener("acme", &receiver.url()).await;
@@ -284,7 +284,7 @@ async fn two_workers_that_claim_ahead_hold_nothing_twice() {
     }
     let workers = [world.start(), Running::start(setup)];
     receiver.wait_for(CROWD + 300).await;
-    until_held(&world, |held| held == 0).await;
+    wait_for_in_flight(&world, |count| count == 0).await;
     let arrivals = arrivals(&receiver);
     assert_eq!(arrivals.len(), CROWD + 300);
     assert!(arrivals.values().all(|times| *times == 1), "{arrivals:?}");
@@ -295,10 +295,10 @@ async fn two_workers_that_claim_ahead_hold_nothing_twice() {
     other.close().await;
 }
 
-/// One of the first is refused: all but that one are delivered without it.
+/// The receiver refuses one of the first deliveries, and accepts all others.
 // rule: webhook.isolation
 #[tokio::test]
-async fn one_failure_costs_the_others_nothing() {
+async fn other_deliveries_arrive_when_one_attempt_fails() {
     let world = World::new(&[60_000]).await;
     let mut script = vec![Reply::Status(200); 60];
     script[40] = Reply::Status(500);
@@ -307,7 +307,7 @@ async fn one_failure_costs_the_others_nothing() {
     world.emit_crowd(&listener, CROWD).await;
     let worker = world.start();
     receiver.wait_for(CROWD).await;
-    until_held(&world, |held| held == 0).await;
+    wait_for_in_flight(&world, |count| count == 0).await;
     let arrivals = arrivals(&receiver);
     assert_eq!(arrivals.len(), CROWD);
     assert!(arrivals.values().all(|times| *times == 1));

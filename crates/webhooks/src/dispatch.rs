@@ -1,0 +1,231 @@
+//! Runs attempts. A task sends the deliveries of one endpoint one after another, so the next attempt
+//! never waits for the database; the worker takes the outcomes and records them.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::mem;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use partner_core::events::EndpointId;
+use partner_core::ports::{ClaimedDelivery, ConcludedDelivery};
+use partner_core::webhooks::fairness::{ClaimCapacity, EndpointHealth};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::attempt::{Attempts, Delivery};
+use crate::in_flight::InFlight;
+
+/// Outcomes wait this long after the first for others, or until there are this many, so that one
+/// commit records many.
+const RECORD_BATCH_DELAY: Duration = Duration::from_millis(2);
+const RECORD_BATCH: usize = 64;
+
+/// The deliveries in flight, and the tasks that send them.
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+}
+
+struct Shared {
+    attempts: Attempts,
+    state: Mutex<State>,
+    /// Notified of the first outcome, and of a full batch.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    in_flight: InFlight<Delivery>,
+    /// Outcomes that the worker has not taken yet.
+    outcomes: Vec<ConcludedDelivery>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(attempts: Attempts) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                attempts,
+                state: Mutex::default(),
+                changed: Notify::new(),
+            }),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> ClaimCapacity {
+        self.shared.state.lock().in_flight.capacity()
+    }
+
+    /// Adds what was claimed under this token, and starts as many attempts as may run. No attempt
+    /// starts after `start_by`.
+    pub(crate) fn add(&mut self, claimed: Vec<ClaimedDelivery>, token: u64, start_by: Instant) {
+        let now = Instant::now();
+        let mut targets = BTreeMap::new();
+        let mut state = self.shared.state.lock();
+        let mut started = Vec::new();
+        for claimed in claimed {
+            let endpoint = claimed.endpoint.id;
+            let target = targets
+                .entry(endpoint)
+                .or_insert_with(|| Arc::new(self.shared.attempts.target(&claimed.endpoint)));
+            let delivery = Delivery {
+                target: Arc::clone(target),
+                claimed,
+                token,
+            };
+            started.extend(state.in_flight.add(endpoint, delivery, now, start_by));
+        }
+        drop(state);
+        self.start(started);
+    }
+
+    /// Releases what was prefetched too long ago, and starts what may start now.
+    pub(crate) fn tidy(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        let now = Instant::now();
+        let mut state = self.shared.state.lock();
+        let late = state.in_flight.remove_late(now);
+        state.outcomes.extend(late.iter().map(Delivery::released));
+        let started = iter::from_fn(|| state.in_flight.start_any(now)).collect();
+        drop(state);
+        self.start(started);
+        self.shared.attempts.tidy();
+    }
+
+    /// Releases everything that has not started.
+    pub(crate) fn release_prefetched(&self) {
+        let mut state = self.shared.state.lock();
+        let prefetched = state.in_flight.remove_prefetched();
+        state
+            .outcomes
+            .extend(prefetched.iter().map(Delivery::released));
+    }
+
+    /// Waits until outcomes should be recorded.
+    pub(crate) async fn record_due(&self) {
+        self.shared.record_due().await;
+    }
+
+    /// Waits until outcomes should be recorded, or no attempt is running.
+    pub(crate) async fn record_due_or_idle(&mut self) {
+        let idle = async { while self.tasks.join_next().await.is_some() {} };
+        tokio::select! {
+            () = self.shared.record_due() => {}
+            () = idle => {}
+        }
+    }
+
+    /// Whether no attempt is running.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    pub(crate) fn take_outcomes(&self) -> Vec<ConcludedDelivery> {
+        mem::take(&mut self.shared.state.lock().outcomes)
+    }
+
+    /// Aborts the running attempts, which releases their deliveries.
+    pub(crate) async fn abort(&mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    /// Sends each of these deliveries, and after it what starts in its place.
+    fn start(&mut self, started: Vec<Delivery>) {
+        for first in started {
+            let shared = Arc::clone(&self.shared);
+            self.tasks.spawn(async move {
+                let mut next = Some(first);
+                while let Some(delivery) = next {
+                    let endpoint = delivery.claimed.endpoint.id;
+                    RunningAttempt::new(&shared, delivery).run().await;
+                    let mut state = shared.state.lock();
+                    next = state.in_flight.start_at(endpoint, Instant::now());
+                }
+            });
+        }
+    }
+}
+
+impl Shared {
+    /// Returns when there is a full batch of outcomes, or the first has waited long enough.
+    async fn record_due(&self) {
+        let mut deadline = None;
+        loop {
+            let outcomes = self.state.lock().outcomes.len();
+            if outcomes >= RECORD_BATCH {
+                return;
+            }
+            if outcomes > 0 {
+                deadline = deadline.or_else(|| Some(Instant::now() + RECORD_BATCH_DELAY));
+            }
+            let changed = self.changed.notified();
+            match deadline {
+                None => changed.await,
+                Some(deadline) if timeout_at(deadline, changed).await.is_err() => return,
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn end(
+        &self,
+        endpoint: EndpointId,
+        outcome: Option<ConcludedDelivery>,
+        health: Option<EndpointHealth>,
+    ) {
+        let mut state = self.state.lock();
+        state.in_flight.end(endpoint, health, Instant::now());
+        state.outcomes.extend(outcome);
+        if [1, RECORD_BATCH].contains(&state.outcomes.len()) {
+            self.changed.notify_one();
+        }
+    }
+}
+
+/// Counts an attempt as ended, also if its task is aborted or panics.
+struct RunningAttempt<'s> {
+    shared: &'s Shared,
+    delivery: Delivery,
+    has_ended: bool,
+}
+
+impl<'s> RunningAttempt<'s> {
+    const fn new(shared: &'s Shared, delivery: Delivery) -> Self {
+        Self {
+            shared,
+            delivery,
+            has_ended: false,
+        }
+    }
+
+    async fn run(mut self) {
+        let (outcome, health) = self.shared.attempts.make(&self.delivery).await;
+        self.end(Some(outcome), Some(health));
+    }
+
+    fn end(&mut self, outcome: Option<ConcludedDelivery>, health: Option<EndpointHealth>) {
+        self.has_ended = true;
+        let endpoint = self.delivery.claimed.endpoint.id;
+        self.shared.end(endpoint, outcome, health);
+    }
+}
+
+impl Drop for RunningAttempt<'_> {
+    /// Releases the delivery of an aborted attempt. After a panic the delivery keeps its lease: its
+    /// outcome is unknown, and an immediate retry would likely panic again.
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        if thread::panicking() {
+            tracing::error!(delivery.id = %self.delivery.claimed.id, "An attempt to deliver has panicked");
+            self.end(None, Some(EndpointHealth::Failing));
+        } else {
+            self.end(Some(self.delivery.released()), None);
+        }
+    }
+}
