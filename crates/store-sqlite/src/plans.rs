@@ -275,9 +275,9 @@ async fn deliveries_are_looked_up_one_by_one() {
         (FIND, "(mode=? AND partner_id=? AND id=?)"),
         (step::WRITE, "deliveries USING INTEGER PRIMARY KEY"),
         (step::MOVE, "deliveries USING INTEGER PRIMARY KEY"),
-        (step::BEHIND, "d USING INTEGER PRIMARY KEY"),
+        (step::LATER, "d USING INTEGER PRIMARY KEY"),
         (
-            step::BEHIND,
+            step::LATER,
             "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)",
         ),
         (
