@@ -196,7 +196,7 @@ pub trait StatsReads: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeStats {
     /// The number of trades per status.
-    pub by_status: [(TradeStatus, u64); 5],
+    pub by_status: [(TradeStatus, u64); TradeStatus::ALL.len()],
     /// The age of the oldest reserved trade.
     pub oldest_reserved: Option<Duration>,
 }

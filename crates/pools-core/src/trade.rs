@@ -174,6 +174,20 @@ pub enum EngineReport {
     Reversed(Option<String>),
 }
 
+impl EngineReport {
+    /// The kind of report, as metrics name it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Delivered(_) => "delivered",
+            Self::CannotComplete => "cannot_complete",
+            Self::LetGo => "let_go",
+            Self::Reversed(_) => "reversed",
+        }
+    }
+}
+
 /// The report contradicts the settlement that the engine reported before. The trade stays settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the engine reports trade {trade} {report} although the trade is settled")]
@@ -254,6 +268,17 @@ impl TradeState {
         match self {
             Self::Settled(settlement) | Self::Returned { settlement, .. } => Some(settlement),
             Self::Reserved | Self::Released { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// The instants at which the trade was released, failed and returned, in this order.
+    #[must_use]
+    pub const fn ends(&self) -> [Option<Timestamp>; 3] {
+        match self {
+            Self::Reserved | Self::Settled(_) => [None, None, None],
+            Self::Released { at } => [Some(*at), None, None],
+            Self::Failed { at } => [None, Some(*at), None],
+            Self::Returned { at, .. } => [None, None, Some(*at)],
         }
     }
 }

@@ -88,13 +88,8 @@ impl Engine for MeasuredEngine {
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let report = around("engine.report", self.0.report(enquiry));
-        measured("report", report, |response| match response {
-            None => NO_RESPONSE,
-            Some(EngineReport::InProgress) => "in_progress",
-            Some(EngineReport::Delivered(_)) => "delivered",
-            Some(EngineReport::CannotComplete) => "cannot_complete",
-            Some(EngineReport::LetGo) => "let_go",
-            Some(EngineReport::Reversed(_)) => "reversed",
+        measured("report", report, |response| {
+            response.as_ref().map_or(NO_RESPONSE, EngineReport::kind)
         })
         .await
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::{PartnerId, Tenant};
-use pools_core::trade::TradeStatus;
 
 use crate::row::Columns;
 use crate::{config, errors};
@@ -101,30 +100,6 @@ pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> Result<(), StoreErro
         .execute(conn)
         .await
         .map_err(errors::statement)?;
-    Ok(())
-}
-
-/// Counts a trade's change of status in the partner's row. The transaction holds the partner lock.
-pub(crate) async fn count_trade(
-    conn: &mut Conn,
-    who: &Tenant,
-    from: TradeStatus,
-    to: TradeStatus,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE books
-         SET settled = settled + ($4 = 'settled')::integer - ($3 = 'settled')::integer,
-             released = released + ($4 = 'released')::integer, failed = failed + ($4 = 'failed')::integer,
-             returned = returned + ($4 = 'returned')::integer
-         WHERE mode = $1 AND partner_id = $2",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(from.as_str())
-    .bind(to.as_str())
-    .execute(conn)
-    .await
-    .map_err(errors::statement)?;
     Ok(())
 }
 

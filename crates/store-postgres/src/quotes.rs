@@ -51,11 +51,12 @@ pub(crate) async fn find_at(
 }
 
 /// Reads the clock with the row, after the statement has taken its snapshot.
-pub(crate) const FIND: &str =
-    "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional, dest_address,
-            dest_network, created_at, expires_at, consumed_at, rejected_at, mid,
-            (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
-     FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3";
+pub(crate) const FIND: &str = concat!(
+    "SELECT ",
+    store_sql::quote_columns!(""),
+    ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+     FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
+);
 
 /// A batch of quotes, column by column.
 #[derive(Default)]

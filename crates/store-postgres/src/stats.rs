@@ -5,12 +5,13 @@
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
+use partner_core::Tenant;
 use pools_core::engine::EngineName;
 use pools_core::ports::{StatsReads, TradeStats};
 use pools_core::trade::TradeStatus;
-
 use store_sql::{EngineTx as _, stats};
 
+use crate::conn::Conn;
 use crate::row::Columns;
 use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
@@ -51,6 +52,30 @@ impl StatsReads for PostgresStore {
         tx.finish().await?;
         Ok(claimed)
     }
+}
+
+/// Counts a trade's change of status in the partner's row of `books`, which the transaction has locked.
+pub(crate) async fn count_trade(
+    conn: &mut Conn,
+    who: &Tenant,
+    from: TradeStatus,
+    to: TradeStatus,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE books
+         SET settled = settled + ($4 = 'settled')::integer - ($3 = 'settled')::integer,
+             released = released + ($4 = 'released')::integer, failed = failed + ($4 = 'failed')::integer,
+             returned = returned + ($4 = 'returned')::integer
+         WHERE mode = $1 AND partner_id = $2",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(from.as_str())
+    .bind(to.as_str())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
 }
 
 /// Does a look-up in the list's index for each partner, instead of a scan of all trades.

@@ -24,7 +24,7 @@ use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, config, errors, events};
+use crate::{PostgresStore, clock, config, errors, events, stats};
 
 /// How often a transaction that holds one partner lock tries to take another.
 const MAX_TRIES_FOR_ANOTHER: u32 = 10;
@@ -309,7 +309,7 @@ impl EngineTx for PgTx {
         let (Some(first), Some(last)) = (statuses.first(), statuses.last()) else {
             return Ok(());
         };
-        partner_lock::count_trade(&mut self.tx, who, *first, *last).await
+        stats::count_trade(&mut self.tx, who, *first, *last).await
     }
 
     async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ use kernel::{Asset, AssetKind, Mode, StoreError};
 use partner_core::Tenant;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 
+use crate::trades::open;
 use crate::{Connection, Reader, Row, Statement, values};
 
 /// Units of 10^-8 in a whole one.
@@ -58,7 +59,7 @@ pub(crate) async fn refundable(
 
 /// Whole units and fractions are summed separately, because their common sum can exceed a `bigint`.
 macro_rules! refundable {
-    ($bound:literal, $amounts:literal) => {
+    ($bound:expr, $amounts:expr) => {
         concat!(
             "WITH bound AS MATERIALIZED (SELECT (",
             $bound,
@@ -92,14 +93,22 @@ pub static SETTLED_FIAT: Statement = Statement::new(
 pub static RESERVED_FIAT: Statement = Statement::new(
     "trades",
     refundable!(
-        "SELECT t.created_at FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
-         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)",
-        "SELECT CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END AS amount
+        concat!(
+            "SELECT t.created_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+            open!("t"),
+            " AND t.created_at > $4
+         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)"
+        ),
+        concat!(
+            "SELECT CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END AS amount
          FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+            open!("t"),
+            " AND t.created_at > $4
            AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
            AND substr(t.pool, 1, length($3)) = $3"
+        )
     ),
 );
 
@@ -107,14 +116,22 @@ pub static RESERVED_FIAT: Statement = Statement::new(
 pub static RESERVED_CRYPTO: Statement = Statement::new(
     "trades",
     refundable!(
-        "SELECT t.created_at FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
-         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)",
-        "SELECT t.reserved AS amount
+        concat!(
+            "SELECT t.created_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+            open!("t"),
+            " AND t.created_at > $4
+         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)"
+        ),
+        concat!(
+            "SELECT t.reserved AS amount
          FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND t.status = 'reserved' AND t.created_at > $4
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+            open!("t"),
+            " AND t.created_at > $4
            AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
            AND t.side = 'off_ramp' AND substr(t.pool, length(t.pool) - length($3) + 1) = $3"
+        )
     ),
 );
 

@@ -78,12 +78,13 @@ impl Pages<Trade> for Trades {
 
 pub static TRADES: Statement = Statement::new(
     "trades",
-    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
-     FROM trades
+    concat!(
+        "SELECT ",
+        crate::trade_columns!(""),
+        " FROM trades
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) > ($3, $4) AND created_at < $5
-     ORDER BY created_at, id LIMIT CAST($6 AS bigint)",
+     ORDER BY created_at, id LIMIT CAST($6 AS bigint)"
+    ),
 );
 
 /// The entries of all currencies, merged from sorted runs. No index has all entries by time, and sorting a window would hold the

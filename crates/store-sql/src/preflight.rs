@@ -56,8 +56,9 @@ macro_rules! read {
             $clock,
             "i.fingerprint,
                 CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
-                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid,
+                ",
+            $crate::quote_columns!("q."),
+            ",
                 f.available AS fiat_available, f.sequence AS fiat_sequence,
                 y.available AS crypto_available, y.sequence AS crypto_sequence, v.total, v.floor
              FROM (SELECT 1) AS one

@@ -26,6 +26,18 @@ impl QuoteTx for StoreTx {
     }
 }
 
+/// Every column that [`quote`] reads, each after the table's prefix, such as `"q."` or `""`.
+#[macro_export]
+macro_rules! quote_columns {
+    ($table:literal) => {
+        $crate::prefixed!(
+            $table:
+            "partner_id", "id", "pool", "side", "network", "fiat", "crypto", "rate", "spread_bps", "fee_bps", "notional",
+            "dest_address", "dest_network", "created_at", "expires_at", "consumed_at", "rejected_at", "mid"
+        )
+    };
+}
+
 pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
     let fate = match (
         row.opt_instant("consumed_at")?,

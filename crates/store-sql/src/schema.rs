@@ -7,6 +7,45 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+/// The migrations of both engines, in order: version, description and text. A new migration needs its line here.
+///
+/// sqlx stores the description and checks the text's checksum. The paths are relative to the file that calls the macro.
+#[macro_export]
+macro_rules! migrations {
+    ($engine:literal) => {
+        $crate::migrations!(
+            $engine:
+            1 "initial" "0001_initial.sql",
+            2 "delivery queue" "0002_delivery_queue.sql",
+            3 "clock and commitments" "0003_clock_and_commitments.sql",
+            4 "velocity rules" "0004_velocity_rules.sql",
+            5 "gate" "0005_gate.sql",
+            6 "transactions by status" "0006_transactions_by_status.sql",
+            7 "statistics" "0007_statistics.sql",
+            8 "quote previews" "0008_quote_previews.sql",
+            9 "customers" "0009_customers.sql",
+            10 "signed quotes and rails" "0010_signed_quotes_and_rails.sql",
+            11 "commitments by account" "0011_commitments_by_account.sql",
+            12 "endpoint references" "0012_endpoint_references.sql",
+            13 "engine and rates" "0013_engine_and_rates.sql",
+            14 "idempotency expiry" "0014_idempotency_expiry.sql",
+            15 "bounded history" "0015_bounded_history.sql",
+            16 "clock jump additive" "0016_clock_jump_additive.sql",
+            17 "versions drawn" "0017_versions_drawn.sql",
+            18 "one payment per session" "0018_one_payment_per_session.sql",
+            19 "provisioning" "0019_provisioning.sql",
+            20 "master keys" "0020_master_keys.sql",
+        )
+    };
+    ($engine:literal: $($version:literal $description:literal $file:literal,)+) => {
+        [$((
+            $version,
+            $description,
+            include_str!(concat!("../../../migrations/", $engine, "/", $file)),
+        )),+]
+    };
+}
+
 /// The last word of the description of a migration after which programs of the previous release still work.
 const ADDITIVE: &str = " additive";
 

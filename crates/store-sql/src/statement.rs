@@ -11,6 +11,14 @@ pub struct Sql {
     pub postgres: &'static str,
 }
 
+/// A list of columns for `concat!`, each after the same prefix.
+#[macro_export]
+macro_rules! prefixed {
+    ($table:literal: $first:literal $(, $column:literal)*) => {
+        concat!($table, $first $(, ", ", $table, $column)*)
+    };
+}
+
 /// A statement about one table.
 ///
 /// Both engines accept parameters as `$1`. The compiler counts the parameters of each text and rejects a bare parameter after `LIMIT`

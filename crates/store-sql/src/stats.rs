@@ -3,7 +3,7 @@
 use kernel::{Mode, StoreError};
 use pools_core::engine::EngineName;
 
-use crate::trades::held;
+use crate::trades::{held, open};
 use crate::{Connection, Reader, Sql, Statement, values};
 
 pub async fn held_elsewhere(
@@ -20,20 +20,28 @@ pub async fn held_elsewhere(
 pub static ELSEWHERE: Statement = Statement::per_engine(
     "trades",
     Sql {
-        sqlite: "SELECT t.engine, count(*) AS trades
+        sqlite: concat!(
+            "SELECT t.engine, count(*) AS trades
      FROM partners AS p
-     CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved'
+     CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND ",
+            open!("t"),
+            "
      WHERE p.mode = $1 AND t.engine <> $2
-     GROUP BY t.engine ORDER BY t.engine",
-        postgres: "SELECT open.engine, sum(open.trades)::bigint AS trades
+     GROUP BY t.engine ORDER BY t.engine"
+        ),
+        postgres: concat!(
+            "SELECT open.engine, sum(open.trades)::bigint AS trades
      FROM books AS b
      CROSS JOIN LATERAL (
          SELECT t.engine, count(*) AS trades FROM trades AS t
-         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine <> $2
+         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND ",
+            open!("t"),
+            " AND t.engine <> $2
          GROUP BY t.engine
      ) AS open
      WHERE b.mode = $1
-     GROUP BY open.engine ORDER BY open.engine",
+     GROUP BY open.engine ORDER BY open.engine"
+        ),
     },
 );
 
@@ -50,10 +58,18 @@ pub async fn claim(
 pub static CLAIM: Statement = Statement::per_engine(
     "trades",
     Sql {
-        sqlite: "UPDATE trades SET engine = $2
-     WHERE mode = $1 AND partner_id IN (SELECT partner_id FROM partners WHERE mode = $1) AND status = 'reserved'
-       AND engine IS NULL",
-        postgres: "UPDATE trades AS t SET engine = $2 FROM books AS b
-     WHERE b.mode = $1 AND t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine IS NULL",
+        sqlite: concat!(
+            "UPDATE trades SET engine = $2
+     WHERE mode = $1 AND partner_id IN (SELECT partner_id FROM partners WHERE mode = $1) AND ",
+            open!("trades"),
+            "
+       AND engine IS NULL"
+        ),
+        postgres: concat!(
+            "UPDATE trades AS t SET engine = $2 FROM books AS b
+     WHERE b.mode = $1 AND t.mode = b.mode AND t.partner_id = b.partner_id AND ",
+            open!("t"),
+            " AND t.engine IS NULL"
+        ),
     },
 );

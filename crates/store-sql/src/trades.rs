@@ -128,12 +128,7 @@ async fn apply(
     let settlement = last.state.settlement();
     let rate = settlement.and_then(|settlement| settlement.rate);
     let rate = rate.map(|rate| rate.to_string());
-    let (released, failed, returned) = match &last.state {
-        TradeState::Reserved | TradeState::Settled(_) => (None, None, None),
-        TradeState::Released { at } => (Some(*at), None, None),
-        TradeState::Failed { at } => (None, Some(*at), None),
-        TradeState::Returned { at, .. } => (None, None, Some(*at)),
-    };
+    let [released, failed, returned] = last.state.ends();
     let values = values![
         who.mode,
         &who.partner,
@@ -173,20 +168,32 @@ pub async fn find(
     row.map(|row| trade(&*row, who.mode)).transpose()
 }
 
-/// Every column that [`trade`] reads.
-macro_rules! columns {
-    () => {
-        "partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-         dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-         returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate"
+/// Every column that [`trade`] reads, each after the table's prefix, such as `"t."` or `""`.
+#[macro_export]
+macro_rules! trade_columns {
+    ($table:literal) => {
+        $crate::prefixed!(
+            $table:
+            "partner_id", "id", "quote_id", "pool", "side", "network", "fiat", "crypto", "rate", "spread_bps", "fee_bps",
+            "notional", "dest_address", "dest_network", "reserved", "status", "created_at", "settled_at", "fill",
+            "released_at", "failed_at", "returned_at", "attempts", "lease_token", "lease_until", "engine", "mid", "fill_rate"
+        )
     };
 }
+
+/// The condition that a trade of the named table is open: its value is still reserved.
+macro_rules! open {
+    ($trades:literal) => {
+        concat!($trades, ".status = 'reserved'")
+    };
+}
+pub(crate) use open;
 
 static FIND: Statement = Statement::new(
     "trades",
     concat!(
         "SELECT ",
-        columns!(),
+        trade_columns!(""),
         " FROM trades WHERE mode = $1 AND partner_id = $2 AND id = $3"
     ),
 );
@@ -215,12 +222,12 @@ static FIND_BY_QUOTE: Statement = Statement::per_engine(
     Sql {
         sqlite: concat!(
             "SELECT ",
-            columns!(),
+            trade_columns!(""),
             " FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
         ),
         postgres: concat!(
             "SELECT ",
-            columns!(),
+            trade_columns!(""),
             ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
              FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
         ),
@@ -286,7 +293,7 @@ macro_rules! page {
     ($trades:literal, $filter:literal) => {
         concat!(
             "SELECT ",
-            columns!(),
+            trade_columns!(""),
             " FROM ",
             $trades,
             " WHERE mode = $1 AND partner_id = $2",

@@ -24,11 +24,11 @@ pub(crate) async fn find(
     let Some(key) = own_key(who, id) else {
         return Ok(None);
     };
-    let row = sqlx::query(
-        "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at, mid
-         FROM quotes WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
-    )
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        store_sql::quote_columns!(""),
+        " FROM quotes WHERE mode = ?1 AND partner_id = ?2 AND id = ?3"
+    ))
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
     .bind(key)

@@ -123,7 +123,7 @@ pub(super) const TABLE: &[Row] = &[
             "kernel partner-core pools-core gate-core provisioning store-postgres store-sqlite coordination providers webhooks http-kit instruments",
         ),
         pure: None,
-        tests: "test-support",
+        tests: "pools-http test-support",
         because: "opens the adapters and runs a service program; it sees listeners, and no product's routes",
     },
     Row {

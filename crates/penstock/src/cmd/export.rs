@@ -9,7 +9,7 @@ use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::AccountKind;
 use pools_core::ports::Pages;
 use pools_core::profile::Network;
-use pools_core::trade::{Trade, TradeState};
+use pools_core::trade::Trade;
 use rust_decimal::Decimal;
 
 use crate::arguments::InstallationArgs;
@@ -162,7 +162,7 @@ fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
     let notional = Decimal::new(terms.notional, UNITS_SCALE.into()).normalize();
     let settlement = trade.state.settlement();
     let fill = settlement.map_or(Cell::Empty, |it| Cell::Text(it.fill.clone()));
-    let [released, failed, returned] = ends(&trade.state);
+    let [released, failed, returned] = trade.state.ends();
     vec![
         plain(who.mode),
         Cell::Text(who.partner.to_string()),
@@ -199,16 +199,6 @@ fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
             .as_ref()
             .map_or(Cell::Empty, |engine| Cell::Text(engine.to_string())),
     ]
-}
-
-/// The instants at which a trade was released, failed or returned.
-const fn ends(state: &TradeState) -> [Option<Timestamp>; 3] {
-    match state {
-        TradeState::Reserved | TradeState::Settled(_) => [None, None, None],
-        TradeState::Released { at } => [Some(*at), None, None],
-        TradeState::Failed { at } => [None, Some(*at), None],
-        TradeState::Returned { at, .. } => [None, None, Some(*at)],
-    }
 }
 
 const ENTRY: [&str; 16] = [

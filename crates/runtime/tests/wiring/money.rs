@@ -170,7 +170,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access<PoolsProfile>>, number: u
             runtime.engine.clone(),
             base.sealer.clone(),
             base.entropy.clone(),
-            |_, _| Ok(Vec::new()),
+            pools_http::render_event,
         );
         let settled = polling.poll(&access.tenant, quote.id).await.unwrap();
         assert!(settled.state.settlement().is_some(), "{settled:?}");

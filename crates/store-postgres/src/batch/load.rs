@@ -262,15 +262,17 @@ async fn existing(
 ///
 /// The plan is made once, perhaps while the tables have no statistics. The mode in each command's row and `LIMIT 1` keep such a
 /// plan from scanning whole tables.
-pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
+pub(crate) const READ: &str = concat!(
+    "WITH commands AS MATERIALIZED (
          SELECT $1::text AS mode, c.*
          FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[],
                      $12::boolean[])
               WITH ORDINALITY AS c (partner, quote, route, key, fiat_asset, crypto_asset, first, forget, place)
      ), asked AS MATERIALIZED (
          SELECT c.mode, c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first, c.forget,
-                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
+                ",
+    store_sql::quote_columns!("q."),
+    "
          FROM commands AS c
          LEFT JOIN quotes AS q ON q.mode = c.mode AND q.partner_id = c.partner AND q.id = c.quote
      ), clock AS MATERIALIZED (
@@ -311,15 +313,15 @@ pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
          WHERE a.forget AND t.mode = a.mode AND t.partner_id = a.partner
            AND t.created_at > v.floor AND t.created_at <= coalesce(r.reached, m.now - $11)
            AND t.status NOT IN ('released', 'failed')
-     ) AS w ON true";
+     ) AS w ON true"
+);
 
-pub(crate) const TRADES: &str =
+pub(crate) const TRADES: &str = concat!(
     "WITH asked AS MATERIALIZED (
          SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, quote_id)
      )
-     SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
-            t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
-            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
-            t.mid, t.fill_rate
-     FROM asked AS j
-     JOIN trades AS t ON t.mode = j.mode AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id";
+     SELECT ",
+    store_sql::trade_columns!("t."),
+    " FROM asked AS j
+     JOIN trades AS t ON t.mode = j.mode AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id"
+);

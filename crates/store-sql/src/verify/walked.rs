@@ -1,5 +1,6 @@
 //! The statements that the audit reads row by row: whole tables, with modes and partners.
 
+use crate::trades::open;
 use crate::{Sql, Statement};
 
 /// Every statement of this file.
@@ -50,8 +51,12 @@ pub(super) static ENTRIES: Statement = Statement::new(
 /// The reserves of open trades.
 pub(super) static RESERVES: Statement = Statement::new(
     "trades",
-    "SELECT mode, partner_id, side, pool, reserved
-     FROM trades WHERE status = 'reserved' AND reserved IS NOT NULL",
+    concat!(
+        "SELECT mode, partner_id, side, pool, reserved
+     FROM trades WHERE ",
+        open!("trades"),
+        " AND reserved IS NOT NULL"
+    ),
 );
 
 /// The trades that the running totals count.
@@ -93,17 +98,12 @@ pub(super) static CAPPED: Statement = Statement::per_engine(
 
 pub(super) static QUOTES: Statement = Statement::new(
     "quotes",
-    "SELECT mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at, mid
-     FROM quotes",
+    concat!("SELECT mode, ", crate::quote_columns!(""), " FROM quotes"),
 );
 
 pub(super) static TRADES: Statement = Statement::new(
     "trades",
-    "SELECT mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
-     FROM trades",
+    concat!("SELECT mode, ", crate::trade_columns!(""), " FROM trades"),
 );
 
 pub(super) static DEPOSITS: Statement = Statement::new(

@@ -282,20 +282,20 @@ pub(crate) const IDEMPOTENCY: &str =
      CROSS JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = j.value ->> 0
           AND i.route = j.value ->> 1 AND i.key = j.value ->> 2";
 
-pub(crate) const QUOTES: &str =
-    "SELECT q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-            q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
-     FROM json_each(?2) AS j
-     CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1";
+pub(crate) const QUOTES: &str = concat!(
+    "SELECT ",
+    store_sql::quote_columns!("q."),
+    " FROM json_each(?2) AS j
+     CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1"
+);
 
-pub(crate) const TRADES: &str =
-    "SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
-            t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
-            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
-            t.mid, t.fill_rate
-     FROM json_each(?2) AS j
+pub(crate) const TRADES: &str = concat!(
+    "SELECT ",
+    store_sql::trade_columns!("t."),
+    " FROM json_each(?2) AS j
      CROSS JOIN trades AS t
-          ON t.mode = ?1 AND t.partner_id = j.value ->> 0 AND t.quote_id = j.value ->> 1";
+          ON t.mode = ?1 AND t.partner_id = j.value ->> 0 AND t.quote_id = j.value ->> 1"
+);
 
 pub(crate) const ACCOUNTS: &str =
     "SELECT a.partner_id, a.asset, a.available, a.sequence
