@@ -209,7 +209,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
         .await
         .unwrap();
     drop(open(&path).await.unwrap());
-    let wrong = AssertSqlSafe(upgrades::wrong_marks());
+    let wrong = AssertSqlSafe(upgrades::wrong_predates_rule());
     let wrong: i64 = sqlx::query_scalar(wrong)
         .fetch_one(&mut conn)
         .await

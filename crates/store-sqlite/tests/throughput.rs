@@ -17,7 +17,7 @@ async fn batches_of_every_size_decide_every_command() {
         for (batch, commands) in [(1, 4), (8, 16), (32, 64), (64, 64)] {
             let store = fixture::open().await;
             let measured =
-                test_support::contract::throughput::lane(store, batch, partners, commands * times)
+                test_support::contract::throughput::run(store, batch, partners, commands * times)
                     .await;
             assert_eq!((measured.batch, measured.partners), (batch, partners));
             println!("{measured:?}");

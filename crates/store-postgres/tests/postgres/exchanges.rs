@@ -68,7 +68,7 @@ async fn exchanges(batches: usize) -> usize {
     let proxy = CountingProxy::before(&database.serving()).await;
     let url = proxy.url.clone();
     let store = open_at(database, &url, 1).await;
-    test_support::contract::throughput::lane(store, 3, 1, batches * 3).await;
+    test_support::contract::throughput::run(store, 3, 1, batches * 3).await;
     proxy.exchanges.load(Ordering::SeqCst)
 }
 

@@ -163,7 +163,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     let rows = upgrades::sessions_paid_more_than_once();
     database.damage(&rows).await;
     PostgresStore::migrate(&database.owning()).await.unwrap();
-    let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_marks()));
+    let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_predates_rule()));
     let wrong: i64 = sqlx::query_scalar(wrong)
         .fetch_one(&mut owner)
         .await

@@ -18,7 +18,7 @@ async fn batches_of_every_size_decide_every_command() {
         for (batch, commands) in [(1, 4), (8, 16), (32, 64), (64, 64)] {
             let store = fixture::open().await;
             let measured =
-                test_support::contract::throughput::lane(store, batch, partners, commands * times)
+                test_support::contract::throughput::run(store, batch, partners, commands * times)
                     .await;
             assert_eq!((measured.batch, measured.partners), (batch, partners));
             println!("{measured:?}");
@@ -37,7 +37,7 @@ async fn quotes_are_executed_in_time_on_server_clock() {
         .fetch_one(&mut owner)
         .await
         .unwrap();
-    test_support::contract::throughput::lane(opened, 8, 2, 32).await;
+    test_support::contract::throughput::run(opened, 8, 2, 32).await;
     let (trades, late): (i64, i64) = sqlx::query_as(
         "SELECT count(*), count(*) FILTER (WHERE created_at NOT BETWEEN $1 AND
                 (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM trades",
