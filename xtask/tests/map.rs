@@ -93,6 +93,26 @@ fn architecture_map_names_files_and_symbols_that_exist() {
 }
 
 #[test]
+fn architecture_names_no_source_file_that_is_gone() {
+    let workspace = Workspace::find().unwrap();
+    let page = workspace.text(PAGE).unwrap().unwrap();
+    let files = workspace.files().unwrap();
+    let exists = |name: &str| {
+        files
+            .iter()
+            .any(|file| file == name || file.ends_with(&format!("/{name}")))
+    };
+    let codes = codes(&page);
+    let sources = codes.iter().filter(|(_, code)| code.ends_with(".rs"));
+    let gone: Vec<&str> = sources
+        // The path of a crate's file is given without `src/`.
+        .filter(|(_, code)| !exists(code) && !exists(&code.replacen('/', "/src/", 1)))
+        .map(|(_, code)| *code)
+        .collect();
+    assert!(gone.is_empty(), "{gone:?}");
+}
+
+#[test]
 fn place_has_its_path_and_the_symbols_behind_it() {
     let found = places(
         "`crates/a/src/b.rs` (`C`, `D`), a folder `migrations/sqlite/`; `cargo xtask rules`",
