@@ -1,9 +1,8 @@
-//! The batched writes: five exchanges with the server, whatever the batch's size.
+//! The batched writes: five exchanges with the server, independent of the batch's size.
 //!
-//! A batch leaves out partners whose lock another transaction holds, so that no other partner waits for them.
-//!
-//! The exchanges: begin; take the partner locks of the batch; read everything with the clock, one row for each command; write
-//! the opened trades and count the rows; commit. Sets are sent as arrays, one for each column.
+//! The exchanges are: begin; take the batch's partner locks; read the batch state and the clock, one row for each command;
+//! write the opened trades and count the rows; commit. Sets are sent as arrays, one for each column. A batch leaves out partners
+//! whose lock another transaction holds, so that no other partner waits for them.
 
 pub(crate) mod load;
 pub(crate) mod write;
@@ -27,7 +26,7 @@ use crate::{PostgresStore, errors, partner_lock, quotes};
 
 #[async_trait]
 impl QuoteStore for PostgresStore {
-    /// Quotes move no money and need no lock: one statement, which commits by itself.
+    /// Inserts the quotes with one statement that commits by itself. Quotes move no money, so they need no lock.
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -46,7 +45,7 @@ impl QuoteStore for PostgresStore {
             .await?;
         let opened = opened.ok_or_else(|| errors::rows("quotes", batch.len(), 0))?;
         let at = clock.take(opened.base, opened.at)?;
-        StoreClock::moving(opened.base, at)?;
+        StoreClock::check_moving(opened.base, at)?;
         opened.quotes(batch, at)
     }
 }
@@ -112,15 +111,15 @@ impl PostgresStore {
             mode,
             now: loaded.now,
         };
-        let judging =
+        let deciding =
             async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
-        let outcomes = around("transact.decide", judging).await?;
+        let outcomes = around("transact.decide", deciding).await?;
         if loaded.writes_nothing() {
             tx.rollback().await.map_err(errors::statement)?;
             return Ok(outcomes);
         }
         if !loaded.state.opened.is_empty() {
-            StoreClock::moving(loaded.base, context.now)?;
+            StoreClock::check_moving(loaded.base, context.now)?;
         }
         around("trade.insert", context.write(&mut tx, &loaded)).await?;
         measured.step("none", "reserved", loaded.state.opened.len());
@@ -136,11 +135,11 @@ async fn lock(
     locks: Locks,
 ) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
     let partners = load::partners(batch);
-    let locking = partner_lock::hold(tx, mode, &partners, locks);
+    let locking = partner_lock::take(tx, mode, &partners, locks);
     around("transact.lock", locking).await
 }
 
-/// The partners of a batch whose lock another transaction holds. Only a batch that did not get all of its locks asks.
+/// The partners of a batch whose lock another transaction holds. Queries the database only if some locks are missing.
 async fn locked(
     tx: &mut Conn,
     mode: Mode,

@@ -14,19 +14,18 @@ use store_sql::jumps;
 use crate::errors;
 use crate::quotes::Instants;
 
-/// The server's clock, held back from ever going backwards: the largest of what it says, the last
-/// instant used here, and the last one written to the books that are held. Servers' clocks step,
-/// and after a failover it is another server's.
+/// A clock that never goes backwards.
 ///
-/// A jump ahead of the time that has passed here is not believed: what would write is refused, and reads go by the time
-/// passed.
+/// Its instant is the latest of the server's clock, the last instant used here, and the last instant stored with the partner
+/// locks held. A server's clock may be set back, and after a failover it is another server's.
 ///
-/// Tests give it a clock of theirs, which then counts instead of the server's.
+/// A jump of the server's clock ahead of the time elapsed here is rejected: writes are refused, and reads use the elapsed time.
+/// Tests replace the server's clock by a clock of their own.
 pub(crate) struct StoreClock {
     given: Option<Arc<dyn Clock>>,
     last: AtomicI64,
     ahead: AtomicI64,
-    /// Tells how much time has passed.
+    /// Measures the elapsed time.
     process: Arc<dyn Clock>,
     watch: ClockWatch,
 }
@@ -40,7 +39,7 @@ impl fmt::Debug for StoreClock {
 }
 
 impl StoreClock {
-    /// A clock that starts no earlier than the newest instant stored.
+    /// Creates a clock that starts no earlier than the newest stored instant.
     pub(crate) async fn start(
         given: Option<Arc<dyn Clock>>,
         process: Arc<dyn Clock>,
@@ -53,7 +52,7 @@ impl StoreClock {
             None => instant(server(conn).await?)?,
         };
         let newest = newest(conn).await?;
-        // Another process has stored a later instant since, so only the process that noted the jump was wrong.
+        // If another process has stored a later instant since, only the process that stored the jump was wrong.
         let jump = noted.jump.filter(|jump| newest < jump.found.millis());
         Ok(Self {
             given,
@@ -64,17 +63,17 @@ impl StoreClock {
         })
     }
 
-    /// Learns what other processes have stored, and answers the newest instant of it.
+    /// Reads the newest instant that any process has stored, and lets the watch accept it.
     pub(crate) async fn learn(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
         let newest = newest(conn).await?;
-        // What this process has stored tells it nothing new.
+        // An instant that this process has stored proves nothing.
         if newest > self.last() {
             self.watch.learn(instant(newest)?, self.elapsed());
         }
         instant(newest)
     }
 
-    /// What counts instead of the server's clock.
+    /// The instant of the clock that replaces the server's in tests.
     pub(crate) fn given(&self) -> Option<i64> {
         self.given.as_ref().map(|clock| clock.now().millis())
     }
@@ -93,13 +92,13 @@ impl StoreClock {
         &self.watch
     }
 
-    /// What counts where the server's clock said `server`.
+    /// The instant of the clock, given the server's.
     pub(crate) fn read(&self, server: i64) -> Result<Timestamp, StoreError> {
         instant(self.given().unwrap_or(server))
     }
 
-    /// Is the clock believed?
-    pub(crate) fn judge(&self, now: Timestamp) -> Result<(), ClockJump> {
+    /// Returns the jump if the clock is ahead of the elapsed time.
+    pub(crate) fn check(&self, now: Timestamp) -> Result<(), ClockJump> {
         let last = Timestamp::from_millis(self.last()).unwrap_or(Timestamp::EARLIEST);
         self.watch.judge(now, self.elapsed(), last)
     }
@@ -114,42 +113,40 @@ impl StoreClock {
         }
     }
 
-    /// The instant of a read at which the server's clock said `server`. While the clock is not believed, reads go by the
-    /// time that has passed.
+    /// The instant of a read, given the server's. While the clock is rejected, it is the elapsed time's.
     pub(crate) fn seen(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
-        match self.judge(self.read(server)?) {
-            Ok(()) => self.settle(server, floor),
+        match self.check(self.read(server)?) {
+            Ok(()) => self.resolve(server, floor),
             Err(jump) => instant(jump.expected.millis().max(floor).max(self.last())),
         }
     }
 
-    /// The instant of something that is written, at which the server's clock said `server`, no earlier than `floor`.
-    pub(crate) fn settle(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
+    /// The instant of a write, given the server's. It is not earlier than `floor`.
+    pub(crate) fn resolve(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
         let base = self.given().unwrap_or(server);
         self.take(base, base.max(floor).max(self.last()))
     }
 
-    /// Takes an instant that was settled in a statement, where the clock said `base`.
+    /// Accepts the instant `at` that a statement resolved from the clock's instant `base`.
     pub(crate) fn take(&self, base: i64, at: i64) -> Result<Timestamp, StoreError> {
-        self.judge(instant(base)?).map_err(|jump| refused(&jump))?;
+        self.check(instant(base)?).map_err(|jump| refused(&jump))?;
         self.last.fetch_max(at, Ordering::AcqRel);
         self.ahead.store(at.saturating_sub(base), Ordering::Release);
         instant(at)
     }
 
-    /// Refuses to trade at an instant that is not the clock's, `base`, because that one stands
-    /// behind it.
-    pub(crate) fn moving(base: i64, at: Timestamp) -> Result<(), StoreError> {
+    /// Refuses to trade at the instant `at` if it is ahead of the clock's, `base`, by more than the tolerance.
+    pub(crate) fn check_moving(base: i64, at: Timestamp) -> Result<(), StoreError> {
         let ahead = u64::try_from(at.millis().saturating_sub(base)).unwrap_or_default();
         if Duration::from_millis(ahead) <= CLOCK_TOLERANCE {
             return Ok(());
         }
         Err(StoreError::unavailable(format!(
-            "the database's clock is {ahead} ms behind the last instant stored; until it has caught up nothing is traded"
+            "the database's clock is {ahead} ms behind the last stored instant; trading resumes when it has caught up"
         )))
     }
 
-    /// How far this clock was ahead of the server's when it was last asked.
+    /// How far this clock was ahead of the server's at its last use.
     pub(crate) fn ahead(&self) -> Duration {
         let ahead = u64::try_from(self.ahead.load(Ordering::Acquire));
         Duration::from_millis(ahead.unwrap_or_default())
@@ -164,15 +161,15 @@ fn instant(millis: i64) -> Result<Timestamp, StoreError> {
     })
 }
 
-/// Nothing is stored at an instant that nobody believes.
+/// The error of a write while the clock is rejected.
 fn refused(jump: &ClockJump) -> StoreError {
     StoreError::unavailable(format!(
-        "the database's clock jumped {} s ahead of the time that has passed; nothing is stored until it is set right, or an operator runs `penstock clock accept`",
+        "the database's clock jumped {} s ahead of the elapsed time; writes are refused until you correct the clock or run `penstock clock accept`",
         jump.span().as_secs()
     ))
 }
 
-/// Asks the server, in a statement of its own: one that also locks would say when it began to wait.
+/// Reads the server's clock in a separate statement: one that also waits for a lock could read it before the wait.
 pub(crate) async fn server(conn: &mut Conn) -> Result<i64, StoreError> {
     sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         .fetch_one(conn)
@@ -185,7 +182,7 @@ async fn newest(conn: &mut Conn) -> Result<i64, StoreError> {
     newest.map_err(errors::statement)
 }
 
-/// Everything but quotes is written by whoever holds the partner's books.
+/// The newest stored instant. Every write except a quote stores its instant with the partner lock, in `books`.
 const NEWEST: &str = "SELECT greatest(0, (SELECT max(at) FROM books), (
          SELECT max(newest.created_at)
          FROM partners AS p
@@ -199,9 +196,9 @@ const NEWEST: &str = "SELECT greatest(0, (SELECT max(at) FROM books), (
 mod tests {
     use super::*;
 
-    struct Noon;
+    struct FixedClock;
 
-    impl Clock for Noon {
+    impl Clock for FixedClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_millis(1_780_000_000_000).unwrap()
         }
@@ -212,39 +209,39 @@ mod tests {
             given: None,
             last: AtomicI64::new(0),
             ahead: AtomicI64::new(0),
-            process: Arc::new(Noon),
-            watch: ClockWatch::start(Noon.now(), Noon.elapsed(), None),
+            process: Arc::new(FixedClock),
+            watch: ClockWatch::start(FixedClock.now(), FixedClock.elapsed(), None),
         }
     }
 
     // rule: base.clock-forward
     #[test]
-    fn a_server_whose_clock_is_set_back_is_waited_for_and_seen() {
+    fn store_clock_stands_and_reports_lead_when_server_clock_is_set_back() {
         let (clock, noon) = (clock(), 1_780_000_000_000);
-        let before = clock.settle(noon, 0).unwrap();
+        let before = clock.resolve(noon, 0).unwrap();
         assert_eq!(clock.ahead(), Duration::ZERO);
-        assert_eq!(clock.settle(noon - 90_000, 0).unwrap(), before);
+        assert_eq!(clock.resolve(noon - 90_000, 0).unwrap(), before);
         assert_eq!(clock.ahead(), Duration::from_secs(90));
-        assert!(clock.settle(noon + 1, 0).unwrap() > before);
+        assert!(clock.resolve(noon + 1, 0).unwrap() > before);
         assert_eq!(clock.ahead(), Duration::ZERO);
     }
 
     // rule: base.clock-forward
     #[test]
-    fn what_others_have_written_is_never_preceded() {
+    fn store_clock_never_precedes_stored_instant() {
         let (clock, noon) = (clock(), 1_780_000_000_000);
-        let at = clock.settle(noon, noon + 500).unwrap();
+        let at = clock.resolve(noon, noon + 500).unwrap();
         assert_eq!(at.millis(), noon + 500);
-        assert_eq!(clock.settle(noon, 0).unwrap(), at);
+        assert_eq!(clock.resolve(noon, 0).unwrap(), at);
     }
 
     // rule: base.clock-standing
     #[test]
-    fn a_clock_that_stands_too_far_behind_is_not_traded_on() {
+    fn trading_is_refused_when_clock_is_too_far_behind() {
         let noon = 1_780_000_000_000;
         let at = Timestamp::from_millis(noon).unwrap();
-        assert!(StoreClock::moving(noon, at).is_ok());
-        assert!(StoreClock::moving(noon - 2_000, at).is_ok());
-        assert!(StoreClock::moving(noon - 2_001, at).is_err());
+        assert!(StoreClock::check_moving(noon, at).is_ok());
+        assert!(StoreClock::check_moving(noon - 2_000, at).is_ok());
+        assert!(StoreClock::check_moving(noon - 2_001, at).is_err());
     }
 }

@@ -1,12 +1,12 @@
-//! The two single rows: the installation, and the number of the configuration.
+//! The version of the configuration, a table of one row.
 
 use crate::conn::Conn;
 use kernel::StoreError;
 
 use crate::errors;
 
-/// Takes the number until the transaction ends.
-pub(crate) async fn hold(conn: &mut Conn) -> Result<(), StoreError> {
+/// Locks the version until the transaction ends.
+pub(crate) async fn lock(conn: &mut Conn) -> Result<(), StoreError> {
     sqlx::query("SELECT version FROM config_version WHERE id = 1 FOR UPDATE")
         .fetch_one(conn)
         .await
@@ -14,9 +14,9 @@ pub(crate) async fn hold(conn: &mut Conn) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Draws a version that no process has seen: one of 2^52, so that a database which lost the last change in a failover or
-/// a restore does not give its version to another. It is a statement of its own, because a distributed table takes no
-/// random value in an update. A replica of an older release adds one instead, which is another version too.
+/// Draws a version that no process has seen. It is random in 2^52, so that a database that lost its last change in a failover
+/// or a restore does not use the version of that change again. It is a separate statement, because an update of a distributed
+/// table accepts no random value. A replica of an older release adds one instead, which is a new version too.
 pub(crate) async fn draw(conn: &mut Conn) -> Result<i64, StoreError> {
     sqlx::query_scalar("SELECT 1 + floor(random() * 4503599627370496)::bigint")
         .fetch_one(conn)
@@ -24,7 +24,7 @@ pub(crate) async fn draw(conn: &mut Conn) -> Result<i64, StoreError> {
         .map_err(errors::statement)
 }
 
-/// Stores a version that [`draw`] has given.
+/// Stores a version that [`draw`] returned.
 pub(crate) async fn put(conn: &mut Conn, version: i64) -> Result<(), StoreError> {
     let raised = sqlx::query("UPDATE config_version SET version = $1 WHERE id = 1")
         .bind(version)

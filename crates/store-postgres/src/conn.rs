@@ -1,8 +1,8 @@
 //! A connection on which every exchange has a deadline.
 //!
-//! The driver waits for an answer without end, and a connection whose answer was not awaited is out of
-//! step. So an exchange that does not end, ends late or ends badly makes the connection unusable: every
-//! later statement fails at once, and the pool closes the connection instead of keeping it.
+//! The driver waits for a response without a deadline, and a connection whose response was not read to the end is out of step.
+//! Therefore an exchange that is dropped, is late or loses the session makes the connection unusable: every later statement
+//! fails at once, and the pool closes the connection.
 
 use std::fmt;
 use std::io;
@@ -21,22 +21,22 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use crate::errors;
 use crate::health::Alarm;
 
-/// A session is closed within this time: what it has to say goodbye may be gone.
+/// How long closing a session may take. The server may be unreachable.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Whether a connection can take another statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
-    /// A statement was sent and its answer has not been read to the end.
+    /// A statement was sent, and its response has not been read to the end.
     Busy,
-    /// An answer was late or lost, or the session has ended.
+    /// A response was late or lost, or the session has ended.
     Unusable,
 }
 
 /// A connection with a deadline for each exchange.
 pub(crate) struct Conn {
-    /// Gone once it was moved elsewhere.
+    /// `None` after [`Conn::take`].
     link: Option<PgConnection>,
     state: State,
     deadline: Duration,
@@ -53,17 +53,17 @@ impl Conn {
         }
     }
 
-    /// From here on each answer is waited for so long.
+    /// Sets the deadline of later exchanges.
     pub(crate) fn wait_at_most(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
-    /// May another statement follow?
+    /// Can the connection take another statement?
     pub(crate) fn is_usable(&self) -> bool {
         self.link.is_some() && self.state == State::Ready
     }
 
-    /// Moves the connection out; what stays takes no statement.
+    /// Moves the connection out. The value left behind takes no statement.
     pub(crate) fn take(&mut self) -> Self {
         Self {
             link: self.link.take(),
@@ -73,7 +73,7 @@ impl Conn {
         }
     }
 
-    /// No statement may follow, and the pool closes the connection.
+    /// Makes the connection unusable, so that the pool closes it.
     pub(crate) fn spoil(&mut self) {
         self.state = State::Unusable;
     }
@@ -83,13 +83,13 @@ impl Conn {
         self.execute(sqlx::raw_sql(statements)).await.map(drop)
     }
 
-    /// The driver's own connection, for what brings its own deadline.
+    /// The driver's connection, for a caller that sets its own deadline.
     pub(crate) fn link(&mut self) -> Result<&mut PgConnection, StoreError> {
         let gone = || StoreError::unavailable("the connection is closed");
         self.link.as_mut().ok_or_else(gone)
     }
 
-    /// Says goodbye to the server if it still listens, and closes the socket.
+    /// Ends the session if the connection is usable, and closes the socket.
     pub(crate) async fn close(self) {
         if self.state == State::Ready
             && let Some(link) = self.link
@@ -123,20 +123,20 @@ struct Exchange<'e> {
     alarm: &'e Alarm,
 }
 
-/// Waits for an answer in one piece.
+/// Waits for a response that arrives as a whole.
 async fn within<T>(
     deadline: Duration,
     state: &mut State,
     alarm: &Alarm,
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
+    response: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    let answer = timeout(deadline, answer).await;
-    let answer = answer.unwrap_or_else(|_| Err(late(alarm, deadline)));
-    *state = match &answer {
+    let response = timeout(deadline, response).await;
+    let response = response.unwrap_or_else(|_| Err(late(alarm, deadline)));
+    *state = match &response {
         Ok(_) => State::Ready,
         Err(error) => after(error),
     };
-    answer
+    response
 }
 
 impl fmt::Debug for Conn {
@@ -147,7 +147,7 @@ impl fmt::Debug for Conn {
     }
 }
 
-/// What the server sends for one statement: counts of rows, and rows.
+/// A part of the response to a statement: a row count or a row.
 type Item = Either<PgQueryResult, PgRow>;
 
 impl<'c> Executor<'c> for &'c mut Conn {
@@ -162,10 +162,10 @@ impl<'c> Executor<'c> for &'c mut Conn {
             Ok(exchange) => exchange,
             Err(error) => return futures_util::stream::once(async { Err(error) }).boxed(),
         };
-        Box::pin(Answer {
+        Box::pin(Response {
             items: exchange.link.fetch_many(query),
             timer: Box::pin(sleep(exchange.deadline)),
-            heard: Instant::now(),
+            last_part: Instant::now(),
             deadline: exchange.deadline,
             state: exchange.state,
             alarm: exchange.alarm,
@@ -182,8 +182,8 @@ impl<'c> Executor<'c> for &'c mut Conn {
     {
         Box::pin(async move {
             let at = self.begin()?;
-            let answer = at.link.fetch_optional(query);
-            within(at.deadline, at.state, at.alarm, answer).await
+            let response = at.link.fetch_optional(query);
+            within(at.deadline, at.state, at.alarm, response).await
         })
     }
 
@@ -197,23 +197,23 @@ impl<'c> Executor<'c> for &'c mut Conn {
     {
         Box::pin(async move {
             let at = self.begin()?;
-            let answer = at.link.prepare_with(sql, parameters);
-            within(at.deadline, at.state, at.alarm, answer).await
+            let response = at.link.prepare_with(sql, parameters);
+            within(at.deadline, at.state, at.alarm, response).await
         })
     }
 }
 
-/// An answer that comes in pieces. The deadline counts from the piece before.
-struct Answer<'e> {
+/// A response that arrives in parts. The deadline counts from the previous part.
+struct Response<'e> {
     items: BoxStream<'e, Result<Item, sqlx::Error>>,
     timer: Pin<Box<Sleep>>,
-    heard: Instant,
+    last_part: Instant,
     deadline: Duration,
     state: &'e mut State,
     alarm: &'e Alarm,
 }
 
-impl Stream for Answer<'_> {
+impl Stream for Response<'_> {
     type Item = Result<Item, sqlx::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -222,7 +222,7 @@ impl Stream for Answer<'_> {
         }
         if let Poll::Ready(item) = self.items.poll_next_unpin(cx) {
             match &item {
-                Some(Ok(_)) => self.heard = Instant::now(),
+                Some(Ok(_)) => self.last_part = Instant::now(),
                 Some(Err(error)) => *self.state = after(error),
                 None => *self.state = State::Ready,
             }
@@ -230,7 +230,7 @@ impl Stream for Answer<'_> {
         }
         loop {
             ready!(self.timer.as_mut().poll(cx));
-            let due = self.heard + self.deadline;
+            let due = self.last_part + self.deadline;
             if due <= Instant::now() {
                 *self.state = State::Unusable;
                 return Poll::Ready(Some(Err(late(self.alarm, self.deadline))));
@@ -240,8 +240,7 @@ impl Stream for Answer<'_> {
     }
 }
 
-/// The state after an error. Most end the statement alone; some end the session, or say that another
-/// server should be asked.
+/// The state after an error. Most errors end only the statement. Some end the session, or mean that this server takes no writes.
 fn after(error: &sqlx::Error) -> State {
     if errors::leaves_session(error) {
         State::Ready
@@ -253,7 +252,7 @@ fn after(error: &sqlx::Error) -> State {
 fn late(alarm: &Alarm, deadline: Duration) -> sqlx::Error {
     alarm.raise();
     let message = format!(
-        "the database has not answered for {} ms",
+        "the database did not respond within {} ms",
         deadline.as_millis()
     );
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, message))

@@ -1,4 +1,4 @@
-//! Postgres' side of the statements that both engines share.
+//! Runs the shared statements of `store-sql` on Postgres.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! The secrets of the endpoints of a claim.
+//! The secrets of the endpoints in a claim.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use store_sql::endpoints::secret;
 use crate::errors;
 use crate::row::{Columns, key};
 
-/// The secrets of several endpoints that have not expired, the newest of each first.
+/// The unexpired secrets of several endpoints, the newest of each endpoint first.
 pub(crate) async fn live_secrets(
     conn: &mut Conn,
     mode: Mode,

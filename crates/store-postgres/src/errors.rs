@@ -1,4 +1,4 @@
-//! What the driver reports, as the cores know it. Judged by code, never by text.
+//! Converts the driver's errors to [`StoreError`], by their codes and never by their texts.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -19,70 +19,72 @@ const IDLE_TOO_LONG: &str = "25P03";
 const CANNOT_CONNECT_NOW: &str = "57P03";
 const IDLE_SESSION: &str = "57P05";
 
-/// Classes of codes: the first two characters.
+/// A class of codes is their first two characters.
 const CONSTRAINT: &str = "23";
 const CONNECTION: &str = "08";
-/// Such as for a password that was changed: the next one may be right.
+/// The server refuses the role, such as after a password change. The next attempt may succeed.
 const NOT_LET_IN: &str = "28";
 const NO_RESOURCES: &str = "53";
 const SHUTTING_DOWN: &str = "57";
 const SYSTEM: &str = "58";
 const FORBIDDEN: &str = "42";
 
-/// A fault of a statement inside a transaction or of a read.
+/// An error of a statement in a transaction, or of a read.
 pub(crate) fn statement(error: sqlx::Error) -> StoreError {
     match code(&error).as_deref() {
         Some(SERIALIZATION_FAILURE | DEADLOCK) => StoreError::Retry,
         Some(code) if code.starts_with(CONSTRAINT) => guard(&error),
-        Some(code) if is_away(code) => StoreError::unavailable(said(error)),
+        Some(code) if is_unavailable(code) => StoreError::unavailable(described(error)),
         Some(NOT_ALLOWED) => StoreError::unexpected(format!(
             "the database role may not do this ({}): migrations run as the database's owner, services connect as penstock_serve, `penstock` as \
-             penstock_operate, both as deploy/postgres/roles.sql makes them",
-            said(error)
+             penstock_operate, both created by deploy/postgres/roles.sql",
+            described(error)
         )),
         None if is_broken(&error) => StoreError::unavailable(error),
-        _ => StoreError::unexpected(said(error)),
+        _ => StoreError::unexpected(described(error)),
     }
 }
 
-/// A fault of opening a session. The server is named by who asks.
+/// An error of opening a session. The caller adds the server's name.
 pub(crate) fn connecting(error: sqlx::Error, options: &PgConnectOptions) -> StoreError {
     let role = options.get_username();
     let database = options.get_database().unwrap_or(role);
     let why = match code(&error).as_deref() {
         Some(NO_DATABASE) => format!(
-            "it has no database `{database}`: make it with `createdb` and `pools-service migrate`, as docs/operating.md says, or name \
-             another in PENSTOCK_DATABASE_URL"
+            "it has no database `{database}`: create it with `createdb` and `pools-service migrate` as described in docs/operating.md, or \
+             name another in PENSTOCK_DATABASE_URL"
         ),
         Some(code) if code.starts_with(NOT_LET_IN) => format!(
             "it does not let role `{role}` in: check the role and its password in PENSTOCK_DATABASE_URL; deploy/postgres/roles.sql \
-             makes the roles"
+             creates the roles"
         ),
         Some(NOT_ALLOWED) => format!(
-            "role `{role}` may not use database `{database}`: grant it CONNECT, or use a role that deploy/postgres/roles.sql makes"
+            "role `{role}` may not use database `{database}`: grant it CONNECT, or use a role that deploy/postgres/roles.sql creates"
         ),
         _ => return statement(error),
     };
-    StoreError::unavailable(format!("{why} ({})", said(error)))
+    StoreError::unavailable(format!("{why} ({})", described(error)))
 }
 
-/// An error of a commit, or of a statement that commits by itself. Most errors are reported instead of committing. Those that
-/// end a session or cancel a statement may be reported after the commit as well: the server looks for such requests
-/// whenever it writes to its log. So may a breakdown be, and a pooler reports a lost answer with a code of class 08.
+/// An error of a commit, or of a statement that commits by itself.
+///
+/// Most errors mean that the server did not commit. Errors that end a session or cancel a statement may follow a commit, because
+/// the server handles such requests whenever it writes to its log. A panic of the server may follow a commit too. A pooler
+/// reports a lost response with a code of class 08.
 pub(crate) fn commit(error: sqlx::Error) -> StoreError {
     match code(&error).as_deref() {
-        Some(_) if breaks_down(&error) => StoreError::CommitUnknown(said(error)),
+        Some(_) if is_panic(&error) => StoreError::CommitUnknown(described(error)),
         Some(SERIALIZATION_FAILURE | DEADLOCK) => StoreError::Retry,
         Some(code) if code.starts_with(CONSTRAINT) => guard(&error),
-        Some(code) if is_rolled_back(code) => StoreError::unavailable(said(error)),
+        Some(code) if is_rolled_back(code) => StoreError::unavailable(described(error)),
         None if matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => {
             StoreError::unavailable(error)
         }
-        _ => StoreError::CommitUnknown(said(error)),
+        _ => StoreError::CommitUnknown(described(error)),
     }
 }
 
-/// Can the session take another statement after this error, and should it?
+/// Should the session take another statement after this error?
 pub(crate) fn leaves_session(error: &sqlx::Error) -> bool {
     match code(error).as_deref() {
         Some(QUERY_CANCELED) => true,
@@ -99,15 +101,15 @@ pub(crate) fn leaves_session(error: &sqlx::Error) -> bool {
     }
 }
 
-/// A fault of bringing the schema up to date.
+/// An error of a migration.
 pub(crate) fn migration(error: MigrateError) -> StoreError {
     match error {
         MigrateError::ExecuteMigration(error, version)
             if code(&error).as_deref() == Some(LOCK_TIMEOUT) =>
         {
             StoreError::unavailable(format!(
-                "a table that schema version {version} changes is being read for long, by an audit, a backup or another \
-                 program: migrate once that is over"
+                "an audit, a backup or another program keeps reading a table that schema version {version} changes: migrate \
+                 when it has finished"
             ))
         }
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => statement(error),
@@ -116,36 +118,36 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
              older than the program that wrote the database"
         )),
         MigrateError::VersionMismatch(version) => StoreError::unexpected(format!(
-            "the database has another schema under version {version} than this program"
+            "schema version {version} of the database differs from this program's"
         )),
         error => StoreError::unexpected(error),
     }
 }
 
-/// A write that hit another number of rows than the rules had decided on.
+/// The error of a write that changed an unexpected number of rows.
 pub(crate) fn rows(what: &'static str, expected: usize, found: u64) -> StoreError {
     StoreError::Guard(format!("{what}: {expected} rows expected, {found} written"))
 }
 
-/// Is there no such table?
-pub(crate) fn is_no_table(error: &sqlx::Error) -> bool {
+/// Does the table not exist?
+pub(crate) fn is_missing_table(error: &sqlx::Error) -> bool {
     code(error).as_deref() == Some(NO_SUCH_TABLE)
 }
 
-/// May this role not do it, or does the server not know it?
+/// Is the statement forbidden to this role, or unknown to the server?
 pub(crate) fn is_forbidden(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code.starts_with(FORBIDDEN))
 }
 
-/// The server, or a lock of it, cannot be had now; it has rolled back.
-fn is_away(code: &str) -> bool {
+/// Is the server or a lock unavailable now? The transaction has been rolled back.
+fn is_unavailable(code: &str) -> bool {
     [CONNECTION, NOT_LET_IN, NO_RESOURCES, SHUTTING_DOWN, SYSTEM]
         .iter()
         .any(|class| code.starts_with(class))
         || [LOCK_TIMEOUT, READ_ONLY, IDLE_TOO_LONG].contains(&code)
 }
 
-/// Codes that the server reports instead of committing.
+/// Does the server report this code instead of committing?
 fn is_rolled_back(code: &str) -> bool {
     [NOT_LET_IN, NO_RESOURCES]
         .iter()
@@ -160,7 +162,7 @@ fn is_rolled_back(code: &str) -> bool {
         .contains(&code)
 }
 
-fn breaks_down(error: &sqlx::Error) -> bool {
+fn is_panic(error: &sqlx::Error) -> bool {
     matches!(severity(error), Some(PgSeverity::Panic))
 }
 
@@ -184,23 +186,23 @@ fn is_broken(error: &sqlx::Error) -> bool {
     )
 }
 
-/// What the server reports, with its code. The driver's own text adds a line of the server's source.
-fn said(error: sqlx::Error) -> Box<dyn Error + Send + Sync> {
+/// The server's message with its code. The driver's own text adds a source line of the server.
+fn described(error: sqlx::Error) -> Box<dyn Error + Send + Sync> {
     match (error.as_database_error(), code(&error)) {
         (Some(reported), Some(code)) => format!("{} (SQLSTATE {code})", reported.message()).into(),
         _ => error.into(),
     }
 }
 
-/// Postgres names the constraint.
+/// The violated constraint's name, or the server's message.
 fn guard(error: &sqlx::Error) -> StoreError {
-    let said = error.as_database_error().map(|error| {
+    let constraint = error.as_database_error().map(|error| {
         let error = error.try_downcast_ref::<PgDatabaseError>();
         let named = error.and_then(PgDatabaseError::constraint);
         let message = error.map(PgDatabaseError::message).unwrap_or_default();
         named.unwrap_or(message).to_owned()
     });
-    StoreError::Guard(said.unwrap_or_else(|| "a constraint".to_owned()))
+    StoreError::Guard(constraint.unwrap_or_else(|| "a constraint".to_owned()))
 }
 
 fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
@@ -213,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Which one of the faults it is.
+    /// The name of the error's variant.
     fn kind(fault: &StoreError) -> &'static str {
         match fault {
             StoreError::Retry => "retry",
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_server_reports_is_told_by_its_code() {
+    async fn server_errors_are_classified_by_code() {
         let server = std::env::var("PENSTOCK_TEST_POSTGRES_URL")
             .expect("PENSTOCK_TEST_POSTGRES_URL: run `cargo xtask test`, which starts a server");
         let mut conn = PgConnection::connect(&server).await.unwrap();
@@ -267,22 +269,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_server_reports_is_told_with_its_code_alone() {
+    async fn server_error_message_ends_with_its_code() {
         let server = std::env::var("PENSTOCK_TEST_POSTGRES_URL")
             .expect("PENSTOCK_TEST_POSTGRES_URL: run `cargo xtask test`, which starts a server");
         let mut conn = PgConnection::connect(&server).await.unwrap();
         let fault = sqlx::query("SELECT * FROM nowhere")
             .execute(&mut conn)
             .await;
-        let told = kernel::causes(&statement(fault.unwrap_err()));
+        let message = kernel::causes(&statement(fault.unwrap_err()));
         assert!(
-            told.ends_with("relation \"nowhere\" does not exist (SQLSTATE 42P01)"),
-            "{told}"
+            message.ends_with("relation \"nowhere\" does not exist (SQLSTATE 42P01)"),
+            "{message}"
         );
     }
 
     #[test]
-    fn a_broken_connection_leaves_a_commit_open_and_nothing_else() {
+    fn broken_connection_leaves_only_commit_unknown() {
         let broken = || sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert_eq!(kind(&statement(broken())), "unavailable");
         assert_eq!(kind(&commit(broken())), "commit unknown");

@@ -6,8 +6,8 @@ use partner_core::events::NewEvent;
 use crate::conn::Conn;
 use crate::errors;
 
-/// Locks the deliveries that the object still waits for. A transaction that concludes one of them has committed, or finds the new
-/// delivery afterwards.
+/// Locks the object's open deliveries. A transaction that concludes one of them has either committed before, or finds the new
+/// delivery after it.
 pub(crate) async fn lock_deliveries_of_object(
     conn: &mut Conn,
     event: &NewEvent,

@@ -1,4 +1,4 @@
-//! Exports of a partner's trades and entries, each from a snapshot of its own.
+//! Exports of a partner's trades and ledger entries. Each export reads its own snapshot.
 
 use async_trait::async_trait;
 use kernel::StoreError;

@@ -1,10 +1,9 @@
-//! Whether the database takes writes: asked by a probe of its own, and known to every writer.
+//! Probes whether the database takes writes, and stops writers while it does not.
 //!
-//! The probe is a connection beside the pools that commits a transaction: a server may answer reads and take
-//! no write, because it is a standby, was made read-only, or waits for a standby that is not there. While
-//! such a commit waits, the session holds a place on the server that closing the connection does not free.
-//! So there is one probe at a time, and after the first exchange without an answer no writer tries until a
-//! probe has succeeded.
+//! The probe opens its own connection and commits a transaction, because a server may serve reads but take no writes: it is a
+//! standby, was made read-only, or waits for a missing standby. While such a commit waits, its session occupies a connection
+//! slot of the server even if the client closes the connection. Therefore one probe runs at a time, and after the first
+//! exchange without a response writers are refused until a probe succeeds.
 
 use std::fmt;
 use std::pin::pin;
@@ -22,98 +21,99 @@ use crate::hosts::{Hosts, Timeouts};
 use crate::pool::Pool;
 use crate::{errors, schema};
 
-/// What a probe has found counts so long.
-const VERDICT_AGE: Duration = Duration::from_millis(500);
-/// A caller who asks waits so long for a probe.
+/// How long the result of a probe counts.
+const MAX_RESULT_AGE: Duration = Duration::from_millis(500);
+/// How long a caller waits for the result of a probe.
 const READY_TIMEOUT: Duration = Duration::from_millis(1400);
-/// A commit of the probe that takes longer than this says that writes wait.
-const LATE: Duration = Duration::from_secs(1);
+/// A commit of the probe that takes longer than this counts as a failure.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause before the next probe while writes are refused.
-const RETRY: Duration = Duration::from_millis(250);
-/// The probe waits for its commit as long as its session is there.
+const RETRY_BACKOFF: Duration = Duration::from_millis(250);
+/// The deadline of the probe's commit: the probe waits as long as its session exists.
 const NO_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Begins the probe's transaction, and says what this session is.
+/// Begins the probe's transaction and identifies its session.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '2s'; \
      SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS started, \
             current_setting('transaction_read_only') = 'on' AS read_only";
-/// Writes to the log and nowhere else, so that the commit has something to make durable.
+/// Writes only to the server's log, so that the commit has something to make durable.
 const WRITE: &str = "SELECT pg_logical_emit_message(true, 'penstock', '')";
-const IS_SERVED: &str = "SELECT pg_postmaster_start_time()::text = $2
+const SESSION_EXISTS: &str = "SELECT pg_postmaster_start_time()::text = $2
      AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
 
-/// What the last probe has found.
+/// The result of the last probe.
 #[derive(Debug, Clone)]
-struct Verdict {
+struct ProbeResult {
     at: Instant,
     /// `Err`: why the database takes no writes.
-    found: Result<(), Arc<str>>,
+    outcome: Result<(), Arc<str>>,
 }
 
-/// What writers and the probe tell each other.
+fn is_recent(result: &Option<ProbeResult>) -> bool {
+    let recent = |result: &ProbeResult| result.at.elapsed() < MAX_RESULT_AGE;
+    result.as_ref().is_some_and(recent)
+}
+
+/// The state that writers and the probe share.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    /// Has an exchange been without an answer since the last probe succeeded?
+    /// Has an exchange had no response since the last successful probe?
     raised: AtomicBool,
-    asked: Notify,
-    verdict: watch::Sender<Option<Verdict>>,
+    requested: Notify,
+    result: watch::Sender<Option<ProbeResult>>,
 }
 
 impl Alarm {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             raised: AtomicBool::new(false),
-            asked: Notify::new(),
-            verdict: watch::Sender::new(None),
+            requested: Notify::new(),
+            result: watch::Sender::new(None),
         })
     }
 
-    /// Notes that the server has not answered in time.
+    /// Records that the server did not respond in time.
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::Release);
-        self.asked.notify_one();
+        self.requested.notify_one();
     }
 
     fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Acquire)
     }
 
-    /// May a writer try? After an exchange without an answer it is told at once that it may not.
+    /// Refuses a write at once if an exchange had no response since the last successful probe.
     pub(crate) fn admit(&self) -> Result<(), StoreError> {
         if self.is_raised() {
             return Err(StoreError::unavailable(
-                "the database does not answer, or does not confirm commits; writes are refused until it does",
+                "the database does not respond or does not confirm commits; writes are refused until it does",
             ));
         }
         Ok(())
     }
 
-    /// Does the database take writes, by a probe that is hardly older than the question?
+    /// Returns the result of a recent probe; requests a probe first.
     pub(crate) async fn ready(&self) -> Result<(), StoreError> {
-        let mut verdict = self.verdict.subscribe();
-        let is_recent = |verdict: &Option<Verdict>| {
-            let recent = |verdict: &Verdict| verdict.at.elapsed() < VERDICT_AGE;
-            verdict.as_ref().is_some_and(recent)
-        };
-        self.asked.notify_one();
-        let recent = timeout(READY_TIMEOUT, verdict.wait_for(is_recent)).await;
-        let found = match &recent {
-            Ok(Ok(verdict)) => verdict.as_ref().map(|verdict| verdict.found.clone()),
+        let mut result = self.result.subscribe();
+        self.requested.notify_one();
+        let recent = timeout(READY_TIMEOUT, result.wait_for(is_recent)).await;
+        let outcome = match &recent {
+            Ok(Ok(result)) => result.as_ref().map(|result| result.outcome.clone()),
             Ok(Err(_)) | Err(_) => None,
         };
-        match found {
+        match outcome {
             Some(Ok(())) => Ok(()),
             Some(Err(why)) => Err(StoreError::unavailable(why.to_string())),
             None => Err(StoreError::unavailable(
-                "the database has not answered the probe in time",
+                "the database did not respond to the probe in time",
             )),
         }
     }
 
-    fn found(&self, found: Result<(), &dyn fmt::Display>) {
-        self.verdict.send_replace(Some(Verdict {
+    fn publish(&self, outcome: Result<(), &dyn fmt::Display>) {
+        self.result.send_replace(Some(ProbeResult {
             at: Instant::now(),
-            found: found.map_err(|why| Arc::from(why.to_string())),
+            outcome: outcome.map_err(|why| Arc::from(why.to_string())),
         }));
     }
 
@@ -122,7 +122,7 @@ impl Alarm {
     }
 }
 
-/// The task that probes.
+/// The background task that runs the probes.
 #[derive(Debug)]
 pub(crate) struct Prober {
     pub(crate) hosts: Hosts,
@@ -132,15 +132,15 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// Probes whenever somebody asks, and again and again while writes are refused.
+    /// Probes when a caller requests it, and repeatedly while writes are refused.
     pub(crate) async fn run(self) {
         let mut trusted = true;
         loop {
             if self.alarm.is_raised() {
-                sleep(RETRY).await;
+                sleep(RETRY_BACKOFF).await;
             } else {
-                self.alarm.asked.notified().await;
-                if self.has_answered() {
+                self.alarm.requested.notified().await;
+                if self.has_recent_result() {
                     continue;
                 }
             }
@@ -151,7 +151,7 @@ impl Prober {
             match self.probe().await {
                 Ok(()) => {
                     self.alarm.clear();
-                    self.alarm.found(Ok(()));
+                    self.alarm.publish(Ok(()));
                     trusted = true;
                 }
                 Err(fault) => {
@@ -163,32 +163,30 @@ impl Prober {
                             "The database takes no writes"
                         );
                     }
-                    self.alarm.found(Err(&kernel::causes(&fault)));
+                    self.alarm.publish(Err(&kernel::causes(&fault)));
                 }
             }
         }
     }
 
-    /// Is what was found last recent enough for who asks now? An alarm is never.
-    fn has_answered(&self) -> bool {
-        let verdict = self.alarm.verdict.borrow();
-        let recent = |verdict: &Verdict| verdict.at.elapsed() < VERDICT_AGE;
-        verdict.as_ref().is_some_and(recent) && !self.alarm.is_raised()
+    /// Is the last result recent? While the alarm is raised no result is.
+    fn has_recent_result(&self) -> bool {
+        is_recent(&self.alarm.result.borrow()) && !self.alarm.is_raised()
     }
 
-    /// Connections that were opened before may lead to a server that is gone.
+    /// Closes the pooled connections, because they may lead to a server that is gone.
     fn distrust(&self) {
         self.pools.iter().for_each(Pool::distrust);
     }
 
-    /// Opens a connection, reads the schema's version, and commits a write that leaves nothing.
+    /// Opens a connection, checks the schema's version, and commits a write that changes no table.
     async fn probe(&self) -> Result<(), StoreError> {
         let mut conn = self.hosts.connect(self.timeouts, &self.alarm).await?;
         schema::check(&mut conn).await?;
         let session = Session::begin(&mut conn).await?;
         match conn.fetch_one(sqlx::raw_sql(WRITE)).await {
             Ok(_) => {}
-            // A server may forbid it to this role; that it takes writes is known all the same.
+            // The server may forbid the function to this role; it has begun a transaction that may write.
             Err(error) if errors::is_forbidden(&error) => {
                 conn.close().await;
                 return Ok(());
@@ -201,50 +199,50 @@ impl Prober {
         Ok(())
     }
 
-    /// Waits for the commit as long as the server still works on it, and says meanwhile that it waits.
+    /// Waits for the commit while the session exists, and publishes a failure while it waits.
     async fn commit(&self, conn: &mut Conn, session: &Session) -> Result<(), StoreError> {
         let began = Instant::now();
         let mut committing = pin!(conn.run("COMMIT"));
         loop {
-            match timeout(LATE, &mut committing).await {
+            match timeout(COMMIT_TIMEOUT, &mut committing).await {
                 Ok(done) => return done.map_err(errors::statement),
-                Err(_) => self.waits(began.elapsed()),
+                Err(_) => self.publish_wait(began.elapsed()),
             }
-            if !self.is_served(session).await {
+            if !self.exists(session).await {
                 return Err(StoreError::unavailable(
-                    "the server of the probe has not answered",
+                    "the server of the probe did not respond",
                 ));
             }
         }
     }
 
-    fn waits(&self, so_long: Duration) {
-        let millis = so_long.as_millis();
+    fn publish_wait(&self, waited: Duration) {
+        let millis = waited.as_millis();
         let why = format!(
-            "the database has not confirmed a commit for {millis} ms: is its synchronous standby there?"
+            "the database has not confirmed a commit for {millis} ms: check its synchronous standby"
         );
-        self.alarm.found(Err(&why));
-        if so_long >= self.timeouts.statement {
+        self.alarm.publish(Err(&why));
+        if waited >= self.timeouts.statement {
             self.alarm.raise();
         }
     }
 
-    /// Is the session still there, on the server that is reached now?
-    async fn is_served(&self, session: &Session) -> bool {
+    /// Does the session still exist on the server that a new connection reaches?
+    async fn exists(&self, session: &Session) -> bool {
         let Ok(mut conn) = self.hosts.connect(self.timeouts, &self.alarm).await else {
             return false;
         };
-        let served = sqlx::query_scalar(IS_SERVED)
+        let exists = sqlx::query_scalar(SESSION_EXISTS)
             .bind(session.pid)
             .bind(&session.started)
             .fetch_one(&mut conn)
             .await;
         conn.close().await;
-        served.unwrap_or(false)
+        exists.unwrap_or(false)
     }
 }
 
-/// What tells the session of a probe from every other one.
+/// The identity of a probe's session.
 #[derive(Debug)]
 struct Session {
     pid: i32,

@@ -1,4 +1,4 @@
-//! Where the database is: one host or several, and which of them will do.
+//! The hosts of the database, and the choice among several.
 
 use std::error::Error;
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::health::Alarm;
 
-/// Statements kept prepared on a connection: all there are.
+/// Prepared statements that a connection keeps. All statements of the store fit.
 const STATEMENTS: usize = 256;
-/// The parameter of a database URL that says otherwise.
+/// The parameter of a database URL that replaces [`STATEMENTS`].
 const STATEMENTS_PARAMETER: &str = "statement-cache-capacity";
-/// The parameter that says what a host must be.
+/// The parameter for the required kind of host, [`Target`].
 const TARGET_PARAMETER: &str = "target_session_attrs";
-/// Parameters that name a host: they would replace every one of several.
+/// Parameters that name a host. They would replace each of several hosts.
 const HOST_PARAMETERS: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// What the server does for a connection whose client has vanished: it asks after 10 s of silence, and
-/// gives up 20 s later, so that locks of a lost client do not last. The driver opens the sockets of this
-/// side itself and offers no way to set them, so this side relies on the deadline of each exchange.
-/// The answer says whether this server takes writes, and whether it is a standby.
+/// Sets up a session, and reads whether the server takes writes and whether it is a standby.
+///
+/// The server probes a client after 10 s of silence and closes the session 20 s later, so that the locks of a lost client do not
+/// last. The driver offers no way to set keepalives on the client's sockets, so the client relies on the deadline of each exchange.
 const GREETING: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 4; SET tcp_user_timeout = '20s'; \
      SELECT current_setting('transaction_read_only') = 'on' AS read_only, pg_is_in_recovery() AS standby";
@@ -37,18 +37,18 @@ const GREETING: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interva
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.expected())]
 pub enum UnreadUrl {
-    /// It is not the URL of a database.
+    /// The text is not the URL of a database.
     Form,
-    /// `target_session_attrs` is something else.
+    /// `target_session_attrs` has an unknown value.
     Target,
-    /// `target_session_attrs` stands there twice.
+    /// `target_session_attrs` occurs twice.
     TargetTwice,
-    /// There are several hosts, and a parameter that names another.
+    /// The URL has several hosts and a parameter that names another host.
     HostTwice,
 }
 
 impl UnreadUrl {
-    /// What was expected.
+    /// The expected form.
     #[must_use]
     pub const fn expected(self) -> &'static str {
         match self {
@@ -65,23 +65,23 @@ impl UnreadUrl {
     }
 }
 
-/// What a host must be, so that it is used.
+/// The kind of server that a host must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// Anything that answers.
+    /// Any server.
     Any,
-    /// A server whose sessions write.
+    /// A server whose sessions may write.
     ReadWrite,
-    /// No standby.
+    /// A server that is not a standby.
     Primary,
 }
 
-/// How long a server is waited for.
+/// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection, each host of several by itself.
+    /// For a connection to each host.
     pub connect: Duration,
-    /// For the answer to a statement or a commit.
+    /// For the response to a statement or a commit.
     pub statement: Duration,
 }
 
@@ -94,8 +94,8 @@ impl Default for Timeouts {
     }
 }
 
-/// The servers of one database. The one that was used last is tried first, then the others in their order: a host that has
-/// vanished delays one connection, not each.
+/// The servers of one database. The host that was used last is tried first, then the others in order, so that an unreachable host
+/// delays one connection and not every connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     hosts: Vec<PgConnectOptions>,
@@ -126,7 +126,7 @@ impl Hosts {
             .iter()
             .map(|host| options(&format!("{scheme}://{user}{host}{rest}"), keep))
             .collect::<Result<_, _>>()?;
-        // A program that writes has no use for the standby of several hosts.
+        // One of several hosts may be a standby, which is of no use to a program that writes.
         let default = if several {
             Target::ReadWrite
         } else {
@@ -139,7 +139,7 @@ impl Hosts {
         })
     }
 
-    /// Connects to the first host that will do, beginning with the one used last.
+    /// Connects to the first suitable host, beginning with the host that was used last.
     pub(crate) async fn connect(
         &self,
         timeouts: Timeouts,
@@ -147,23 +147,23 @@ impl Hosts {
     ) -> Result<Conn, StoreError> {
         let mut refusals = Vec::new();
         let last = self.last.load(Ordering::Acquire);
-        let places = self.hosts.iter().enumerate();
-        let (before, from) = places.partition::<Vec<_>, _>(|(place, _)| *place < last);
-        for (place, options) in from.into_iter().chain(before) {
+        let hosts = self.hosts.iter().enumerate();
+        let (before, from) = hosts.partition::<Vec<_>, _>(|(index, _)| *index < last);
+        for (index, options) in from.into_iter().chain(before) {
             match self.connect_to(options, timeouts, alarm).await {
                 Ok(conn) => {
-                    self.last.store(place, Ordering::Release);
+                    self.last.store(index, Ordering::Release);
                     return Ok(conn);
                 }
                 Err(StoreError::Unavailable(why)) => refusals.push(named(options, &why)),
-                // What is wrong with one host's answer is wrong with the URL.
+                // An unexpected error of one host is an error of the URL.
                 Err(fault) => return Err(fault),
             }
         }
         Err(StoreError::unavailable(refusals.join("; ")))
     }
 
-    /// Says of a fault on which server and database it was, the ones used last.
+    /// Adds the server and the database to an error: those that were used last.
     pub(crate) fn locate(&self, fault: StoreError) -> StoreError {
         let Some(options) = self.hosts.get(self.last.load(Ordering::Acquire)) else {
             return fault;
@@ -192,7 +192,7 @@ impl Hosts {
         let connecting = async {
             let link = options.connect().await?;
             let mut conn = Conn::new(link, timeouts.statement, Arc::clone(alarm));
-            // The server cancels a slow statement before our deadline, so that it does not count as a server that is gone.
+            // The server cancels a slow statement before the exchange's deadline, so that a slow server does not count as lost.
             let limit = (timeouts.statement.saturating_mul(4) / 5).as_millis();
             let greeting = format!("SET statement_timeout = {limit}; {GREETING}");
             let greeted = conn
@@ -201,11 +201,11 @@ impl Hosts {
             let found = (greeted.try_get("read_only")?, greeted.try_get("standby")?);
             Ok::<_, sqlx::Error>((conn, found))
         };
-        let most = timeouts.connect;
-        let (conn, (read_only, standby)) = timeout(most, connecting)
+        let limit = timeouts.connect;
+        let (conn, (read_only, standby)) = timeout(limit, connecting)
             .await
             .map_err(|_| {
-                StoreError::unavailable(format!("no connection within {} ms", most.as_millis()))
+                StoreError::unavailable(format!("no connection within {} ms", limit.as_millis()))
             })?
             .map_err(|error| errors::connecting(error, options))?;
         let refused = match self.target {
@@ -228,7 +228,7 @@ fn named(options: &PgConnectOptions, why: &dyn fmt::Display) -> String {
 
 fn options(url: &str, keep_statements: bool) -> Result<PgConnectOptions, UnreadUrl> {
     let options = PgConnectOptions::from_str(url).map_err(|_| UnreadUrl::Form)?;
-    // Nothing here is a float, and a pooler knows that parameter only when told.
+    // The store reads no floats, and a pooler may reject this parameter.
     let options = options
         .application_name("penstock")
         .extra_float_digits(None);
@@ -239,7 +239,7 @@ fn options(url: &str, keep_statements: bool) -> Result<PgConnectOptions, UnreadU
     })
 }
 
-/// Takes the parameter that the driver does not know out of what follows the hosts.
+/// Removes `target_session_attrs`, which the driver does not know, from the part after the hosts.
 fn without_target(rest: &str) -> Result<(String, Option<Target>), UnreadUrl> {
     let Some((path, query)) = rest.split_once('?') else {
         return Ok((rest.to_owned(), None));
@@ -258,8 +258,8 @@ fn without_target(rest: &str) -> Result<(String, Option<Target>), UnreadUrl> {
             _ => others.push(parameter),
         }
     }
-    let mark = if others.is_empty() { "" } else { "?" };
-    Ok((format!("{path}{mark}{}", others.join("&")), target))
+    let separator = if others.is_empty() { "" } else { "?" };
+    Ok((format!("{path}{separator}{}", others.join("&")), target))
 }
 
 fn parse_target(value: &str) -> Result<Target, UnreadUrl> {
@@ -271,7 +271,7 @@ fn parse_target(value: &str) -> Result<Target, UnreadUrl> {
     }
 }
 
-/// Does a parameter name a host beside several, or several hosts itself?
+/// Does a parameter name a host in a URL with several hosts, or name several hosts itself?
 fn names_host(rest: &str, several: bool) -> bool {
     let (_, query) = rest.split_once('?').unwrap_or_default();
     query.split('&').any(|parameter| {

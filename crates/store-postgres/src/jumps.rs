@@ -1,4 +1,4 @@
-//! The jump of the clock that an operator must accept.
+//! The clock jump that an operator must accept.
 
 use async_trait::async_trait;
 use kernel::StoreError;
@@ -16,15 +16,15 @@ impl ClockGuard for PostgresStore {
         let mut noted = read(&mut *conn).await?;
         let now = clock.read(clock::server(&mut conn).await?)?;
         clock.watch().accept(noted.accepted, now, clock.elapsed());
-        if noted.jump.is_some() || clock.judge(now).is_err() {
+        if noted.jump.is_some() || clock.check(now).is_err() {
             let newest = clock.learn(&mut conn).await?;
-            // Others store: the jump was that of one process, whose machine was suspended perhaps.
+            // Other processes store later instants, so only one process saw the jump. Its machine may have been suspended.
             if let Some(jump) = noted.jump.filter(|jump| newest >= jump.found) {
                 end(&mut *conn, &jump, None).await?;
                 noted.jump = None;
             }
         }
-        match (clock.judge(now), noted.jump) {
+        match (clock.check(now), noted.jump) {
             (Err(_), None) => {
                 let jump = clock.watch().jump();
                 if let Some(jump) = &jump {
@@ -33,7 +33,7 @@ impl ClockGuard for PostgresStore {
                 Ok(jump)
             }
             (Err(_), Some(_)) => Ok(clock.watch().jump()),
-            // The clock was set right.
+            // The clock was corrected.
             (Ok(()), Some(noted)) if now < noted.found => {
                 end(&mut *conn, &noted, None).await?;
                 Ok(None)

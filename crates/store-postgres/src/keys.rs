@@ -8,7 +8,7 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::row::key;
 
-/// Stores last uses, none later than `now`, in one order, so that replicas do not wait for each other in a circle.
+/// Stores last uses, none later than `now`. It writes them in one order, so that replicas do not deadlock.
 pub(crate) async fn record_uses(
     conn: &mut Conn,
     uses: &[KeyUse],

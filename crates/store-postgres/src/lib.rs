@@ -1,10 +1,12 @@
-//! The store on a server: every line of Postgres SQL.
+//! The store on a database server, Postgres.
 //!
-//! Whoever writes a partner's money or sessions holds the partner's row of `books`, so a partner's writes come
-//! one after the other over all lanes and replicas; readers see snapshots. One file per noun of the
-//! cores, with the names of the embedded store's; `open` opens, `tx` is the transaction, `lane`
-//! the batched money path, `verify` the invariants of the whole database. Every statement is static
-//! text, but for the `CHECK` constraints and references of the schema, which an audit takes from the catalogue.
+//! A transaction that writes a partner's money or sessions holds the partner lock, the partner's row in `books`. So a partner's
+//! writes are serial over all batch queues and replicas. Readers see snapshots. `store-sql` has the statements that both engines
+//! share; this crate has those that need Postgres' own SQL. `open` opens the database, `tx` is the write transaction, `batch`
+//! runs the batched writes, and `verify` audits the database.
+//!
+//! Every statement is static text, except the statements that an audit makes from the catalogue for `CHECK` constraints and
+//! references.
 
 mod access;
 mod batch;

@@ -1,4 +1,4 @@
-//! Opening a database: connections, clock, the schema's version.
+//! Opens a database: connections, clock, the schema's version.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,46 +21,47 @@ use crate::pool::{Pool, Pooled, Tx};
 use crate::schema;
 use crate::turns::Turns;
 
-/// The pools' names in metrics.
+/// The name of the connection pool in metrics.
 const POOL: &str = "server";
 /// The name of the batch queues' connection pool in metrics.
 const BATCH_POOL: &str = "lanes";
-/// As many batch queues as are worth having, each with a connection: while one waits for the server, the
-/// other works; more would make batches smaller.
+/// The number of batch queues, each with a connection. While one waits for the server, the other runs. More queues would make
+/// batches smaller.
 pub const BATCH_QUEUE_COUNT: u32 = 2;
-/// Audits and exports are waited for so long: a statement of theirs may read the whole database.
+/// The timeout of audits, exports and migrations. One of their statements may read a whole table.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// What a transaction begins with, in one exchange. Set for the transaction alone, so that it holds
-/// behind a pooler that hands out connections by transaction. Writes look up what they touch, by
-/// its key: a plan that goes through a table while it is small would still do so when it has grown.
-/// Where one has to all the same, its price is so high that the server would compile it every time.
+/// Begins a write transaction, in one exchange.
+///
+/// The settings are local to the transaction, so they also apply behind a pooler that assigns connections by transaction. Writes
+/// look up their rows by key: a plan that scans a table while it is small would still scan it after it has grown. `jit` is off,
+/// because a scan that is unavoidable gets such a high cost that the server would compile its plan each time.
 pub(crate) const WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
      SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; \
      SET LOCAL idle_in_transaction_session_timeout = '5s'";
+/// Begins several reads of one snapshot.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '2s'; \
      SET LOCAL idle_in_transaction_session_timeout = '5s'";
-/// Exports and audits take their time; whoever reads an export may take more. What is seen is seen
-/// from here on: the snapshot is taken by the first query.
+/// Begins an export or an audit, without timeouts, because the reader of an export may be slow. The query takes the snapshot.
 const LONG_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
      SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1";
 
-/// What the rules measure by, and how the server is used.
+/// The durations of the rules, and the use of the server.
 #[derive(Clone)]
 pub struct Options {
     /// The rolling window of the velocity cap.
     pub velocity_window: Duration,
     /// How long idempotency records count.
     pub idempotency_ttl: Duration,
-    /// How many connections are held at most.
+    /// The maximum number of connections.
     pub connections: u32,
-    /// How long the server is waited for.
+    /// How long to wait for the server.
     pub timeouts: Timeouts,
-    /// The process's clock: how much time has passed here, by which ages are counted and jumps of the server's clock found.
+    /// The process's clock. It measures ages, and the elapsed time that shows jumps of the server's clock.
     pub process: Arc<dyn Clock>,
-    /// For tests: what counts instead of the server's clock.
+    /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -84,8 +85,8 @@ pub struct PostgresStore {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pool: Pool,
-    /// Connections of the batch queues' own. On every other one the batches' statements would have to be planned
-    /// first, a tenth of a second while many wait.
+    /// The connections of the batch queues. On another connection the server would first plan the batch's statements, which takes
+    /// 100 ms while many commands wait.
     batch_pool: Option<Pool>,
     hosts: Hosts,
     alarm: Arc<Alarm>,
@@ -95,7 +96,7 @@ pub(crate) struct Inner {
     pub(crate) access: AccessCaches,
     pub(crate) turns: Turns,
     pub(crate) watchers: Watchers,
-    /// What names the installation, once it was read.
+    /// The installation's identity, after it was read.
     pub(crate) identity: OnceLock<String>,
 }
 
@@ -103,9 +104,8 @@ impl PostgresStore {
     /// Opens a database whose schema is up to date.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the server cannot be reached, [`StoreError::Unexpected`]
-    /// where the URL is none, or where the schema is another than this program's: it says what to
-    /// run.
+    /// [`StoreError::Unavailable`] if the server cannot be reached. [`StoreError::Unexpected`] if the URL is malformed, or if this
+    /// program does not support the schema; the error then names the command to run.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let alarm = Alarm::new();
@@ -145,10 +145,10 @@ impl PostgresStore {
         })
     }
 
-    /// Brings the schema of a database up to date; for its owner.
+    /// Migrates a database. The URL must name the database's owner.
     ///
     /// # Errors
-    /// As [`PostgresStore::open`].
+    /// The errors of [`PostgresStore::open`].
     pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let mut conn = hosts.connect(Timeouts::default(), &Alarm::new()).await?;
@@ -161,10 +161,10 @@ impl PostgresStore {
         Ok(migrated)
     }
 
-    /// Can this URL be used? Whether a server is there is found by opening.
+    /// Checks the form of a URL without connecting.
     ///
     /// # Errors
-    /// [`UnreadUrl`], which says what is wrong with it and repeats nothing of it.
+    /// [`UnreadUrl`], which describes the expected form and repeats no part of the URL.
     pub fn check_url(url: &str) -> Result<(), UnreadUrl> {
         Hosts::parse(url).map(drop)
     }
@@ -177,17 +177,17 @@ impl PostgresStore {
         } = &*self.inner;
         std::iter::once(pool)
             .chain(batch_pool)
-            .map(Pool::figures)
+            .map(Pool::usage)
             .collect()
     }
 
-    /// How far the store's clock is ahead of the server's; zero unless that one was set back.
+    /// How far the store's clock is ahead of the server's; zero unless the server's clock was set back.
     #[must_use]
     pub fn clock_ahead(&self) -> Duration {
         self.inner.clock.ahead()
     }
 
-    /// How far the server's clock jumped ahead of the time that has passed; zero unless that is being refused.
+    /// How far the server's clock jumped ahead of the elapsed time; zero unless the jump is rejected.
     #[must_use]
     pub fn clock_jump(&self) -> Duration {
         let jump = self.inner.clock.watch().jump();
@@ -211,12 +211,12 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// A connection for a statement of its own.
+    /// A connection for a single statement.
     pub(crate) async fn conn(&self) -> Result<Pooled, StoreError> {
         self.pool.acquire().await
     }
 
-    /// A connection for a write that commits by itself.
+    /// A connection for a statement that writes and commits by itself.
     pub(crate) async fn writing_conn(&self) -> Result<Pooled, StoreError> {
         self.alarm.admit()?;
         self.conn().await
@@ -239,14 +239,14 @@ impl Inner {
         Tx::begin(&self.pool, SNAPSHOT).await
     }
 
-    /// The same for a reader who takes long.
+    /// Several reads of one snapshot, for an export.
     pub(crate) async fn long_snapshot(&self) -> Result<Tx, StoreError> {
         let mut snapshot = Tx::begin(&self.pool, LONG_SNAPSHOT).await?;
         snapshot.wait_at_most(LONG_TIMEOUT);
         Ok(snapshot)
     }
 
-    /// A connection for a long look at everything, beside the pool.
+    /// A connection for an audit, outside the pools.
     pub(crate) async fn auditor(&self) -> Result<Conn, StoreError> {
         let mut conn = self
             .hosts

@@ -1,4 +1,4 @@
-//! The partners' books: the row that whoever writes a partner's money holds.
+//! Partner locks: a transaction that writes a partner's money locks the partner's row in `books`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use partner_core::{PartnerId, Tenant};
 use crate::row::Columns;
 use crate::{config, errors};
 
-/// A partner's books while they are held.
+/// The row of `books` of a locked partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartnerLock {
-    /// Another after every change of the partner, its entitlements or keys.
+    /// Changes with the partner, its entitlements and its keys.
     pub(crate) version: i64,
-    /// The last instant written.
+    /// The last stored instant.
     pub(crate) at: i64,
 }
 
-/// Whether a transaction waits for books that another one holds.
+/// The treatment of partners whose lock another transaction holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locks {
-    /// It waits, up to the transaction's `lock_timeout`.
+    /// Wait for the lock, up to the transaction's `lock_timeout`.
     Wait,
-    /// It leaves them out.
+    /// Leave the partner out.
     Skip,
 }
 
-/// Takes the books of some partners of a mode, in the one order there is; who has none is left out.
-pub(crate) async fn hold(
+/// Locks several partners of a mode, always in the order of their names. Partners without a row are left out.
+pub(crate) async fn take(
     conn: &mut Conn,
     mode: Mode,
     partners: &[&str],
     locks: Locks,
 ) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
     let statement = match locks {
-        Locks::Wait => HOLD,
-        Locks::Skip => HOLD_UNLOCKED,
+        Locks::Wait => TAKE,
+        Locks::Skip => TAKE_UNLOCKED,
     };
     let rows = sqlx::query(statement)
         .bind(mode.as_str())
@@ -56,7 +56,7 @@ pub(crate) async fn hold(
         .collect()
 }
 
-/// Which of some partners have books? Tells those whose books another transaction holds from those who have none.
+/// The partners that have a row in `books`, locked or not.
 pub(crate) async fn existing(
     conn: &mut Conn,
     mode: Mode,
@@ -78,21 +78,21 @@ pub(crate) const EXISTING: &str = "WITH asked AS MATERIALIZED (
      SELECT b.partner_id FROM asked AS j
      JOIN books AS b ON b.mode = j.mode AND b.partner_id = j.partner_id";
 
-pub(crate) const HOLD_UNLOCKED: &str = "WITH asked AS MATERIALIZED (
+pub(crate) const TAKE_UNLOCKED: &str = "WITH asked AS MATERIALIZED (
          SELECT $1::text AS mode, j.* FROM unnest($2::text[]) AS j (partner_id)
      )
      SELECT b.partner_id, b.version, b.at FROM asked AS j
      JOIN books AS b ON b.mode = j.mode AND b.partner_id = j.partner_id
      ORDER BY b.partner_id FOR NO KEY UPDATE OF b SKIP LOCKED";
 
-pub(crate) const HOLD: &str = "WITH asked AS MATERIALIZED (
+pub(crate) const TAKE: &str = "WITH asked AS MATERIALIZED (
          SELECT $1::text AS mode, j.* FROM unnest($2::text[]) AS j (partner_id)
      )
      SELECT b.partner_id, b.version, b.at FROM asked AS j
      JOIN books AS b ON b.mode = j.mode AND b.partner_id = j.partner_id
      ORDER BY b.partner_id FOR NO KEY UPDATE OF b";
 
-/// Waits until nobody writes the partner's money, and keeps it so until the transaction ends.
+/// Waits for the transactions that write the partner's money, and keeps others out until this transaction ends.
 pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError> {
     sqlx::query("SELECT FROM books WHERE mode = $1 AND partner_id = $2 FOR SHARE")
         .bind(who.mode.as_str())
@@ -103,8 +103,8 @@ pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Opens the books of a new partner.
-pub(crate) async fn open(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError> {
+/// Creates the row of a new partner.
+pub(crate) async fn create(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError> {
     let version = config::draw(conn).await?;
     sqlx::query(
         "INSERT INTO books (mode, partner_id, version, at) VALUES ($1, $2, $3, 0)
@@ -119,9 +119,9 @@ pub(crate) async fn open(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError
     Ok(())
 }
 
-/// Writes the last instant of a transaction into books that are held. Gives them a new version if what the partner may
-/// do has changed: one that [`config::draw`] has given.
-pub(crate) async fn keep(
+/// Stores the transaction's instant in a locked partner's row. If the configuration has changed, also stores the new version,
+/// which [`config::draw`] returned.
+pub(crate) async fn put(
     conn: &mut Conn,
     who: &Tenant,
     at: Timestamp,

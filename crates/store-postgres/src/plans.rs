@@ -1,6 +1,6 @@
-//! How Postgres finds the rows of the statements that must stay cheap however large the tables
-//! grow: through an index, in its order. Asked of tables with a million rows in them, of the plan that
-//! is made for any parameters; lists and sweeps are run, and the pages they touch are counted.
+//! Tests the query plans of the statements that must stay fast in large tables: they use an index in its order.
+//!
+//! The tests check the generic plans on tables with a million rows. They also run lists and sweeps, and count the pages touched.
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -11,7 +11,7 @@ fn server() -> String {
         .expect("PENSTOCK_TEST_POSTGRES_URL: run `cargo xtask test`, which starts a server")
 }
 
-/// A migrated database; its name, and a connection.
+/// Creates a migrated database. Returns its name and a connection.
 async fn database(of: &str) -> (String, PgConnection) {
     let server = server();
     let name = format!("penstock_plans_{of}_{}", std::process::id());
@@ -35,10 +35,9 @@ async fn run(conn: &mut PgConnection, sql: &str) {
     statement.execute(conn).await.unwrap();
 }
 
-/// A million trades, entries, sessions and transactions, ten thousand for each of a hundred partners,
-/// one in five hundred still open or failed; a tenth or a hundredth in other tables. What
-/// refers to what is not looked at, and indexes are made once the rows are there: that takes half the
-/// time.
+/// Inserts a million trades, entries, sessions and transactions: ten thousand for each of a hundred partners, one in five hundred
+/// of them open or failed. Other tables get a tenth or a hundredth. References are not checked, and the indexes are created after
+/// the rows, which halves the time.
 const ROWS: &str = "SET session_replication_role = replica;
      SET synchronous_commit = off;
      SET maintenance_work_mem = '256MB';
@@ -101,15 +100,15 @@ const ROWS: &str = "SET session_replication_role = replica;
      END $$;
      ANALYZE";
 
-/// Pages of the database that a look-up of a hundred rows may touch, whatever there is beside them.
-const TOUCHED: u64 = 1_000;
+/// Pages of the database that a look-up of a hundred rows may touch.
+const MAX_PAGES: u64 = 1_000;
 
-/// The plan that is made for any parameters.
+/// The generic plan of a statement.
 async fn plan(conn: &mut PgConnection, statement: &str) -> String {
     let used = (1..).take_while(|number| statement.contains(&format!("${number}")));
-    let nothing = vec!["NULL"; used.count()].join(", ");
+    let parameters = vec!["NULL"; used.count()].join(", ");
     run(conn, &format!("PREPARE planned AS {statement}")).await;
-    let explaining = format!("EXPLAIN EXECUTE planned({nothing})");
+    let explaining = format!("EXPLAIN EXECUTE planned({parameters})");
     let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explaining))
         .fetch_all(&mut *conn)
         .await
@@ -118,7 +117,7 @@ async fn plan(conn: &mut PgConnection, statement: &str) -> String {
     lines.join("\n")
 }
 
-/// Asserts that a statement goes through no table, and uses these indexes.
+/// Asserts that a statement scans no table and uses these indexes.
 async fn assert_looked_up(conn: &mut PgConnection, statement: &str, indexes: &[&str]) {
     let plan = plan(conn, statement).await;
     assert!(!plan.contains("Seq Scan"), "{statement}\n{plan}");
@@ -130,7 +129,7 @@ async fn assert_looked_up(conn: &mut PgConnection, statement: &str, indexes: &[&
     }
 }
 
-/// Runs a statement with these parameters, undoes it, and asserts that it has touched few pages.
+/// Runs a statement with these parameters, rolls it back, and asserts that it touched few pages.
 async fn assert_touches_little(
     conn: &mut PgConnection,
     opening: &str,
@@ -138,12 +137,12 @@ async fn assert_touches_little(
     parameters: &str,
 ) {
     let touched = touched(conn, opening, statement, parameters).await;
-    assert!(touched <= TOUCHED, "{touched}\n{statement}");
+    assert!(touched <= MAX_PAGES, "{touched}\n{statement}");
 }
 
 // rule: pools.velocity.cost
 #[tokio::test]
-async fn what_must_stay_cheap_is_looked_up_among_a_million_rows() {
+async fn statements_look_up_their_rows_among_a_million() {
     let (name, mut conn) = database("million").await;
     run(&mut conn, ROWS).await;
     reads(&mut conn).await;
@@ -153,8 +152,8 @@ async fn what_must_stay_cheap_is_looked_up_among_a_million_rows() {
     drop_database(&name).await;
 }
 
-/// As a database is in its first seconds: a partner's rows are few, and the partners many.
-const UNKNOWN: &str = "SET session_replication_role = replica;
+/// The rows of a database in its first seconds: many partners with few rows each.
+const NEW_ROWS: &str = "SET session_replication_role = replica;
      CREATE TEMP TABLE n AS SELECT 'p' || i % 1000 AS partner, i, lpad(i::text, 32, '0')::uuid AS id
      FROM generate_series(1, 4000) AS i;
      INSERT INTO partners SELECT DISTINCT 'test', partner, 'P', 'active' FROM n;
@@ -170,10 +169,10 @@ const UNKNOWN: &str = "SET session_replication_role = replica;
      SELECT 'test', n.partner, n.id, n.i, n.i, w.id, n.i, 'pending', n.i, n.i
      FROM n JOIN webhook_endpoints AS w ON w.partner_id = n.partner";
 
-/// A plan is made when a statement is first used, and kept. Made while nothing is known of a table, it takes a condition on the
-/// mode for one that leaves a row or two, and would read all rows of the mode for each of a batch.
+/// The server plans a statement at its first use and keeps the plan. Without statistics the planner expects one or two rows for a
+/// condition on the mode alone, and such a plan would read all rows of the mode for each row of a batch.
 #[tokio::test]
-async fn whole_keys_are_looked_up_before_anything_is_known() {
+async fn statements_look_up_whole_keys_without_statistics() {
     use crate::batch::{load, write};
     use crate::deliveries::{claim, step};
     use crate::{endpoints, partner_lock};
@@ -181,12 +180,12 @@ async fn whole_keys_are_looked_up_before_anything_is_known() {
     use pools_core::profile::PoolsProfile;
     use store_sql::access::StoredProfile as _;
     let (name, mut conn) = database("unknown").await;
-    for rows in ["SELECT 1", UNKNOWN] {
+    for rows in ["SELECT 1", NEW_ROWS] {
         run(&mut conn, rows).await;
         run(&mut conn, crate::open::WRITING).await;
         for statement in [
-            partner_lock::HOLD,
-            partner_lock::HOLD_UNLOCKED,
+            partner_lock::TAKE,
+            partner_lock::TAKE_UNLOCKED,
             partner_lock::EXISTING,
             load::READ,
             load::TRADES,
@@ -212,11 +211,11 @@ async fn whole_keys_are_looked_up_before_anything_is_known() {
     drop_database(&name).await;
 }
 
-/// In the middle of a partner's rows, a hundred of them.
+/// The start of a page in the middle of a partner's rows.
 const BELOW: &str = "'test', 'p050', 5005000, 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
 const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 
-/// A list or a look-up, the index it goes by, and parameters to run it with.
+/// Checks the lists and look-ups: their indexes, and the pages that they touch.
 async fn lists(conn: &mut PgConnection) {
     use store_sql::deliveries::admin;
     use store_sql::{customers, exports, ledger, sessions, trades, transactions};
@@ -339,7 +338,7 @@ async fn lists(conn: &mut PgConnection) {
 }
 
 async fn reads(conn: &mut PgConnection) {
-    // Some tables are so small here that going through them is the quickest way.
+    // Some tables are so small in this test that the planner would scan them.
     let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off";
     run(conn, settings).await;
     lists(conn).await;
@@ -364,8 +363,8 @@ async fn writes(conn: &mut PgConnection) {
         "trades_list",
     ];
     for (statement, indexes) in [
-        (partner_lock::HOLD, &["books_key"][..]),
-        (partner_lock::HOLD_UNLOCKED, &["books_key"][..]),
+        (partner_lock::TAKE, &["books_key"][..]),
+        (partner_lock::TAKE_UNLOCKED, &["books_key"][..]),
         (partner_lock::EXISTING, &["books_key"][..]),
         (quotes::FIND, &["quotes_key"]),
         (load::READ, &loaded),
@@ -420,7 +419,7 @@ async fn writes(conn: &mut PgConnection) {
     steps(conn).await;
 }
 
-/// Of ten thousand trades of a partner that a step could read, it touches those that it is allowed.
+/// A step reads only the trades up to its limit, of the partner's ten thousand.
 async fn steps(conn: &mut PgConnection) {
     use crate::batch::load;
     use store_sql::{contingent_credits, velocity};
@@ -449,7 +448,7 @@ async fn steps(conn: &mut PgConnection) {
         assert!(few <= PAGES_OF_A_HUNDRED, "{few}\n{statement}");
         assert!(
             many > few * 2,
-            "all of them are more: {many}, {few}\n{statement}"
+            "a higher limit touches more pages: {many}, {few}\n{statement}"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! Connections that are shared: a bounded number, each tested before it is used after a rest.
+//! A bounded pool of connections, which tests a connection that has been idle before lending it.
 //!
-//! The pool of the driver asks a connection whether it still answers, without a deadline, each time it is
-//! returned. This one asks nothing then: a connection that did not finish its exchange is closed.
+//! The driver's pool pings each returned connection without a deadline. This pool does not: it closes a connection that did not
+//! finish its exchange.
 
 use std::mem;
 use std::ops::{Deref, DerefMut};
@@ -21,15 +21,15 @@ use crate::errors;
 use crate::health::Alarm;
 use crate::hosts::{Hosts, Timeouts};
 
-/// How long a caller waits until a connection is free: as long as the server lets a statement run.
+/// How long a caller waits for a free connection: as long as the server lets a statement run.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A connection that has not been used for so long is tested before it is used.
+/// A connection that was idle for longer is tested before it is lent.
 const TEST_AFTER: Duration = Duration::from_secs(1);
-/// A connection that has rested so long answers within this time, or is closed.
+/// How long the test of an idle connection may take.
 const TEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// A connection that has not been used for so long is closed when another one is returned.
-const MAX_REST: Duration = Duration::from_secs(600);
-/// A connection is not used for longer.
+/// A connection that was idle for longer is closed when another connection is returned.
+const MAX_IDLE: Duration = Duration::from_secs(600);
+/// A connection that is older is closed instead of lent.
 const MAX_AGE: Duration = Duration::from_secs(1800);
 
 /// A pool. Cheap to clone.
@@ -38,16 +38,16 @@ pub(crate) struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Its name in metrics.
+    /// The pool's name in metrics.
     name: &'static str,
     hosts: Hosts,
     timeouts: Timeouts,
     alarm: Arc<Alarm>,
     size: u32,
     permits: Arc<Semaphore>,
-    /// The one used last is used first: it holds the statements that are in use.
+    /// A stack: the connection that was used last is lent first, because it has the current statements prepared.
     idle: Mutex<Vec<Idle>>,
-    /// Raised when connections that rest are no longer trusted.
+    /// Incremented when the connections opened so far are no longer trusted.
     generation: AtomicU64,
     closed: AtomicBool,
 }
@@ -98,7 +98,7 @@ impl Pool {
             if idle.since.elapsed() < TEST_AFTER || is_fresh(&mut idle.conn).await {
                 return Ok(shared.lend(permit, idle.conn, idle.made, idle.generation));
             }
-            // What has happened to one has happened to those that have rested longer.
+            // The connections that were idle for longer are probably broken too.
             self.distrust();
         }
         let generation = shared.generation.load(Ordering::Acquire);
@@ -110,14 +110,14 @@ impl Pool {
         self.0.size
     }
 
-    /// Closes the connections that rest, and those in use when they are returned.
+    /// Closes the idle connections, and those in use when they are returned.
     pub(crate) fn distrust(&self) {
         self.0.generation.fetch_add(1, Ordering::AcqRel);
         self.0.idle().clear();
     }
 
-    /// How many connections are in use, and how many rest.
-    pub(crate) fn figures(&self) -> (&'static str, u64, u64) {
+    /// The pool's name, and the numbers of connections in use and idle.
+    pub(crate) fn usage(&self) -> (&'static str, u64, u64) {
         let shared = &self.0;
         let free = u64::try_from(shared.permits.available_permits()).unwrap_or(u64::MAX);
         let idle = u64::try_from(shared.idle().len()).unwrap_or(u64::MAX);
@@ -131,7 +131,7 @@ impl Pool {
     /// Closes every connection, waiting for those in use.
     pub(crate) async fn close(&self) {
         self.0.closed.store(true, Ordering::Release);
-        // Each holder gives back within its deadlines.
+        // Each borrower returns its connection within its deadlines.
         let all = self.0.permits.acquire_many(self.0.size).await;
         self.0.permits.close();
         drop(all);
@@ -174,7 +174,7 @@ impl Shared {
         }
     }
 
-    fn give_back(&self, conn: Conn, made: Instant, generation: u64) {
+    fn put_back(&self, conn: Conn, made: Instant, generation: u64) {
         let trusted = generation == self.generation.load(Ordering::Acquire);
         if !conn.is_usable() || !trusted || self.closed.load(Ordering::Acquire) {
             return close(conn);
@@ -187,13 +187,13 @@ impl Shared {
             since,
             generation,
         });
-        let rested = idle
+        let expired = idle
             .iter()
-            .take_while(|idle| since.duration_since(idle.since) >= MAX_REST)
+            .take_while(|idle| since.duration_since(idle.since) >= MAX_IDLE)
             .count();
-        let rested: Vec<Idle> = idle.drain(..rested).collect();
+        let expired: Vec<Idle> = idle.drain(..expired).collect();
         drop(idle);
-        rested.into_iter().for_each(|idle| close(idle.conn));
+        expired.into_iter().for_each(|idle| close(idle.conn));
     }
 }
 
@@ -206,10 +206,10 @@ fn close(conn: Conn) {
     }
 }
 
-/// Does the connection answer, outside any transaction? Inside one the two instants would differ.
+/// Does the connection respond, and is it outside a transaction? Inside a transaction the two instants would differ.
 async fn is_fresh(conn: &mut Conn) -> bool {
-    let asked = conn.fetch_one(sqlx::raw_sql("SELECT now() = statement_timestamp()"));
-    match timeout(TEST_TIMEOUT, asked).await {
+    let response = conn.fetch_one(sqlx::raw_sql("SELECT now() = statement_timestamp()"));
+    match timeout(TEST_TIMEOUT, response).await {
         Ok(Ok(row)) => row.try_get(0).unwrap_or(false),
         Ok(Err(_)) | Err(_) => false,
     }
@@ -226,7 +226,7 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
-    /// Moves the connection and its place in the pool out; what stays takes no statement.
+    /// Moves the connection and its permit out. The value left behind takes no statement.
     fn take(&mut self) -> Self {
         Self {
             conn: self.conn.take(),
@@ -255,11 +255,11 @@ impl DerefMut for Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         let conn = self.conn.take();
-        self.pool.give_back(conn, self.made, self.generation);
+        self.pool.put_back(conn, self.made, self.generation);
     }
 }
 
-/// A transaction. Dropped without a commit it rolls back, in the background.
+/// A transaction. If it is dropped before its commit, it rolls back in the background.
 #[derive(Debug)]
 pub(crate) struct Tx {
     conn: Pooled,
@@ -267,8 +267,8 @@ pub(crate) struct Tx {
 }
 
 impl Tx {
-    /// Begins a transaction with these statements, in one exchange. Dropped while the server answers, the
-    /// connection is closed, so that no other caller gets it inside the open transaction.
+    /// Begins a transaction with these statements, in one exchange. If the future is dropped before the server responds, the
+    /// connection is closed, so that no other caller gets the open transaction.
     pub(crate) async fn begin(pool: &Pool, opening: &'static str) -> Result<Self, StoreError> {
         let mut conn = pool.acquire().await?;
         conn.run(opening).await.map_err(errors::statement)?;
@@ -280,7 +280,7 @@ impl Tx {
         self.conn.run("COMMIT").await
     }
 
-    /// Ends the transaction without a change and returns its connection. What stays takes no statement.
+    /// Rolls back and returns the connection to the pool. The transaction then takes no statement.
     pub(crate) async fn release(&mut self) -> Result<(), sqlx::Error> {
         self.open = false;
         let mut conn = self.conn.take();

@@ -1,4 +1,4 @@
-//! Quotes: rows in and out.
+//! Reads and writes quotes.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) async fn find(
     Ok(found.map(|(quote, _)| quote))
 }
 
-/// A quote, and what the server's clock said after it was read.
+/// A quote, and the server's instant after the quote was read.
 pub(crate) async fn find_at(
     conn: &mut Conn,
     who: &Tenant,
@@ -50,7 +50,7 @@ pub(crate) async fn find_at(
     Ok(Some((quote(&row, who.mode)?, row.integer("clock")?)))
 }
 
-/// The clock is read as the row is given out, after the statement's snapshot was taken.
+/// Reads the clock with the row, after the statement has taken its snapshot.
 pub(crate) const FIND: &str = concat!(
     "SELECT ",
     store_sql::quote_columns!(""),
@@ -115,34 +115,35 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// The instants that bound the one of a batch.
+/// The instants that bound the instant of a batch.
 pub(crate) struct Instants {
-    /// What counts instead of the server's clock, in tests.
+    /// Replaces the server's clock in tests.
     pub(crate) given: Option<i64>,
     /// The last instant used.
     pub(crate) last: i64,
-    /// The latest instant of the clock that is believed.
+    /// The latest instant of the clock that is not a jump.
     pub(crate) latest: i64,
 }
 
-/// What inserting a batch has come to.
-pub(crate) struct Opened {
-    /// What the clock said.
+/// The result of inserting a batch.
+pub(crate) struct Inserted {
+    /// The clock's instant.
     pub(crate) base: i64,
-    /// The instant that was given to the quotes, where they were written.
+    /// The instant of the quotes, if they were inserted.
     pub(crate) at: i64,
     rows: i64,
 }
 
-/// Inserts a batch of quotes with one statement that commits by itself, all of them at its instant:
-/// the clock's, or `last` where that is later. Inserts nothing if `last` is later by more than `tolerance`, or if the
-/// clock says more than `latest`.
+/// Inserts a batch of quotes with one statement that commits by itself.
+///
+/// The instant of the quotes is the clock's, or `last` if it is later. Inserts nothing if `last` is later by more than
+/// `tolerance`, or if the clock is later than `latest`.
 pub(crate) async fn insert_all(
     conn: &mut Conn,
     batch: &[NewQuote],
     instants: Instants,
     tolerance: Duration,
-) -> Result<Opened, StoreError> {
+) -> Result<Inserted, StoreError> {
     let columns = Batch::of(batch)?;
     let row = sqlx::query(INSERT)
         .bind(instants.given)
@@ -169,15 +170,15 @@ pub(crate) async fn insert_all(
         .await
         .map_err(errors::commit)?;
     let row = Columns::new("quotes", &row);
-    Ok(Opened {
+    Ok(Inserted {
         base: row.integer("base")?,
         at: row.integer("at")?,
         rows: row.integer("written")?,
     })
 }
 
-impl Opened {
-    /// The quotes as they stand now.
+impl Inserted {
+    /// The inserted quotes.
     pub(crate) fn quotes(
         &self,
         batch: &[NewQuote],

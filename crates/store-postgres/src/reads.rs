@@ -1,4 +1,4 @@
-//! Reads that can never write.
+//! Reads of the pools API.
 
 use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError};
@@ -27,7 +27,7 @@ impl PoolsReads for PostgresStore {
         found.map(|(quote, at)| self.seen(quote, at)).transpose()
     }
 
-    /// Waits for the transactions that write the partner's money, and lets none begin before the clock was read. So a quote that is
+    /// Waits for the transactions that write the partner's money, and keeps others out until the clock is read. So a quote that is
     /// open at that instant was not consumed before it.
     async fn quote_get_behind_writes(
         &self,
@@ -95,7 +95,7 @@ impl TransactPreflight for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Adds the instant of a read at which the server's clock said `server`.
+    /// Adds the instant of a read, given the server's.
     pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
         let at = self.inner.clock.seen(server, 0)?;
         Ok(Seen { value, at })

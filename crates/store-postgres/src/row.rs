@@ -1,4 +1,4 @@
-//! A row as Postgres gives it, and what its id columns hold.
+//! Rows of Postgres, and ids as its columns store them.
 
 use std::borrow::Borrow;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use sqlx::{Decode, Row as _, Type};
 use store_sql::{Found, Row, Unreadable};
 use ulid::Ulid;
 
-/// A row of a table. It is read by the methods of every store's rows, which it leads to.
+/// A row of a table. It dereferences to [`dyn Row`](Row), whose methods parse its columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<R> {
     table: &'static str,
@@ -35,7 +35,7 @@ where
 }
 
 impl<'r> Columns<&'r PgRow> {
-    /// A column of a type that only this store has.
+    /// A column of a type that only Postgres has.
     pub(crate) fn get<T>(&self, column: &'static str) -> Result<T, StoreError>
     where
         T: Decode<'r, Postgres> + Type<Postgres>,
@@ -88,18 +88,17 @@ where
     }
 }
 
-/// An id as everybody else writes it.
+/// The text of a stored id.
 pub(crate) fn written(id: Uuid) -> String {
     Ulid(id.as_u128()).to_string()
 }
 
-/// What a row's id column holds.
+/// An id as its column stores it.
 pub(crate) fn key<K: IdKind>(id: Id<K>) -> Uuid {
     Uuid::from_u128(id.ulid().0)
 }
 
-/// The same for a look-up on behalf of a tenant. An id of the other mode names nothing of theirs,
-/// although its ULID may occur.
+/// The stored id for a tenant's look-up; `None` for an id of the other mode. A row of the tenant may have the same ULID.
 pub(crate) fn own_key<K: IdKind>(who: &Tenant, id: Id<K>) -> Option<Uuid> {
     (id.mode() == who.mode).then(|| key(id))
 }

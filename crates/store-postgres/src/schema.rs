@@ -1,4 +1,4 @@
-//! The schema: which version it has, and bringing it up to date.
+//! Migrates the schema and checks its version.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::migrations::{self, MIGRATOR};
 
-/// Names the lock that migrations hold: "penstock" in a number.
+/// The id of the advisory lock that migrations hold: "penstock" as a number.
 const LOCK: i64 = 0x7065_6e73_746f_636b;
 
-/// Each migration in a transaction of its own, so that the tables that one of them changes are locked no longer than it takes.
-/// Where it fails or the program ends, the next run goes on behind the last one that was committed.
+/// Runs each missing migration in its own transaction, so that it locks its tables only for its own duration. If a migration
+/// fails or the program ends, the next run continues after the last committed migration.
 pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreError> {
     let applied = applied(&mut *conn).await?;
     let migrated = migrations::migrated(&applied);
     match migrations::compare(&applied) {
-        // A program of the release before finds nothing to do.
+        // A program of the previous release has nothing to do.
         Standing::OneAhead => return Ok(migrated),
         newer @ Standing::Unknown { .. } => check_standing(newer)?,
         Standing::Current | Standing::Missing | Standing::Behind { .. } => {}
@@ -31,8 +31,8 @@ pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreEr
     Ok(migrated)
 }
 
-/// Runs what the database has not had yet of the migrations up to a version. Two programs starting at once do so one after the
-/// other: the lock is the transaction's, so it needs no session of its own.
+/// Runs the missing migrations up to a version. An advisory lock of the transaction makes programs that start together run them
+/// one after the other.
 async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreError> {
     let mut tx = conn.begin().await.map_err(errors::statement)?;
     for setting in SETTINGS {
@@ -50,8 +50,7 @@ async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreEr
         .execute(&mut *tx)
         .await
         .map_err(errors::statement)?;
-    // `run` itself takes anything that hands out connections, which hides from the compiler that
-    // this future can move between threads.
+    // `Migrator::run` is generic over sources of connections, so its future is not known to be `Send`.
     let running = MIGRATOR.run_direct(Some(version), &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
     around("migration.run", running).await?;
@@ -59,15 +58,15 @@ async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreEr
     around_commit("migration", committing).await
 }
 
-/// What is there already is no news, and a migration may rebuild a table.
+/// Suppresses notices about existing objects, and sets no timeout, because a migration may rebuild a table.
 const SETTINGS: [&str; 2] = [
     "SET LOCAL client_min_messages = warning",
     "SET LOCAL statement_timeout = 0",
 ];
-/// A migration that waits for a table makes later statements wait behind it, so it does not wait long for a reader.
+/// Other statements queue after a migration that waits for a table, so it waits only briefly for a reader.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
-/// May this program work on the schema? Says what to do if it may not.
+/// Checks that this program supports the schema. The error names the command to run.
 pub(crate) async fn check(conn: &mut Conn) -> Result<(), StoreError> {
     check_standing(migrations::compare(&applied(conn).await?))
 }
@@ -79,7 +78,7 @@ fn check_standing(standing: Standing) -> Result<(), StoreError> {
     }
 }
 
-/// The names of the constraints and unique indexes that the migrations make.
+/// The names of the constraints and unique indexes that the migrations create.
 pub(crate) fn rules() -> BTreeSet<&'static str> {
     let mut rules = BTreeSet::new();
     for migration in MIGRATOR.iter() {
@@ -99,7 +98,7 @@ pub(crate) fn rules() -> BTreeSet<&'static str> {
     rules
 }
 
-/// The migrations that the database has had.
+/// The migrations that were run on the database.
 async fn applied<'c>(
     conn: impl Executor<'c, Database = Postgres>,
 ) -> Result<Vec<Applied>, StoreError> {
@@ -107,7 +106,7 @@ async fn applied<'c>(
         .fetch_all(conn)
         .await;
     let found: Vec<(i64, String)> = match found {
-        Err(error) if errors::is_no_table(&error) => Vec::new(),
+        Err(error) if errors::is_missing_table(&error) => Vec::new(),
         found => found.map_err(errors::statement)?,
     };
     let applied = |(version, description)| Applied {

@@ -1,7 +1,7 @@
-//! What an operator watches: how the trades stand.
+//! Counts of trades by status, for metrics.
 //!
-//! Asked every few seconds, so nothing here may go through a table: open trades are found in the
-//! index of the list, closed ones are counted in their partners' books.
+//! The counts are read every few seconds, so no statement scans the trades: reserved trades are found in the list's index, and
+//! closed trades are counted in their partners' rows of `books`.
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
@@ -20,7 +20,7 @@ use crate::{PostgresStore, clock, errors};
 impl StatsReads for PostgresStore {
     async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
         let mut conn = self.inner.conn().await?;
-        let row = sqlx::query(STANDING)
+        let row = sqlx::query(TRADE_STATS)
             .bind(mode.as_str())
             .fetch_one(&mut *conn)
             .await
@@ -78,8 +78,8 @@ pub(crate) async fn count_trade(
     Ok(())
 }
 
-/// Two look-ups in the list's index for each partner, instead of a scan of all trades.
-pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,
+/// Does a look-up in the list's index for each partner, instead of a scan of all trades.
+pub(crate) const TRADE_STATS: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,
             coalesce(sum(b.settled), 0)::bigint AS settled, coalesce(sum(b.released), 0)::bigint AS released,
             coalesce(sum(b.failed), 0)::bigint AS failed, coalesce(sum(b.returned), 0)::bigint AS returned
      FROM books AS b

@@ -1,5 +1,5 @@
-//! How many connections one partner may occupy for long: while it waits for its books on the server, or pages through a long
-//! history. So no partner ever takes every connection.
+//! Limits the connections that one partner may occupy for long, while it waits for its partner lock or reads a long history. So no
+//! partner ever takes every connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,12 +10,12 @@ use partner_core::Tenant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Of the connections, one partner may occupy one in so many.
-const SHARE: u32 = 3;
+/// One partner may occupy a third of the connections.
+const SHARE_DIVISOR: u32 = 3;
 /// How long a transaction waits for its turn: as long as for a connection.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Partners without a waiter are forgotten when this many are known.
-const KNOWN: usize = 1024;
+/// Above this number of partners, those without a turn are removed from memory.
+const MAX_PARTNERS: usize = 1024;
 
 /// The turns of all partners. A turn ends when it is dropped.
 #[derive(Debug)]
@@ -26,25 +26,25 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn new(connections: u32) -> Self {
-        let of_each = (connections / SHARE).max(1);
+        let of_each = (connections / SHARE_DIVISOR).max(1);
         Self {
             of_each: usize::try_from(of_each).unwrap_or(1),
             partners: Mutex::default(),
         }
     }
 
-    /// A turn, unless as many of the partner's transactions have one as may.
+    /// A turn, unless the partner's transactions have all of its turns.
     pub(crate) fn try_take(&self, who: &Tenant) -> Option<OwnedSemaphorePermit> {
         self.of(who).try_acquire_owned().ok()
     }
 
-    /// A turn, after others of the partner.
+    /// A turn. Waits until the partner has a free turn.
     pub(crate) async fn take(&self, who: &Tenant) -> Result<OwnedSemaphorePermit, StoreError> {
         let turn = timeout(TURN_TIMEOUT, self.of(who).acquire_owned()).await;
         match turn {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) | Err(_) => Err(StoreError::unavailable(
-                "other requests of the partner wait for the database",
+                "other requests of the partner are waiting for the database",
             )),
         }
     }
@@ -54,7 +54,7 @@ impl Turns {
         if let Some(turns) = partners.get(who).and_then(Weak::upgrade) {
             return turns;
         }
-        if partners.len() >= KNOWN {
+        if partners.len() >= MAX_PARTNERS {
             partners.retain(|_, turns| turns.strong_count() > 0);
         }
         let turns = Arc::new(Semaphore::new(self.of_each));
@@ -82,23 +82,26 @@ mod tests {
         let (one, other) = (partner(1), partner(2));
         let held = (turns.try_take(&one).unwrap(), turns.try_take(&one).unwrap());
         assert!(turns.try_take(&one).is_none());
-        assert!(turns.take(&one).await.is_err(), "it waits, and gives up");
+        assert!(
+            turns.take(&one).await.is_err(),
+            "waiting for a turn times out"
+        );
         assert!(turns.try_take(&other).is_some());
-        let (given, kept) = held;
-        drop(given);
+        let (first, second) = held;
+        drop(first);
         let again = turns.take(&one).await.unwrap();
         assert!(turns.try_take(&one).is_none());
-        drop((kept, again));
+        drop((second, again));
     }
 
     #[test]
-    fn partners_without_a_waiter_are_forgotten() {
+    fn partners_without_a_turn_are_forgotten() {
         let turns = Turns::new(1);
         let held = turns.try_take(&partner(0)).unwrap();
-        for number in 1..=KNOWN + 1 {
+        for number in 1..=MAX_PARTNERS + 1 {
             drop(turns.try_take(&partner(number)));
         }
-        assert!(turns.partners.lock().unwrap().len() < KNOWN);
+        assert!(turns.partners.lock().unwrap().len() < MAX_PARTNERS);
         assert!(turns.try_take(&partner(0)).is_none());
         drop(held);
     }

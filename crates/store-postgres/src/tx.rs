@@ -1,4 +1,4 @@
-//! The write transaction: one struct that every noun's file gives its own small trait.
+//! The write transaction.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,24 +26,25 @@ use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
 use crate::{PostgresStore, clock, config, errors, events, stats};
 
-/// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
-const TRIES_FOR_ANOTHER: u32 = 10;
-const WAIT_FOR_ANOTHER: Duration = Duration::from_millis(10);
+/// How often a transaction that holds one partner lock tries to take another.
+const MAX_TRIES_FOR_ANOTHER: u32 = 10;
+/// The pause after each of these tries.
+const BACKOFF_FOR_ANOTHER: Duration = Duration::from_millis(10);
 
-/// Dropped without commit, it rolls back.
+/// A write transaction. It rolls back if it is dropped before its commit.
 pub(crate) struct PgTx {
     tx: Tx,
     inner: Arc<Inner>,
     name: &'static str,
-    /// Has it run statements that count, before it holds any books?
+    /// Has the transaction run statements before it holds a partner lock?
     touched: bool,
-    /// The books it holds, or has looked for in vain.
+    /// The partner locks it holds; `None` for a partner that does not exist.
     held: BTreeMap<Tenant, Option<PartnerLock>>,
-    /// No instant of this transaction is earlier: what it has read was written then.
+    /// The earliest possible instant of this transaction: the latest instant of the rows it has read.
     floor: i64,
-    /// The last instant it was told.
+    /// The last instant that the transaction used.
     used: Option<Timestamp>,
-    /// Counts how it ends.
+    /// Records the transaction's outcome.
     pub(crate) measured: measured::Transaction,
     /// Has it changed what running services cache?
     pub(crate) reconfigured: bool,
@@ -79,10 +80,10 @@ impl PgTx {
         })
     }
 
-    /// Begins a change of the configuration. Such changes come one after the other: each begins by taking its number.
+    /// Begins a change of the configuration. It locks the configuration's version, so such changes are serial.
     async fn begin_change(store: &PostgresStore, name: &'static str) -> Result<Self, StoreError> {
         let mut tx = Self::begin(store, name).await?;
-        config::hold(tx.conn()).await?;
+        config::lock(tx.conn()).await?;
         Ok(tx)
     }
 
@@ -91,34 +92,34 @@ impl PgTx {
         &mut self.tx
     }
 
-    /// The connection, holding the partner's books from here to the end: nobody else writes the
-    /// partner's money, or changes what the partner may do, meanwhile.
+    /// The connection, after the partner lock was taken. Until the transaction ends, no other transaction writes the partner's money
+    /// or changes its profile or keys.
     pub(crate) async fn locked_connection(
         &mut self,
         who: &Tenant,
     ) -> Result<&mut Conn, StoreError> {
-        self.hold(who).await?;
+        self.lock(who).await?;
         Ok(&mut self.tx)
     }
 
-    /// Takes the partner's books: are there any?
-    pub(crate) async fn hold(&mut self, who: &Tenant) -> Result<bool, StoreError> {
+    /// Takes the partner lock. Returns whether the partner exists.
+    pub(crate) async fn lock(&mut self, who: &Tenant) -> Result<bool, StoreError> {
         if let Some(held) = self.held.get(who) {
             return Ok(held.is_some());
         }
         let held = if self.held.values().any(Option::is_some) {
-            self.hold_another(who).await?
+            self.lock_another(who).await?
         } else {
-            self.hold_first(who).await?
+            self.lock_first(who).await?
         };
         self.floor = self.floor.max(held.map_or(0, |held| held.at));
         self.held.insert(who.clone(), held);
         Ok(held.is_some())
     }
 
-    /// Takes the books of the first partner, and waits while another transaction holds them. Few transactions of a partner do so
-    /// with a connection; the others wait for their turn without one.
-    async fn hold_first(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
+    /// Takes the lock of the first partner, and waits while another transaction holds it. Only a few transactions of a partner wait
+    /// with a connection; the others wait for a turn without one.
+    async fn lock_first(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let turn = match inner.turns.try_take(who) {
             None if !self.touched => {
@@ -130,17 +131,17 @@ impl PgTx {
             turn => turn,
         };
         let partners = [who.partner.as_str()];
-        let found = partner_lock::hold(&mut self.tx, who.mode, &partners, Locks::Wait).await;
+        let found = partner_lock::take(&mut self.tx, who.mode, &partners, Locks::Wait).await;
         drop(turn);
         Ok(found?.remove(&who.partner))
     }
 
-    /// Takes the books of one more partner. It waits a moment only, because the partners whose books it holds already wait
-    /// with it; then the whole transaction is to be run again.
-    async fn hold_another(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
+    /// Takes the lock of one more partner. It waits only briefly, because the partners whose locks it already holds wait too; then it
+    /// returns [`StoreError::Retry`].
+    async fn lock_another(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
         let partners = [who.partner.as_str()];
-        for _ in 0..TRIES_FOR_ANOTHER {
-            let found = partner_lock::hold(&mut self.tx, who.mode, &partners, Locks::Skip);
+        for _ in 0..MAX_TRIES_FOR_ANOTHER {
+            let found = partner_lock::take(&mut self.tx, who.mode, &partners, Locks::Skip);
             if let Some(held) = found.await?.remove(&who.partner) {
                 return Ok(Some(held));
             }
@@ -148,21 +149,21 @@ impl PgTx {
             if existing.await?.is_empty() {
                 return Ok(None);
             }
-            tokio::time::sleep(WAIT_FOR_ANOTHER).await;
+            tokio::time::sleep(BACKOFF_FOR_ANOTHER).await;
         }
         Err(StoreError::Retry)
     }
 
-    /// Opens the books of a partner who may be new, and takes them.
-    pub(crate) async fn hold_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        partner_lock::open(&mut self.tx, who).await?;
+    /// Takes the lock of a partner that may be new.
+    pub(crate) async fn lock_new_partner(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        partner_lock::create(&mut self.tx, who).await?;
         self.held.remove(who);
-        self.hold(who).await.map(drop)
+        self.lock(who).await.map(drop)
     }
 
-    /// Takes the books of a partner who has to be there.
-    pub(crate) async fn hold_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        if self.hold(who).await? {
+    /// Takes the lock of a partner that must exist.
+    pub(crate) async fn lock_known_partner(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        if self.lock(who).await? {
             return Ok(());
         }
         let (mode, partner) = (who.mode, who.partner.as_str());
@@ -171,14 +172,13 @@ impl PgTx {
         )))
     }
 
-    /// A key of a partner with what the partner may do, which nobody changes while its books are
-    /// held.
+    /// A key with its partner and profile. Takes the partner lock, so they do not change before the transaction ends.
     pub(crate) async fn access_of(
         &mut self,
         who: &Tenant,
         key: KeyId,
     ) -> Result<Option<Arc<GateAccess>>, StoreError> {
-        self.hold(who).await?;
+        self.lock(who).await?;
         let Some(held) = self.held.get(who).copied().flatten() else {
             return Ok(None);
         };
@@ -188,25 +188,24 @@ impl PgTx {
         Ok(found.await?.remove(&key))
     }
 
-    /// Sees to it that no instant of this transaction precedes what it has read.
+    /// Makes every instant of this transaction no earlier than `written`.
     pub(crate) fn after(&mut self, written: Timestamp) {
         self.floor = self.floor.max(written.millis());
     }
 
-    /// The instant of this transaction, asked of the server after whatever it holds by now.
+    /// The instant of this transaction, read from the server after the locks taken so far.
     pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
         let server = clock::server(&mut self.tx).await?;
-        let now = self.inner.clock.settle(server, self.floor)?;
+        let now = self.inner.clock.resolve(server, self.floor)?;
         self.used = Some(now);
         Ok(now)
     }
 
-    /// Commits, and writes how late it was; a change of configuration raises the numbers others
-    /// watch, asked to or not.
+    /// Stores the transaction's instant and commits. A change of configuration also gets a new version, which other processes watch.
     pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
         let now = match self.used {
             Some(now) => now,
-            // It has dated nothing, so it goes through while the clock is not believed.
+            // The transaction has dated no row, so it commits even while the clock is rejected.
             None => {
                 let server = clock::server(&mut self.tx).await?;
                 self.inner.clock.seen(server, self.floor)?
@@ -218,7 +217,7 @@ impl PgTx {
             None
         };
         for (who, _) in self.held.iter().filter(|(_, held)| held.is_some()) {
-            partner_lock::keep(&mut self.tx, who, now, version).await?;
+            partner_lock::put(&mut self.tx, who, now, version).await?;
         }
         if let Some(version) = version {
             config::put(&mut self.tx, version).await?;
@@ -233,7 +232,7 @@ impl PgTx {
         committed
     }
 
-    /// Passes the outcome of a guarded write on, and notes that a race was lost.
+    /// Returns the outcome of a guarded write, and records a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
             self.measured.lost();
@@ -280,15 +279,15 @@ impl EngineTx for PgTx {
     }
 
     async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        self.hold_known(who).await
+        self.lock_known_partner(who).await
     }
 
     async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        self.hold_new(who).await
+        self.lock_new_partner(who).await
     }
 
     async fn lock_config(&mut self) -> Result<(), StoreError> {
-        config::hold(self.conn()).await
+        config::lock(self.conn()).await
     }
 
     fn record_reconfigured(&mut self) {
@@ -356,7 +355,7 @@ impl PartnerStore for PostgresStore {
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
         let mut conn = self.inner.read().await?;
-        store_sql::config::fingerprint_kept(conn.connection()).await
+        store_sql::config::current_fingerprint(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {

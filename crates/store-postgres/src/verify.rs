@@ -1,4 +1,4 @@
-//! The audit of the whole database: Postgres' own checks (`checks.rs`), in the snapshot that the shared checks read.
+//! Audits the whole database: runs Postgres' own checks (`checks.rs`) in the snapshot that the shared checks read.
 
 mod checks;
 

@@ -15,10 +15,10 @@ use pools_core::profile::PoolsProfile;
 
 use crate::{Connection, Row, Sql, gate, keys, partners, pools};
 
-/// Cached accesses of a product, at most. Above this number all are dropped.
+/// The maximum number of cached accesses of a product. Above it all are dropped.
 const MAX_CACHED: usize = 10_000;
 
-/// A product's profile, stored in a row that a partner may not have.
+/// A product's profile. A partner may have no row for it.
 #[async_trait]
 pub trait StoredProfile: Profile {
     /// The table that errors name.
@@ -31,7 +31,7 @@ pub trait StoredProfile: Profile {
     /// The profile in a row of one of these statements.
     fn beside_key(row: &dyn Row, partner: &PartnerId) -> Result<Self, StoreError>;
 
-    /// Reads what the directory lists.
+    /// Reads the directory's listing.
     async fn listing(
         connection: &mut dyn Connection,
         mode: Mode,
@@ -143,7 +143,7 @@ impl StoredProfile for GateProfile {
     }
 }
 
-/// Reads a row of [`StoredProfile::BY_HASH`] or [`StoredProfile::BY_IDS`]. `of` shows the row as one of the table that it is given.
+/// Reads a row of [`StoredProfile::BY_HASH`] or [`StoredProfile::BY_IDS`]. `of` wraps the row, with the table that errors name.
 pub fn access<P: StoredProfile, R: Row>(
     of: impl Fn(&'static str) -> R,
     mode: Mode,

@@ -1,4 +1,4 @@
-//! The two single rows: the installation, and the version of the configuration.
+//! Two tables of one row: the installation, and the version of the configuration.
 
 use kernel::StoreError;
 
@@ -14,7 +14,7 @@ static VERSION: Statement = Statement::new(
     "SELECT version FROM config_version WHERE id = 1",
 );
 
-/// Stores the first fingerprint ever given and returns that of the current key.
+/// Stores the fingerprint of the first master key, and returns the current key's.
 pub async fn master_key(
     connection: &mut dyn Connection,
     fingerprint: &str,
@@ -23,8 +23,8 @@ pub async fn master_key(
     if connection.execute(&INSTALL, values).await? == 1 {
         connection.execute(&FIRST_KEY, values).await?;
     }
-    let kept = fingerprint_kept(connection).await?;
-    kept.ok_or_else(|| StoreError::Guard("installation: 1 rows expected, 0 written".to_owned()))
+    let stored = current_fingerprint(connection).await?;
+    stored.ok_or_else(|| StoreError::Guard("installation: 1 rows expected, 0 written".to_owned()))
 }
 
 static INSTALL: Statement = Statement::new(
@@ -37,8 +37,8 @@ static FIRST_KEY: Statement = Statement::new(
     "INSERT INTO master_keys (fingerprint, number) VALUES ($1, 1)",
 );
 
-/// The fingerprint of the current key, if there is one.
-pub async fn fingerprint_kept(
+/// The current key's fingerprint, or `None`.
+pub async fn current_fingerprint(
     connection: &mut dyn Connection,
 ) -> Result<Option<String>, StoreError> {
     let row = connection.fetch_optional(&FINGERPRINT, values![]).await?;

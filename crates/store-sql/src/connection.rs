@@ -1,4 +1,4 @@
-//! What an engine is for an entity's file: connections, and the transaction that is open on one.
+//! The interface between an engine and the entities' files: connections, snapshots, readers and write transactions.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +27,7 @@ pub trait Connection: Send {
         values: &[Value<'_>],
     ) -> Result<u64, StoreError>;
 
-    /// Returns the first row, if there is one.
+    /// Returns the first row, or `None`.
     async fn fetch_optional(
         &mut self,
         statement: &'static Statement,
@@ -41,7 +41,7 @@ pub trait Connection: Send {
         values: &[Value<'_>],
     ) -> Result<Vec<Box<dyn Row>>, StoreError>;
 
-    /// Shows every row to `visit`. However many rows there are, a few hundred of them at a time are in memory.
+    /// Passes each row to `visit`. At most a few hundred rows are in memory at a time.
     async fn walk(
         &mut self,
         statement: &'static Statement,
@@ -51,7 +51,7 @@ pub trait Connection: Send {
 }
 
 impl dyn Connection + '_ {
-    /// Returns the row of a statement that always returns one.
+    /// Returns the row of a statement that returns exactly one.
     pub async fn fetch_one(
         &mut self,
         statement: &'static Statement,
@@ -63,7 +63,7 @@ impl dyn Connection + '_ {
     }
 }
 
-/// Reads of one state of the database. Dropped, it ends.
+/// A snapshot of the database. It ends when it is dropped.
 pub trait Snapshot: Send {
     fn connection(&mut self) -> &mut dyn Connection;
 }
@@ -73,7 +73,7 @@ pub trait Snapshot: Send {
 pub trait Reader: Send {
     fn connection(&mut self) -> &mut dyn Connection;
 
-    /// The store's instant. Everything that was read before had happened by then.
+    /// The store's instant. It is not earlier than anything read before.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
     /// The instant at which a row was read. On Postgres the statement selects it as the column `clock`, which saves an exchange.
@@ -95,21 +95,21 @@ pub trait ReadStore {
     /// The store's instant.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
-    /// The name of the installation, after the first read.
+    /// The installation's identity, after it was read.
     fn identity(&self) -> &OnceLock<String>;
 }
 
-/// An open write transaction of an engine. Dropped without a commit, it rolls back.
+/// An open write transaction of an engine. It rolls back if it is dropped before its commit.
 #[async_trait]
 pub trait EngineTx: QuoteTx + UnitOfWork {
     /// The connection, without a lock on a partner.
     fn connection(&mut self) -> &mut dyn Connection;
 
-    /// The connection, from here on as the only transaction that writes the partner's rows. SQLite has one writer; Postgres takes the
-    /// partner lock.
+    /// The connection, after the partner was locked: no other transaction writes the partner's rows until this one ends. SQLite has
+    /// one writer; Postgres takes the partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
 
-    /// Locks the deliveries that the event's object still waits for. SQLite has one writer, so it has nothing to lock.
+    /// Locks the open deliveries of the event's object. SQLite has one writer, so it locks nothing.
     async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError>;
 
     /// A key of the tenant with its partner and entitlements as of this transaction. The engine caches them.
@@ -122,19 +122,19 @@ pub trait EngineTx: QuoteTx + UnitOfWork {
     /// Records that a delivery was queued. The engine wakes the workers after the commit.
     fn record_queued(&mut self);
 
-    /// Locks a partner that must exist. On SQLite a foreign key rejects the write for a missing partner, so there is nothing to do.
+    /// Locks a partner that must exist. SQLite does nothing, because a foreign key rejects a write for a missing partner.
     async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError>;
 
     /// Locks a partner that this transaction may have inserted.
     async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError>;
 
-    /// Locks the version of the configuration. On SQLite the transaction is the only writer.
+    /// Locks the version of the configuration. SQLite does nothing, because the transaction is the only writer.
     async fn lock_config(&mut self) -> Result<(), StoreError>;
 
     /// Records a change of what running services cache. The commit stores a new version of the configuration.
     fn record_reconfigured(&mut self);
 
-    /// Counts that a guarded write lost a race.
+    /// Counts a lost race of a guarded write.
     fn record_lost_race(&mut self);
 
     /// Counts the steps of a trade of a locked partner, from each status to the next, if the transaction commits. Postgres stores such
@@ -145,6 +145,6 @@ pub trait EngineTx: QuoteTx + UnitOfWork {
         statuses: &[TradeStatus],
     ) -> Result<(), StoreError>;
 
-    /// Ends the transaction without a change. A dropped transaction releases its locks later than that.
+    /// Rolls back and waits for it. A dropped transaction releases its locks later.
     async fn roll_back(self: Box<Self>) -> Result<(), StoreError>;
 }

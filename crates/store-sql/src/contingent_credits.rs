@@ -10,7 +10,7 @@ use crate::{Connection, Reader, Row, Statement, values};
 /// Units of 10^-8 in a whole one.
 const WHOLE: i128 = 100_000_000;
 
-/// What trades of a range may still credit to an account.
+/// The amounts that trades of a range may still credit to an account.
 pub(crate) async fn refundable(
     connection: &mut dyn Connection,
     who: &Tenant,
@@ -24,7 +24,7 @@ pub(crate) async fn refundable(
     };
     let offset = limit.saturating_sub(1);
     let row = match (range, asset.kind()) {
-        // A settled trade gives no crypto back.
+        // The return of a settled trade credits no crypto.
         (Range::Settled { .. }, AssetKind::Crypto) => return Ok(Amounts::default()),
         (
             Range::Settled {
@@ -57,7 +57,7 @@ pub(crate) async fn refundable(
     amounts(&*row)
 }
 
-/// Wholes and rests are summed apart, because their common sum can exceed a `bigint`.
+/// Whole units and fractions are summed separately, because their common sum can exceed a `bigint`.
 macro_rules! refundable {
     ($bound:expr, $amounts:expr) => {
         concat!(
@@ -73,8 +73,8 @@ macro_rules! refundable {
     };
 }
 
-/// What a return of a settled trade would credit: of a purchase what it reserved, of a sale its fiat. Reads up to the instant of
-/// one trade, the one after the first $7, so that the next slice begins after it.
+/// The amount that the return of a settled trade would credit: the reserve of a purchase, the fiat of a sale. Reads up to the instant of
+/// the trade after the first $7, so that the next slice begins after it.
 pub static SETTLED_FIAT: Statement = Statement::new(
     "trades",
     refundable!(
@@ -89,7 +89,7 @@ pub static SETTLED_FIAT: Statement = Statement::new(
     ),
 );
 
-/// A reserved purchase gives back what it reserved, and a sale its fiat after it has settled and is returned.
+/// A reserved purchase may credit its reserve. A reserved sale may credit its fiat if it settles and is returned.
 pub static RESERVED_FIAT: Statement = Statement::new(
     "trades",
     refundable!(
@@ -112,7 +112,7 @@ pub static RESERVED_FIAT: Statement = Statement::new(
     ),
 );
 
-/// A reserved sale gives its crypto back.
+/// A reserved sale may credit its crypto.
 pub static RESERVED_CRYPTO: Statement = Statement::new(
     "trades",
     refundable!(
@@ -196,7 +196,7 @@ pub static ABOVE: Statement = Statement::new(
     "SELECT partner_id, asset FROM commitments WHERE mode = $1 AND total > $2",
 );
 
-/// How far the recount of an account has come.
+/// The progress of an account's recount.
 pub(crate) async fn find_recount(
     connection: &mut dyn Connection,
     who: &Tenant,

@@ -16,9 +16,9 @@ impl CustomerTx for StoreTx {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &CustomerIndexes,
+        indexes: &CustomerIndexes,
     ) -> Result<Option<Unique>, StoreError> {
-        taken(self.locked(who).await?, who, marks).await
+        taken(self.locked(who).await?, who, indexes).await
     }
 
     async fn customer_insert(
@@ -136,7 +136,7 @@ pub static PAGE: Statement = Statement::new(
     ),
 );
 
-/// An email belongs to at most one customer, and so does an external id: there is nothing to sort.
+/// At most one customer has an email or an external id, so the page needs no order.
 pub static PAGE_OF_EMAIL: Statement = Statement::new(
     "customers",
     concat!(
@@ -164,9 +164,9 @@ pub static PAGE_OF_EXTERNAL_ID: Statement = Statement::new(
 async fn taken(
     connection: &mut dyn Connection,
     who: &Tenant,
-    marks: &CustomerIndexes,
+    indexes: &CustomerIndexes,
 ) -> Result<Option<Unique>, StoreError> {
-    let (email, external_id) = (marks.email.0.as_slice(), opt_bytes(&marks.external_id));
+    let (email, external_id) = (indexes.email.0.as_slice(), opt_bytes(&indexes.external_id));
     let values = values![who.mode, &who.partner, email, external_id];
     let row = connection.fetch_optional(&TAKEN, values).await?;
     let row = row.ok_or_else(|| StoreError::unexpected("customers: no row of TAKEN"))?;
@@ -205,7 +205,7 @@ fn check_new(who: &Tenant, customer: &SealedCustomer) -> Result<(), StoreError> 
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "customers: {} is of another mode, or deleted before it was there",
+        "customers: {} has another mode or is deleted",
         customer.id
     )))
 }

@@ -1,4 +1,4 @@
-//! Deliveries: their rows, the columns of each state, and reads of the queue.
+//! Deliveries: their rows, the columns of their states, and reads of the queue.
 
 pub mod admin;
 mod watchers;
@@ -104,7 +104,7 @@ pub async fn stats(
     })
 }
 
-/// Counted in the index, endpoint by endpoint.
+/// Counts in the index, endpoint by endpoint.
 static STATS: Statement = Statement::per_engine(
     "deliveries",
     Sql {
@@ -145,7 +145,7 @@ static STATS: Statement = Statement::per_engine(
     },
 );
 
-/// The columns of a state.
+/// The columns of a delivery's state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
     pub due: Option<i64>,

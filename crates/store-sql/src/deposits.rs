@@ -1,4 +1,4 @@
-//! Deposits: once for each of the operator's references.
+//! Deposits, one for each of the operator's references.
 
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
@@ -7,7 +7,7 @@ use pools_core::profile::Network;
 
 use crate::{Connection, Row, Statement, values};
 
-/// A reference is unique within its product. There is one product.
+/// The product of a reference, within which it is unique. Only one product has deposits.
 const PRODUCT: &str = "pools";
 
 pub(crate) async fn find(
@@ -62,7 +62,7 @@ fn deposit(row: &dyn Row, mode: Mode) -> Result<Deposit, StoreError> {
     })
 }
 
-/// The network that a receipt of crypto came on.
+/// The network of a crypto receipt.
 pub fn network(row: &dyn Row) -> Result<Option<Network>, StoreError> {
     row.opt_parsed("network", Network::parse)
 }

@@ -71,7 +71,7 @@ pub fn secret(row: &dyn Row) -> Result<EndpointSecret, StoreError> {
     })
 }
 
-/// Replaces the partner's endpoint for a service, with all its secrets. A new id takes over the deliveries that wait.
+/// Replaces the partner's endpoint for a service, with all its secrets. A new id takes over the waiting deliveries.
 pub async fn put(
     connection: &mut dyn Connection,
     who: &Tenant,
@@ -98,13 +98,13 @@ pub async fn put(
     Ok(())
 }
 
-/// An endpoint is of its tenant's mode.
+/// An endpoint has its tenant's mode.
 fn check_mode(who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
     if endpoint.id.mode() == who.mode {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "webhook_endpoints: {} is of another mode",
+        "webhook_endpoints: {} has another mode",
         endpoint.id
     )))
 }
@@ -117,7 +117,7 @@ static DELETE_SECRETS: Statement = Statement::new(
                           WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3)",
 );
 
-/// SQLite's deliveries follow a new id by `ON UPDATE CASCADE`. Postgres moves them in the same statement, because it checks
+/// On SQLite, `ON UPDATE CASCADE` moves the deliveries to a new id. Postgres moves them in the same statement, because it checks
 /// references at the end of a statement.
 static PUT: Statement = Statement::per_engine(
     "webhook_endpoints",

@@ -1,4 +1,4 @@
-//! Windows of a partner's trades and entries, read page by page from one snapshot.
+//! Reads windows of a partner's trades and ledger entries page by page, from one snapshot.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::ledger::{account_of, entry_of, last_up_to};
 use crate::trades::trade;
 use crate::{Connection, Snapshot, Sql, Statement, values};
 
-/// Entries of one run that are read at once.
+/// The entries of a run that one statement reads.
 const RUN_PAGE: u32 = 256;
 
 #[must_use]
@@ -87,8 +87,8 @@ pub static TRADES: Statement = Statement::new(
     ),
 );
 
-/// The entries of all currencies, merged from runs that are each in their order: no index has all of them by time, and sorting a
-/// whole window would hold it in memory.
+/// The entries of all currencies, merged from sorted runs. No index has all entries by time, and sorting a window would hold the
+/// whole window in memory.
 struct Ledger {
     snapshot: Box<dyn Snapshot>,
     who: Tenant,
@@ -106,7 +106,7 @@ impl Pages<ExportedEntry> for Ledger {
                 let connection = self.snapshot.connection();
                 run.read_ahead(connection, &self.who, self.window).await?;
             }
-            // Runs are in the order of their currencies, numbered before unnumbered. Of runs with the same instant the first is taken.
+            // The runs are ordered by currency, numbered before unnumbered. The first run with the earliest instant is taken.
             let ahead = self.runs.iter_mut().filter(|run| run.first().is_some());
             let Some(earliest) = ahead.min_by_key(|run| run.first()) else {
                 break;
@@ -119,9 +119,9 @@ impl Pages<ExportedEntry> for Ledger {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Entries in the partner's account, by their number in it.
+    /// Entries of the partner's account, by sequence number.
     Numbered,
-    /// Other entries: on SQLite by their row, on Postgres by instant and id.
+    /// Other entries, on SQLite by row number, on Postgres by instant and id.
     Unnumbered,
 }
 
@@ -232,7 +232,7 @@ macro_rules! unnumbered {
         )
     };
 }
-/// On SQLite, rows are in the order in which they were written, which is that of their instants.
+/// On SQLite, the order of row numbers is the order of instants, because rows are only appended.
 pub static UNNUMBERED: Statement = Statement::per_engine(
     "ledger_entries",
     Sql {

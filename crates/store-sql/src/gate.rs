@@ -25,7 +25,7 @@ static FIND: Statement = Statement::new(
      FROM gate_profiles WHERE mode = $1 AND partner_id = $2",
 );
 
-/// The profile in a row that may have none beside it.
+/// The profile, or `None` if the statement's outer join found none.
 pub(crate) fn opt_profile(row: &dyn Row) -> Result<Option<GateProfile>, StoreError> {
     match row.opt_flag("gate_enabled")? {
         Some(_) => profile(row).map(Some),

@@ -1,8 +1,7 @@
-//! Idempotency records: what a key was used for, and the sweep over them and over stored responses (table `answers`). The batch queue
-//! writes the records.
+//! Idempotency records, and the sweep of them and of stored responses (table `answers`). The batched write inserts the records.
 //!
-//! A program that does not know the column of the expiry writes records whose expiry is missing or not after they were made. Such a
-//! record expires 24 hours after it was made: statements read `answered_until` so.
+//! A program that does not know the column `expires_at` writes records whose expiry is missing or not after their creation. Such a
+//! record expires 24 hours after its creation. Statements select the resulting expiry as `answered_until`.
 
 use instruments::failpoint::around;
 use kernel::{StoreError, Timestamp};
@@ -28,11 +27,11 @@ pub fn opt_answered(row: &dyn Row) -> Result<Option<IdempotencyRecord>, StoreErr
     }
 }
 
-/// The statements of a sweep over one table. A sweep follows the instants at which records were made, a bounded number of records at
-/// a time, because no index has the order in which they expire: settings change.
+/// The statements of a sweep of one table. A sweep reads a bounded number of records at a time, in the order of their creation. No
+/// index has the order of their expiry.
 #[derive(Debug)]
 pub struct Sweep {
-    /// The instant of one of the records: the one after the first $3.
+    /// The instant of the record after the first $3.
     pub reached: Statement,
     pub delete: Statement,
     pub left: Statement,
@@ -44,7 +43,7 @@ macro_rules! expired {
     };
 }
 
-/// On SQLite, a plus keeps the planner from looking up the mode alone.
+/// A unary plus keeps SQLite's planner from looking up the mode alone.
 macro_rules! sweep_of {
     ($table:literal) => {
         Sweep {

@@ -1,4 +1,4 @@
-//! The jump of the clock that an operator must accept: one row that every process reads.
+//! The clock jump that an operator must accept, in one row that every process reads.
 
 use kernel::{StoreError, Timestamp};
 use partner_core::clock::ClockJump;
@@ -8,7 +8,7 @@ use crate::{Connection, Statement, values};
 /// The row.
 #[derive(Debug)]
 pub struct Noted {
-    /// The jump that was not accepted yet.
+    /// The jump that no operator has accepted yet.
     pub jump: Option<ClockJump>,
     /// Operators have accepted every instant up to this one.
     pub accepted: Timestamp,

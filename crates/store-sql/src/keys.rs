@@ -1,4 +1,4 @@
-//! API keys. Their secret texts are not stored.
+//! API keys, stored as hashes of their secret texts.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError>
 }
 
 /// Stores a key whose hash no key of any mode has. On Postgres no index spans the modes, so the statement checks it. Changes of the
-/// configuration run one after the other, so no other transaction inserts the hash meanwhile.
+/// configuration are serial, so no other transaction inserts the hash meanwhile.
 pub(crate) async fn insert(
     connection: &mut dyn Connection,
     who: &Tenant,
@@ -81,7 +81,7 @@ pub(crate) async fn insert(
 ) -> Result<(), StoreError> {
     let key = &new.record;
     if key.id.mode() != who.mode {
-        let error = format!("api_keys: {} is of another mode", key.id);
+        let error = format!("api_keys: {} has another mode", key.id);
         return Err(StoreError::Guard(error));
     }
     let values = values![

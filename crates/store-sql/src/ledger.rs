@@ -208,7 +208,7 @@ pub fn opt_account(
     }))
 }
 
-/// What a partner could spend in a pool, from a row that has both accounts and the velocity total.
+/// The partner's funds in a pool, from a row that has both accounts and the velocity total.
 pub fn funds(row: &dyn Row, pool: &PoolId) -> Result<Funds, StoreError> {
     let fiat = opt_account(row, pool.fiat(), FIAT)?;
     let crypto = opt_account(row, pool.crypto(), CRYPTO)?;

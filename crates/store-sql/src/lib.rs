@@ -1,9 +1,9 @@
-//! What the rows of a store mean: read into the cores' values, the same for every store.
+//! What both stores have in common: statements, row readers and ports, each written once.
 //!
-//! A store has its own SQL, its own driver and its own types of columns. What its rows say is the
-//! same everywhere: [`Row`] is what a store shows of one, and one file per noun of the cores, with
-//! the names of the stores' files, reads it and refuses what no row may be made of. [`verify`] is
-//! what an audit judges by more than one statement.
+//! The crate has no driver. An engine implements [`Connection`], [`Snapshot`], [`Reader`], [`EngineTx`] and [`Row`] once. An entity's
+//! file has its [`Statement`]s, the reader that parses its rows into the cores' values, and its port, implemented for [`StoreTx`].
+//! [`reads`] implements the ports of reads for an engine's store, [`exports`] reads windows page by page, and [`verify`] audits the
+//! database. `docs/decisions/0037-one-store.md` has the reasons.
 
 pub mod access;
 pub mod branding;

@@ -1,4 +1,4 @@
-//! Master keys and sealed values: what their rows mean.
+//! Master keys and sealed values: their rows, and the replacement of keys and values.
 
 use gate_core::customer::person_place;
 use gate_core::ports::kyc_place;
@@ -78,14 +78,14 @@ impl StoreTx {
         Ok(Cas::Won)
     }
 
-    /// Checks the current key, which no other transaction replaces before this one ends.
+    /// Checks that `current` is the current key. No other transaction replaces the key before this one ends.
     async fn master_key_is(&mut self, current: Fingerprint) -> Result<bool, StoreError> {
         self.engine.lock_config().await?;
-        let kept = config::fingerprint_kept(self.connection()).await?;
-        Ok(kept.is_some_and(|kept| kept == current.to_string()))
+        let stored = config::current_fingerprint(self.connection()).await?;
+        Ok(stored.is_some_and(|stored| stored == current.to_string()))
     }
 
-    /// Replaces sealed values that are still the old ones, and returns their number.
+    /// Replaces sealed values that are unchanged since they were read, and returns their number.
     pub async fn sealed_replace(
         &mut self,
         kind: SealedKind,
@@ -153,7 +153,7 @@ pub async fn sealed_page(
     rows.iter().map(|row| sealed_value(kind, &**row)).collect()
 }
 
-/// The parts of a row's key behind its tenant. A kind whose key has one such part leaves the second empty.
+/// The parts of a row's key after its tenant. A kind whose key has one such part leaves the second empty.
 fn parts(kind: SealedKind, row: &SealedRow) -> Result<[Value<'_>; 2], StoreError> {
     let first = match kind {
         SealedKind::Secret | SealedKind::Package | SealedKind::Person => {
@@ -170,7 +170,7 @@ fn parts(kind: SealedKind, row: &SealedRow) -> Result<[Value<'_>; 2], StoreError
     Ok([first, second])
 }
 
-/// Less than the parts of every row's key.
+/// Key parts that are below those of every row.
 fn start(kind: SealedKind) -> [Value<'static>; 2] {
     let nil = Value::from(Ulid::nil());
     match kind {

@@ -1,4 +1,4 @@
-//! Pools, and partners' access to them: what their rows and documents say.
+//! Pools, and partners' access to them: their rows and documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +123,7 @@ fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
     })
 }
 
-/// The profile in a row that may have none beside it; then the partner's is the absent one.
+/// The profile, or the absent one if the statement's outer join found none.
 pub(crate) fn profile_of(row: &dyn Row, partner: &PartnerId) -> Result<PoolsProfile, StoreError> {
     match row.opt_flag("enabled")? {
         Some(_) => profile(row),
@@ -189,7 +189,7 @@ fn terms(text: &str) -> Option<BTreeMap<PoolId, PoolTerms>> {
         .collect()
 }
 
-/// The terms in one pool as they stand in the document.
+/// The terms of one pool in the stored document.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TermsDocument {

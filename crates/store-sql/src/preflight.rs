@@ -1,4 +1,4 @@
-//! What a transact reads before it asks the engine.
+//! The preflight of a transact: what it reads before it calls the engine.
 
 use kernel::{Seen, StoreError};
 use partner_core::idempotency::Scope;
@@ -12,8 +12,8 @@ use crate::quotes::opt_quote;
 use crate::row::of_table;
 use crate::{Reader, Sql, Statement, trades, values};
 
-/// The idempotency record, the quote and the partner's funds, from one statement and thus from one snapshot. A quote that is open there
-/// has no trade there. The trade of a consumed quote was committed before; a second statement finds it.
+/// The idempotency record, the quote and the partner's funds, from one statement and thus from one snapshot. A quote that is open in
+/// this snapshot has no trade in it. A second statement finds the trade of a consumed quote.
 pub async fn read(
     reader: &mut dyn Reader,
     scope: &Scope,

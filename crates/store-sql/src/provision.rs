@@ -18,7 +18,7 @@ use crate::{StoreTx, config, deposit_claims, endpoints, gate, keys, partners, po
 #[async_trait]
 impl PartnerTx for StoreTx {
     async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
-        config::fingerprint_kept(self.connection()).await
+        config::current_fingerprint(self.connection()).await
     }
 
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {

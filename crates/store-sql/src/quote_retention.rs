@@ -1,4 +1,4 @@
-//! Deletes quotes that were never executed, some time after they expired.
+//! Deletes quotes that expired some time ago and were never executed.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub async fn overdue(
         .collect()
 }
 
-/// Reads one quote of each partner: the next one after those that a sweep has read.
+/// Reads the quote of each partner after the last quote that a sweep has read.
 static OVERDUE: Statement = Statement::new(
     "partners",
     "SELECT p.partner_id FROM partners AS p
@@ -69,7 +69,7 @@ pub async fn forget(
     Ok(Forgotten { deleted, more })
 }
 
-/// A trade keeps its quote.
+/// Deletes quotes that have no trade.
 pub static DELETE: Statement = Statement::new(
     "quotes",
     "DELETE FROM quotes
@@ -118,7 +118,7 @@ async fn next(
         .collect()
 }
 
-/// An id begins with the time at which it was made, so the oldest quotes come first.
+/// An id begins with the instant of its creation, so the oldest quotes come first.
 pub static NEXT: Statement = Statement::new(
     "quotes",
     "SELECT id, expires_at FROM quotes

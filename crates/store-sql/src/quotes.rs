@@ -93,7 +93,7 @@ fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
     }
 }
 
-/// A new quote is of its tenant's mode, and its legs are of its pool's currencies.
+/// A new quote has its tenant's mode, and its legs have its pool's currencies.
 pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
     let terms = &new.terms;
     let pool_fits =
@@ -102,7 +102,7 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "quotes: {} is not of its pool or mode",
+        "quotes: {} has another mode or currencies other than its pool's",
         new.id
     )))
 }

@@ -107,7 +107,7 @@ pub static DUE: Statement = Statement::new(
      WHERE mode = $1 AND status = 'processing' AND ask_at <= $2 ORDER BY ask_at LIMIT CAST($3 AS bigint)",
 );
 
-/// A record, from a row that has its quote's terms beside it.
+/// A record, from a row that also has its quote's terms.
 pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError> {
     let id = id(row, mode)?;
     let instructions = row.opt_parsed("instructions", |text| serde_json::from_str(text).ok())?;
@@ -139,13 +139,13 @@ fn id(row: &dyn Row, mode: Mode) -> Result<RailId, StoreError> {
     Ok(RailId::from_parts(kind, row.id("id", mode)?))
 }
 
-/// A new record is the tenant's, and under way.
+/// A new record belongs to the tenant and is in progress.
 fn check_new(who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
     if record.id.in_mode(who.mode).is_some() && record.state == RailState::Processing {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "rail_records: {} is of another mode, or has ended before it began",
+        "rail_records: {} has another mode or is not in progress",
         record.id
     )))
 }

@@ -5,7 +5,7 @@ use kernel::StoreError;
 
 use crate::{ReadStore, Reader, Statement};
 
-/// What the implementations name.
+/// The items that the implementations name.
 #[doc(hidden)]
 pub mod names {
     pub use async_trait::async_trait;
@@ -29,7 +29,7 @@ pub mod names {
     };
 }
 
-/// The name of the installation, read once.
+/// The installation's identity, read once.
 pub async fn installation(store: &impl ReadStore) -> Result<Installation, StoreError> {
     if let Some(known) = store.identity().get() {
         return Ok(Installation(known.clone()));

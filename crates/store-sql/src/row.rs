@@ -1,26 +1,24 @@
-//! Reading a row parses it: what no rule of ours writes is an error that names table, column
-//! and row.
+//! Reading a row parses it. A value that the cores never write is an error that names table, column and row.
 
 use kernel::{Amount, Asset, Id, IdKind, Mode, StoreError, Timestamp};
 use partner_core::{PartnerId, Tenant};
 use ulid::Ulid;
 
-/// The columns that name a row to the operator, as far as a statement selects them.
+/// The columns that identify a row in an error, if the statement selects them.
 const NAMING: [&str; 5] = ["partner_id", "id", "asset", "service", "key"];
 
-/// A column is not there, or holds what is not of the kind that was asked for.
+/// The column was not selected, or its value has another type than the requested one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// What stands in a column, or `None` where it is NULL.
+/// The value of a column, or `None` if it is NULL.
 pub type Found<T> = Result<Option<T>, Unreadable>;
 
-/// A row of a table, as a store's driver shows it.
+/// A row of a table, as an engine's driver returns it.
 ///
-/// A store says what stands in a column, whatever type the column has there. What that means is
-/// read by the methods of `dyn Row`.
+/// An engine converts a column's value from its own column type. The methods of `dyn Row` parse the value.
 pub trait Row: Send + Sync {
-    /// The table that an error names.
+    /// The table that errors name.
     fn table(&self) -> &'static str;
 
     fn as_text(&self, column: &str) -> Found<&str>;
@@ -29,7 +27,7 @@ pub trait Row: Send + Sync {
 
     fn as_integer(&self, column: &str) -> Found<i64>;
 
-    /// A number that a store may keep in a smaller column than others.
+    /// A number that Postgres stores as a `smallint`.
     fn as_small(&self, column: &str) -> Found<u16>;
 
     fn as_flag(&self, column: &str) -> Found<bool>;
@@ -63,12 +61,12 @@ impl dyn Row + '_ {
         found.map_err(|Unreadable| self.bad(column))
     }
 
-    /// A text or an id, as everybody writes it.
+    /// A text, or an id as text.
     pub fn written(&self, column: &'static str) -> Result<String, StoreError> {
         self.shown(column).ok_or_else(|| self.bad(column))
     }
 
-    /// A column read by a function that knows what may stand there.
+    /// A text that `parse` accepts.
     pub fn parsed<T>(
         &self,
         column: &'static str,
@@ -138,7 +136,7 @@ impl dyn Row + '_ {
         self.opt(column, self.as_flag(column))
     }
 
-    /// A count that no rule of ours makes negative.
+    /// A count, which fits its type and is never negative.
     pub fn count<N: TryFrom<i64>>(&self, column: &'static str) -> Result<N, StoreError> {
         N::try_from(self.integer(column)?).map_err(|_| self.bad(column))
     }
@@ -226,7 +224,7 @@ pub(crate) fn of_table<T>(
 /// Encodes a document, or the rows of a set-based statement.
 ///
 /// # Errors
-/// [`StoreError::Unexpected`] where it has no JSON.
+/// [`StoreError::Unexpected`] if the value cannot be written as JSON.
 pub fn json(document: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(document).map_err(StoreError::unexpected)
 }
@@ -247,10 +245,10 @@ mod tests {
     }
     use Value::{Null, Number, Text};
 
-    /// A row of a store that keeps ids apart from texts.
-    struct Shown(BTreeMap<&'static str, Value>);
+    /// A row of an engine whose ids are not texts.
+    struct FakeRow(BTreeMap<&'static str, Value>);
 
-    impl Shown {
+    impl FakeRow {
         fn find<T>(&self, column: &str, read: impl Fn(&Value) -> Option<T>) -> Found<T> {
             match self.0.get(column) {
                 None => Err(Unreadable),
@@ -260,7 +258,7 @@ mod tests {
         }
     }
 
-    impl Row for Shown {
+    impl Row for FakeRow {
         fn table(&self) -> &'static str {
             "trades"
         }
@@ -303,16 +301,16 @@ mod tests {
         }
     }
 
-    fn row(values: impl IntoIterator<Item = (&'static str, Value)>) -> Shown {
-        Shown(values.into_iter().collect())
+    fn row(values: impl IntoIterator<Item = (&'static str, Value)>) -> FakeRow {
+        FakeRow(values.into_iter().collect())
     }
 
-    fn said<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
+    fn error_text<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
         read.unwrap_err().to_string()
     }
 
     #[test]
-    fn an_error_names_table_column_and_row() {
+    fn error_names_table_column_and_row() {
         let named = row([
             ("partner_id", Text("acme")),
             ("id", Value::Id(7)),
@@ -323,18 +321,18 @@ mod tests {
         let named: &dyn Row = &named;
         let id = Ulid(7).to_string();
         for error in [
-            said(named.integer("rate")),
-            said(named.parsed("rate", |_| None::<()>)),
-            said(named.opt_digest("rate")),
+            error_text(named.integer("rate")),
+            error_text(named.parsed("rate", |_| None::<()>)),
+            error_text(named.opt_digest("rate")),
         ] {
             for part in ["trades", "rate", &format!("acme/{id}/k1")] {
-                assert!(error.contains(part), "{error} does not say {part}");
+                assert!(error.contains(part), "{error} does not name {part}");
             }
         }
     }
 
     #[test]
-    fn null_is_nothing_where_it_may_be_and_an_error_elsewhere() {
+    fn null_is_none_if_optional_and_error_otherwise() {
         let null = row([("at", Null)]);
         let null: &dyn Row = &null;
         assert_eq!(null.opt_text("at").unwrap(), None);
@@ -344,27 +342,27 @@ mod tests {
         assert_eq!(null.opt_flag("at").unwrap(), None);
         let id: Option<TradeId> = null.opt_id("at", Mode::Test).unwrap();
         assert_eq!(id, None);
-        said(null.text("at"));
-        said(null.integer("at"));
-        said(null.instant("at"));
-        said(null.digest("at"));
-        said(null.flag("at"));
+        error_text(null.text("at"));
+        error_text(null.integer("at"));
+        error_text(null.instant("at"));
+        error_text(null.digest("at"));
+        error_text(null.flag("at"));
         let id: Result<TradeId, _> = null.id("at", Mode::Test);
-        said(id);
+        error_text(id);
     }
 
     #[test]
-    fn a_column_that_was_not_selected_is_an_error_and_no_null() {
+    fn unselected_column_is_error_instead_of_null() {
         let empty = row([]);
         let empty: &dyn Row = &empty;
-        said(empty.opt_text("at"));
-        said(empty.opt_integer("at"));
+        error_text(empty.opt_text("at"));
+        error_text(empty.opt_integer("at"));
         let id: Result<Option<TradeId>, _> = empty.opt_id("at", Mode::Test);
-        said(id);
+        error_text(id);
     }
 
     #[test]
-    fn a_count_fits_its_type() {
+    fn count_is_error_when_out_of_range() {
         let counts = row([
             ("few", Number(3)),
             ("less", Number(-1)),
@@ -373,8 +371,8 @@ mod tests {
         let counts: &dyn Row = &counts;
         assert_eq!(counts.count::<u32>("few").unwrap(), 3);
         assert_eq!(counts.count::<u64>("lots").unwrap(), 1 << 40);
-        said(counts.count::<u64>("less"));
-        said(counts.count::<u32>("lots"));
-        said(counts.opt_count::<u16>("lots"));
+        error_text(counts.count::<u64>("less"));
+        error_text(counts.count::<u32>("lots"));
+        error_text(counts.opt_count::<u16>("lots"));
     }
 }

@@ -1,8 +1,8 @@
-//! Which schema a database has, and whether a program may work on it.
+//! The schema version of a database, and whether a program may use it.
 //!
-//! A program works on its own schema, and on one that is a single additive migration ahead: during a rolling upgrade an
-//! old replica has to be able to start again. The migration itself carries the mark, as the last word of its description,
-//! because the description is what every database already keeps of a migration that an old program has never seen.
+//! A program uses its own schema, and one that is a single additive migration ahead, because during a rolling upgrade an old
+//! replica must be able to restart. `additive` is the last word of such a migration's description: every database stores the
+//! descriptions, also of migrations that the old program does not know.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,29 +46,28 @@ macro_rules! migrations {
     };
 }
 
-/// The last word of the description of a migration that leaves programs of the release before working.
+/// The last word of the description of a migration after which programs of the previous release still work.
 const ADDITIVE: &str = " additive";
 
-/// A migration that a database has had.
+/// A migration that was applied to a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Its version.
     pub version: i64,
-    /// Its description: the words of its file name.
+    /// The words of its file name.
     pub description: String,
 }
 
 /// What a migration did to a database's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
-    /// The version before; `None` where there was no schema.
+    /// The version before, or `None` if there was no schema.
     pub from: Option<i64>,
     /// The version now.
     pub to: i64,
 }
 
 impl Migrated {
-    /// From the migrations that a database had had, and those that the program knows.
+    /// Compares the applied migrations with those that the program knows.
     #[must_use]
     pub fn between(applied: &[Applied], known: &[i64]) -> Self {
         let from = applied.iter().map(|one| one.version).max();
@@ -91,32 +90,32 @@ impl fmt::Display for Migrated {
     }
 }
 
-/// How a database's schema stands to a program's.
+/// How a database's schema compares with a program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is the program's own.
+    /// The program's own schema.
     Current,
-    /// It is one additive migration ahead; the program may work on it.
+    /// One additive migration ahead. The program may use it.
     OneAhead,
-    /// There is none.
+    /// No schema.
     Missing,
-    /// The program has migrations that the database has not had.
+    /// Some of the program's migrations were not applied.
     Behind {
-        /// The newest that it has had.
+        /// The newest applied version.
         found: i64,
-        /// The newest of the program.
+        /// The program's newest version.
         needed: i64,
     },
-    /// The database has had migrations that the program does not know, and may not pass over.
+    /// Migrations were applied that the program does not know and must not ignore.
     Unknown {
-        /// The newest that it has had.
+        /// The newest applied version.
         found: i64,
     },
 }
 
 impl Standing {
-    /// Why a program may not work on the database, and what to do; `None` if it may. `migrate` names the command that
-    /// brings a schema up to date.
+    /// Why a program may not use the database, and what to do, or `None` if it may. `migrate` is the command that
+    /// migrates a schema.
     #[must_use]
     pub fn refusal(self, migrate: &str) -> Option<String> {
         match self {
@@ -133,7 +132,7 @@ impl Standing {
     }
 }
 
-/// Compares the migrations that a program knows with those that a database has had.
+/// Compares the migrations that a program knows with those that were applied.
 #[must_use]
 pub fn compare(known: &[i64], applied: &[Applied]) -> Standing {
     let newest = known.iter().copied().max().unwrap_or_default();
@@ -186,21 +185,27 @@ mod tests {
     }
 
     #[test]
-    fn migration_says_which_versions_it_went_between() {
-        let said = |had: &[(i64, &str)]| Migrated::between(&applied(had), &[1, 2]).to_string();
+    fn migration_report_names_versions_before_and_after() {
+        let report = |had: &[(i64, &str)]| Migrated::between(&applied(had), &[1, 2]).to_string();
         assert_eq!(
-            said(&[]),
+            report(&[]),
             "the database was empty; its schema is now version 2"
         );
         let one = (1, "initial");
-        assert_eq!(said(&[one]), "the schema went from version 1 to version 2");
-        assert_eq!(said(&[one, (2, "more")]), "the schema is already version 2");
+        assert_eq!(
+            report(&[one]),
+            "the schema went from version 1 to version 2"
+        );
+        assert_eq!(
+            report(&[one, (2, "more")]),
+            "the schema is already version 2"
+        );
         let ahead = [one, (2, "more"), (3, "names additive")];
-        assert_eq!(said(&ahead), "the schema is already version 3");
+        assert_eq!(report(&ahead), "the schema is already version 3");
     }
 
     #[test]
-    fn program_refuses_a_schema_that_lacks_a_migration() {
+    fn program_refuses_schema_without_migration() {
         assert_eq!(compare(&[1, 2], &[]), Standing::Missing);
         let (found, needed) = (1, 2);
         assert_eq!(

@@ -84,7 +84,7 @@ macro_rules! columns {
     };
 }
 
-/// Postgres reads its clock as the row is returned, after the statement's snapshot was taken.
+/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 pub static FIND: Statement = Statement::per_engine(
     "sessions",
     Sql {
@@ -238,13 +238,13 @@ fn state(row: &dyn Row, mode: Mode) -> Result<SessionState, StoreError> {
     SessionState::stored(status, ended, paid).ok_or_else(|| row.bad("status"))
 }
 
-/// A new session is the tenant's, and open.
+/// A new session belongs to the tenant and is open.
 fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
     if session.id.mode() == who.mode && session.state == SessionState::Open {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "sessions: {} is of another mode, or has ended before it began",
+        "sessions: {} has another mode or is not open",
         session.id
     )))
 }

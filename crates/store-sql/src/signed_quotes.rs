@@ -111,7 +111,7 @@ fn check_new(who: &Tenant, quote: &SignedQuote) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "signed_quotes: {} is of another mode, or was redeemed before it was given",
+        "signed_quotes: {} has another mode or is redeemed already",
         quote.id
     )))
 }

@@ -1,4 +1,4 @@
-//! Statistics of the open trades. No statement reads a whole table, because the operator's metrics ask every few seconds.
+//! Statistics of open trades. Metrics read them every few seconds, so no statement reads a whole table.
 
 use kernel::{Mode, StoreError};
 use pools_core::engine::EngineName;
@@ -54,7 +54,7 @@ pub async fn claim(
     connection.execute(&CLAIM, values).await
 }
 
-/// Finds the trades as [`ELSEWHERE`] does.
+/// Finds the trades in the same way as [`ELSEWHERE`].
 pub static CLAIM: Statement = Statement::per_engine(
     "trades",
     Sql {

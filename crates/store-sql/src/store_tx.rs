@@ -13,7 +13,7 @@ use partner_core::ports::{AccessTx, UnitOfWork};
 
 use crate::{Connection, EngineTx};
 
-/// Dropped without a commit, it rolls back.
+/// A write transaction. It rolls back if it is dropped before its commit.
 pub struct StoreTx {
     pub(crate) engine: Box<dyn EngineTx>,
 }
@@ -50,7 +50,7 @@ impl StoreTx {
         Ok(self.engine.connection())
     }
 
-    /// Passes the outcome of a guarded write on, and counts a lost race.
+    /// Returns the outcome of a guarded write, and counts a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
             self.engine.record_lost_race();

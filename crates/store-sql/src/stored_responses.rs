@@ -19,10 +19,10 @@ impl ResponseTx for StoreTx {
     async fn answer_put(
         &mut self,
         scope: &Scope,
-        kept: &StoredResponse,
+        response: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(&scope.tenant).await?, scope, kept, expired);
+        let putting = put(self.locked(&scope.tenant).await?, scope, response, expired);
         let outcome = around("stored_response.put", putting).await?;
         Ok(self.record_race(outcome))
     }
@@ -65,7 +65,7 @@ pub(crate) fn response(row: &dyn Row) -> Result<StoredResponse, StoreError> {
 async fn put(
     connection: &mut dyn Connection,
     scope: &Scope,
-    kept: &StoredResponse,
+    response: &StoredResponse,
     expired: Option<Timestamp>,
 ) -> Result<Cas, StoreError> {
     let values = values![
@@ -73,11 +73,11 @@ async fn put(
         &scope.tenant.partner,
         &scope.route,
         scope.key.as_str(),
-        kept.fingerprint.0.as_slice(),
-        kept.answer.0.as_slice(),
-        kept.created_at,
+        response.fingerprint.0.as_slice(),
+        response.answer.0.as_slice(),
+        response.created_at,
         expired,
-        kept.expires_at,
+        response.expires_at,
     ];
     Cas::from_rows(connection.execute(&PUT, values).await?)
 }

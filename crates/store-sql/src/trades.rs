@@ -117,7 +117,7 @@ static INSERT_TRANSITION: Statement = Statement::new(
      VALUES ($1, $2, $3, $4, $5, $6)",
 );
 
-/// Writes the state after the last step. The statement repeats what the rules decided on; it never changes a settlement.
+/// Writes the state after the last step. The statement repeats the preconditions of the decision and never changes a settlement.
 async fn apply(
     connection: &mut dyn Connection,
     who: &Tenant,
@@ -216,7 +216,7 @@ pub async fn get_by_quote(
     Ok(Some(Seen { value, at }))
 }
 
-/// Postgres reads its clock as the row is returned, after the statement's snapshot was taken.
+/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 static FIND_BY_QUOTE: Statement = Statement::per_engine(
     "trades",
     Sql {
@@ -311,7 +311,7 @@ pub static PAGE_OF_SIDE: Statement = Statement::new("trades", page!("trades", " 
 pub static PAGE_OF_STATUS: Statement =
     Statement::new("trades", page!("trades", " AND status = $7"));
 
-/// SQLite's planner would choose an index of one of the two.
+/// SQLite's planner would choose an index for only one of the two filters.
 pub static PAGE_OF_SIDE_AND_STATUS: Statement = Statement::per_engine(
     "trades",
     Sql {

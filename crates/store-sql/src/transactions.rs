@@ -1,4 +1,4 @@
-//! Transactions: their rows, pages, and their end.
+//! Transactions: their rows, their pages, and the steps that end them.
 
 use async_trait::async_trait;
 use gate_core::ports::{TransactionFilter, TransactionTx};
@@ -172,7 +172,7 @@ fn check_new(who: &Tenant, transaction: &Transaction) -> Result<(), StoreError> 
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "transactions: {} is of another mode",
+        "transactions: {} has another mode",
         transaction.refid
     )))
 }

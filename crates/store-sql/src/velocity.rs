@@ -1,4 +1,4 @@
-//! The velocity totals: their rows, and the trades that a total loses or gains.
+//! The running totals of the velocity cap: their rows, and the trades that a total drops or adds.
 
 use std::time::Duration;
 
@@ -59,8 +59,8 @@ static PUT: Statement = Statement::new(
      ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor",
 );
 
-/// The counting trades after $3 and up to $4, the oldest first, up to the instant of one of them: the one after the first $5.
-/// It returns at least one row, which says how far it has read.
+/// The counted trades after $3 and up to $4, the oldest first, but no later than the instant of the trade after the first $5.
+/// Returns at least one row, which has that instant.
 pub static OLDEST: Statement = Statement::new(
     "trades",
     "WITH bound AS MATERIALIZED (
@@ -73,7 +73,7 @@ pub static OLDEST: Statement = Statement::new(
           AND t.created_at <= coalesce(b.reached, $4) AND t.status NOT IN ('released', 'failed')",
 );
 
-/// As [`OLDEST`], the newest first.
+/// The trades of [`OLDEST`], the newest first.
 pub static NEWEST: Statement = Statement::new(
     "trades",
     "WITH bound AS MATERIALIZED (
@@ -101,7 +101,7 @@ pub fn velocity_of(row: &dyn Row) -> Result<Velocity, StoreError> {
     })
 }
 
-/// Stores the window of the process that serves, with the instant of the newest trade, unless it is stored already.
+/// Stores the service's window with the instant of the newest trade, unless the window is stored already.
 pub async fn put_window(
     connection: &mut dyn Connection,
     window: Duration,

@@ -1,9 +1,9 @@
-//! The invariants of the whole database: every check has a name, and names the rows that break it.
+//! Checks the invariants of the whole database. Every check has a name and reports the rows that break it.
 //!
-//! SQL finds the breaches that rows show by themselves (`invariants.rs`). The rest is walked row by row (`walked.rs`), so that no sum
-//! overflows and every rule is the cores' own: sums and chains of the ledger (`ledger.rs`), what the velocity cap counts
-//! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and what is sealed
-//! (`seals.rs`). All of it is read from one snapshot, and only sums per account or partner are kept, never the rows.
+//! Statements find the breaches that SQL can express (`invariants.rs`). The other checks read tables row by row (`walked.rs`), so that
+//! no sum overflows and the rules are the cores': sums and chains of the ledger (`ledger.rs`), the velocity cap
+//! (`velocity.rs`), each row read as its value (`rows.rs`), terms that rows share (`previews.rs`, `rails.rs`), and sealed
+//! values (`seals.rs`). Every check reads the same snapshot. Only sums per account or partner are kept in memory.
 
 mod invariants;
 mod ledger;
@@ -32,7 +32,7 @@ const OF_SCHEMA: [(&str, SchemaCheck); 2] = [
     ("database-is-whole", SchemaCheck::Rules),
     ("rows-refer-to-rows", SchemaCheck::References),
 ];
-/// Invariants that are walked. They are checked last.
+/// Invariants that are checked row by row. They are checked last.
 const WALKED: usize = 18;
 
 /// Receives the text of each breach.
@@ -41,9 +41,9 @@ pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 /// A check that each engine makes of its own schema.
 #[derive(Debug, Clone, Copy)]
 pub enum SchemaCheck {
-    /// What is damaged, missing from the schema, or against a constraint other than a reference.
+    /// Damage, missing schema objects, and breaches of constraints other than references.
     Rules,
-    /// Rows that refer to no row.
+    /// Rows that refer to a missing row.
     References,
 }
 
@@ -63,7 +63,7 @@ pub fn statements() -> impl Iterator<Item = &'static Statement> {
     breaches.chain(walked::ALL)
 }
 
-/// Runs every check. `sealer` opens what is sealed, and `is_well_formed` reads each stored response.
+/// Runs every check. `sealer` decrypts sealed values, and `is_well_formed` reads each stored response.
 pub async fn audit(
     snapshot: &mut dyn AuditSnapshot,
     sealer: &Sealer,
@@ -84,7 +84,7 @@ pub async fn audit(
     Ok(work.report)
 }
 
-/// An audit under way.
+/// An audit in progress.
 struct Work<'a> {
     snapshot: &'a mut dyn AuditSnapshot,
     sealer: &'a Sealer,
@@ -92,7 +92,7 @@ struct Work<'a> {
     progress: &'a AuditProgress<'a>,
     /// The store's clock when the audit began.
     now: Timestamp,
-    /// Sealed values that another key than the current one sealed.
+    /// The number of sealed values that an older master key sealed.
     older_seals: u64,
     report: AuditReport,
 }
@@ -203,8 +203,8 @@ impl Walking<'_> {
     }
 }
 
-/// A row's own name: mode, partner and what else it is known by.
-fn named(row: &dyn Row, noun: &str) -> Result<String, StoreError> {
+/// A row's name in breaches: mode, partner, entity and id.
+fn named(row: &dyn Row, entity: &str) -> Result<String, StoreError> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
-    Ok(format!("{mode}/{partner} {noun} {}", row.written("id")?))
+    Ok(format!("{mode}/{partner} {entity} {}", row.written("id")?))
 }

@@ -24,10 +24,10 @@ impl QuoteStore for SqliteStore {
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("quotes_open");
         let now = self.inner.clock.locked(&mut tx).await?;
-        self.inner.clock.moving()?;
+        self.inner.clock.check_moving()?;
         let inserting = quotes::insert_all(&mut tx, batch, now);
         let opened = around("quote.insert", inserting).await?;
-        clock::keep(&mut tx, now).await?;
+        clock::put(&mut tx, now).await?;
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
             .commit(around_commit("quotes_open", committing))
@@ -42,18 +42,18 @@ impl TransactStore for SqliteStore {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
-        // The writer's lock is the lock of all partners: from here on no other transaction changes anything.
+        // SQLite has one write lock: no other transaction changes anything before this one ends.
         let mut tx = around("transact.lock", self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
         let now = self.inner.clock.locked(&mut tx).await?;
         let context = BatchContext { mode, now };
         let loading = context.load(&self.inner, &mut tx, batch);
         let mut loaded = around("transact.load", loading).await?;
-        let judging =
+        let deciding =
             async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
-        let outcomes = around("transact.decide", judging).await?;
+        let outcomes = around("transact.decide", deciding).await?;
         if !loaded.state.opened.is_empty() {
-            self.inner.clock.moving()?;
+            self.inner.clock.check_moving()?;
         }
         context.write(&mut tx, &loaded).await?;
         measured.step("none", "reserved", loaded.state.opened.len());

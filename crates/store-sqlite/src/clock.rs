@@ -14,10 +14,11 @@ use store_sql::jumps;
 use crate::connection::Link;
 use crate::errors;
 
-/// The process's clock, held back from ever going backwards: the largest of what it says, the last
-/// instant used, and the last one that any process has stored in this database.
+/// A clock that never goes backwards.
 ///
-/// A jump ahead of the time that has passed is not believed: what would write is refused, and reads go by the time passed.
+/// Its instant is the latest of the process's clock, the last instant used here, and the last instant that any process has
+/// stored in this database. A jump of the process's clock ahead of the elapsed time is rejected: writes are refused, and
+/// reads use the elapsed time.
 pub(crate) struct StoreClock {
     process: Arc<dyn Clock>,
     last: AtomicI64,
@@ -33,7 +34,7 @@ impl fmt::Debug for StoreClock {
 }
 
 impl StoreClock {
-    /// A clock that starts no earlier than the last instant stored.
+    /// Creates a clock that starts no earlier than the last stored instant.
     pub(crate) async fn start(
         process: Arc<dyn Clock>,
         conn: &mut SqliteConnection,
@@ -47,34 +48,34 @@ impl StoreClock {
         })
     }
 
-    /// The instant of a write transaction, which holds the lock: no process has stored a later one.
+    /// The instant of a write transaction. The transaction holds the write lock, so no process has stored a later instant.
     pub(crate) async fn locked(
         &self,
         conn: &mut SqliteConnection,
     ) -> Result<Timestamp, StoreError> {
         self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
-        self.settle()
+        self.resolve()
     }
 
-    /// The instant of a transaction that holds the lock and dates nothing.
+    /// The instant of a transaction that holds the write lock and dates no row.
     pub(crate) async fn seen(&self, conn: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
         self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
         Ok(self.now())
     }
 
-    /// The instant of something that is written.
-    pub(crate) fn settle(&self) -> Result<Timestamp, StoreError> {
+    /// The instant of a write.
+    pub(crate) fn resolve(&self) -> Result<Timestamp, StoreError> {
         let process = self.process.now();
-        self.judge(process).map_err(|jump| refused(&jump))?;
+        self.check(process).map_err(|jump| refused(&jump))?;
         Ok(self.take(process))
     }
 
-    /// Is the process's clock believed?
-    pub(crate) fn judge(&self, process: Timestamp) -> Result<(), ClockJump> {
+    /// Returns the jump if the process's clock is ahead of the elapsed time.
+    pub(crate) fn check(&self, process: Timestamp) -> Result<(), ClockJump> {
         self.watch.judge(process, self.elapsed(), self.last())
     }
 
-    /// What the process's clock says.
+    /// The instant of the process's clock.
     pub(crate) fn process(&self) -> Timestamp {
         self.process.now()
     }
@@ -101,25 +102,25 @@ impl StoreClock {
     /// The instant of a read.
     pub(crate) fn now(&self) -> Timestamp {
         let process = self.process.now();
-        match self.judge(process) {
+        match self.check(process) {
             Ok(()) => self.take(process),
             Err(jump) => jump.expected.max(self.last()),
         }
     }
 
-    /// Refuses to trade on a clock that stands still.
-    pub(crate) fn moving(&self) -> Result<(), StoreError> {
+    /// Refuses to trade while this clock is ahead of the process's by more than the tolerance and so does not advance.
+    pub(crate) fn check_moving(&self) -> Result<(), StoreError> {
         let ahead = self.ahead();
         if ahead <= CLOCK_TOLERANCE {
             return Ok(());
         }
         Err(StoreError::unavailable(format!(
-            "the machine's clock is {} ms behind the last instant stored; until it has caught up nothing is traded",
+            "the machine's clock is {} ms behind the last stored instant; trading resumes when it has caught up",
             ahead.as_millis()
         )))
     }
 
-    /// How far this clock is ahead of the process's: that one was set back, or the database comes
+    /// How far this clock is ahead of the process's. It is ahead if the process's clock was set back, or if the database comes
     /// from a machine whose clock was ahead.
     pub(crate) fn ahead(&self) -> Duration {
         let process = self.process.now();
@@ -128,10 +129,10 @@ impl StoreClock {
     }
 }
 
-/// Nothing is stored at an instant that nobody believes.
+/// The error of a write while the clock is rejected.
 pub(crate) fn refused(jump: &ClockJump) -> StoreError {
     StoreError::unavailable(format!(
-        "the clock jumped {} s ahead of the time that has passed; nothing is stored until it is set right, or an operator runs `penstock clock accept`",
+        "the clock jumped {} s ahead of the elapsed time; writes are refused until you correct the clock or run `penstock clock accept`",
         jump.span().as_secs()
     ))
 }
@@ -143,8 +144,8 @@ async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
         .map_err(errors::statement)
 }
 
-/// Stores the last instant of a transaction with what it has written.
-pub(crate) async fn keep(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
+/// Stores the instant of a transaction together with its writes.
+pub(crate) async fn put(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
     sqlx::query("UPDATE clock SET at = ?1 WHERE id = 1 AND at < ?1")
         .bind(at.millis())
         .execute(conn)
@@ -157,9 +158,9 @@ pub(crate) async fn keep(conn: &mut SqliteConnection, at: Timestamp) -> Result<(
 mod tests {
     use super::*;
 
-    /// A machine's clock that somebody sets.
-    struct Set(AtomicI64);
-    impl Clock for Set {
+    /// A machine's clock that the test sets.
+    struct SettableClock(AtomicI64);
+    impl Clock for SettableClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_millis(self.0.load(Ordering::Acquire)).unwrap()
         }
@@ -167,14 +168,14 @@ mod tests {
 
     // rule: base.clock-forward
     #[test]
-    fn a_clock_that_is_set_back_is_waited_for_and_seen() {
-        let machine = Arc::new(Set(AtomicI64::new(1_780_000_000_000)));
+    fn store_clock_stands_and_reports_lead_when_machine_clock_is_set_back() {
+        let machine = Arc::new(SettableClock(AtomicI64::new(1_780_000_000_000)));
         let clock = StoreClock {
             process: Arc::clone(&machine) as Arc<dyn Clock>,
             last: AtomicI64::new(i64::MIN),
             watch: ClockWatch::start(machine.now(), machine.elapsed(), None),
         };
-        assert_eq!(clock.ahead(), Duration::ZERO, "nothing was asked yet");
+        assert_eq!(clock.ahead(), Duration::ZERO, "before the first reading");
         let before = clock.now();
         assert_eq!(clock.ahead(), Duration::ZERO);
         machine.0.fetch_sub(90_000, Ordering::AcqRel);

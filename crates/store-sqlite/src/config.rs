@@ -1,12 +1,12 @@
-//! The two single rows: the installation, and the number of the configuration.
+//! The version of the configuration, a table of one row.
 
 use kernel::StoreError;
 use sqlx::SqliteConnection;
 
 use crate::errors;
 
-/// Stores a version that no process has seen: one drawn from 2^62, so that a database which lost the last change
-/// in a restore does not give its version to another.
+/// Stores a version that no process has seen. It is random in 2^62, so that a database that lost its last change in a
+/// restore does not use the version of that change again.
 pub(crate) async fn raise(conn: &mut SqliteConnection) -> Result<(), StoreError> {
     let raised = sqlx::query(
         "UPDATE config_version SET version = 1 + (random() & 4611686018427387903) WHERE id = 1",

@@ -1,4 +1,4 @@
-//! SQLite's side of the statements that both engines share.
+//! Runs the shared statements of `store-sql` on SQLite.
 
 use std::fmt;
 use std::ops::DerefMut;
@@ -18,7 +18,7 @@ use crate::open::Inner;
 use crate::row::Columns;
 use crate::{SqliteStore, errors};
 
-/// A connection of the pool, or the one of a transaction.
+/// A connection of the pool or of a transaction.
 pub(crate) struct Link<C>(pub(crate) C);
 
 #[async_trait]
@@ -143,7 +143,7 @@ impl Reader for SqliteReader<'_> {
         Ok(self.clock.now())
     }
 
-    /// The process's clock is free to read, so no statement selects it.
+    /// Reads the process's clock, so no statement selects the instant.
     fn instant_of(&self, _: &dyn Row) -> Result<Timestamp, StoreError> {
         Ok(self.clock.now())
     }

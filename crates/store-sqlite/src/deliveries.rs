@@ -1,7 +1,7 @@
-//! The queue of deliveries: claimed endpoint by endpoint, concluded under the lease's token.
+//! The queue of deliveries. Workers claim deliveries by endpoint, and conclude them with the lease's token.
 //!
-//! A delivery that an earlier one of its object holds back is never due before that one is: who
-//! claims then passes over few rows in vain, however much waits behind a dead endpoint.
+//! A delivery is never due before the earlier open deliveries of its object. So a claim skips few rows, even if many deliveries wait
+//! for a failing endpoint.
 
 pub(crate) mod claim;
 pub(crate) mod step;
@@ -27,35 +27,35 @@ use store_sql::deliveries::{self, admin, progress};
 use crate::row::{Columns, json, key};
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
-use claim::{endpoints_of, first_lease, hold, lapse, pick, queues};
+use claim::{endpoints_of, first_lease, lapse, pick, queues, take_leases};
 use step::{Step, apply, follow};
 
 #[async_trait]
 impl Deliveries for SqliteStore {
     async fn deliveries_claim(
         &self,
-        order: &ClaimRequest,
+        request: &ClaimRequest,
     ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
         let now = tx.instant().await?;
-        let lapsed = lapse(tx.conn(), order.mode, now).await?;
-        let mut queues = queues(tx.conn(), order.mode, order.service).await?;
+        let lapsed = lapse(tx.conn(), request.mode, now).await?;
+        let mut queues = queues(tx.conn(), request.mode, request.service).await?;
         queues.retain(|queue| queue.since <= now);
-        let allotted = allocate(queues, &order.room);
-        let picked = pick(tx.conn(), order.mode, &allotted, now).await?;
+        let allocated = allocate(queues, &request.room);
+        let picked = pick(tx.conn(), request.mode, &allocated, now).await?;
         if lapsed == 0 && picked.is_empty() {
             return Ok(Vec::new());
         }
         let lease = Lease {
-            token: order.token,
-            until: now.plus(order.lease),
+            token: request.token,
+            until: now.plus(request.lease),
         };
-        hold(tx.conn(), &picked, lease, now).await?;
-        let endpoints = endpoints_of(tx.conn(), order, &picked, now).await?;
+        take_leases(tx.conn(), &picked, lease, now).await?;
+        let endpoints = endpoints_of(tx.conn(), request, &picked, now).await?;
         tx.finish().await?;
         picked
             .into_iter()
-            .map(|picked| picked.claimed(order.mode, &endpoints))
+            .map(|picked| picked.claimed(request.mode, &endpoints))
             .collect()
     }
 
@@ -69,12 +69,12 @@ impl Deliveries for SqliteStore {
         let mut outcomes = vec![Cas::Lost; batch.len()];
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
-            let act = DeliveryInput::End(concluded.token, concluded.ending);
+            let input = DeliveryInput::End(concluded.token, concluded.ending);
             if let Some(stored) = found.get(&place)
-                && let Some(next) = stored.progress.advance(act, now)
+                && let Some(next) = stored.progress.advance(input, now)
             {
                 *outcome = Cas::Won;
-                steps.push(Step::new(stored, next).noting(concluded));
+                steps.push(Step::new(stored, next).with_report(concluded));
             }
         }
         if steps.is_empty() {
@@ -151,7 +151,7 @@ impl DeliveryAdmin for SqliteStore {
     }
 }
 
-/// A delivery as it stands, and the number its row is found by.
+/// The state of a stored delivery, with the number of its row.
 struct Stored {
     sequence: i64,
     progress: Progress,
@@ -164,7 +164,7 @@ fn stored(row: &dyn Row) -> Result<Stored, StoreError> {
     })
 }
 
-/// The deliveries of a batch by their place in it, found tenant by tenant.
+/// Finds the deliveries of a batch, tenant by tenant. The keys are their positions in the batch.
 async fn find(
     conn: &mut SqliteConnection,
     batch: &[ConcludedDelivery],

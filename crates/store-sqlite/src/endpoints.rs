@@ -1,4 +1,4 @@
-//! The secrets of the endpoints of a claim.
+//! The secrets of the endpoints in a claim.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct EndpointKey<'e> {
     endpoint: String,
 }
 
-/// The secrets of several endpoints that have not expired, the newest of each first.
+/// The unexpired secrets of several endpoints, the newest of each endpoint first.
 pub(crate) async fn live_secrets(
     conn: &mut SqliteConnection,
     mode: Mode,

@@ -1,4 +1,4 @@
-//! What the driver reports, as the cores know it. Judged by code, never by text.
+//! Converts the driver's errors to [`StoreError`], by their codes and never by their texts.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -10,13 +10,13 @@ use sqlx::migrate::MigrateError;
 
 use crate::files::{self, FULL, ForeignFile, NOT_A_DATABASE};
 
-/// SQLite's primary result codes; the upper bits of an extended code refine them.
+/// SQLite's primary result codes: the lower 8 bits of an extended code.
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 const NO_MEMORY: i32 = 7;
 const CONSTRAINT: i32 = 19;
 
-/// A fault of a statement inside a transaction or of a read.
+/// An error of a statement in a transaction, or of a read.
 pub(crate) fn statement(error: sqlx::Error) -> StoreError {
     match primary(&error) {
         Some(BUSY | LOCKED) => StoreError::Retry,
@@ -24,7 +24,7 @@ pub(crate) fn statement(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// A fault of opening the database in a file, before anything of it was changed.
+/// An error of opening a database file, before the file was changed.
 pub(crate) fn opening(file: &Path, error: sqlx::Error) -> StoreError {
     match primary(&error) {
         Some(BUSY | LOCKED) => StoreError::unavailable(error),
@@ -33,7 +33,7 @@ pub(crate) fn opening(file: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// A fault of opening a transaction: nothing was tried, and the writer was waited for already.
+/// An error of beginning a transaction. The busy timeout has passed already, so the caller does not retry.
 pub(crate) fn begin(error: sqlx::Error) -> StoreError {
     match primary(&error) {
         Some(BUSY | LOCKED) => StoreError::unavailable(error),
@@ -41,18 +41,17 @@ pub(crate) fn begin(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// A fault of a commit. Where SQLite says that it did not commit, nothing was written; anything
-/// else leaves the outcome open.
+/// An error of a commit. The outcome is unknown unless SQLite's code says that it did not commit.
 pub(crate) fn commit(error: sqlx::Error) -> StoreError {
     match primary(&error) {
         Some(BUSY | LOCKED) => StoreError::Retry,
         Some(CONSTRAINT) => guard(&error),
-        Some(FULL) => StoreError::unavailable(said(error, None)),
-        _ => StoreError::CommitUnknown(said(error, None)),
+        Some(FULL) => StoreError::unavailable(explained(error, None)),
+        _ => StoreError::CommitUnknown(explained(error, None)),
     }
 }
 
-/// A fault of bringing the schema up to date.
+/// An error of a migration.
 pub(crate) fn migration(error: MigrateError) -> StoreError {
     match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => begin(error),
@@ -61,19 +60,19 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
              older than the program that wrote the database"
         )),
         MigrateError::VersionMismatch(version) => StoreError::unexpected(format!(
-            "the database has another schema under version {version} than this program"
+            "schema version {version} of the database differs from this program's"
         )),
         error => StoreError::unexpected(error),
     }
 }
 
-/// A write that hit another number of rows than the rules had decided on.
+/// The error of a write that changed an unexpected number of rows.
 pub(crate) fn rows(what: &'static str, expected: usize, found: u64) -> StoreError {
     StoreError::Guard(format!("{what}: {expected} rows expected, {found} written"))
 }
 
 fn other(error: sqlx::Error, file: Option<&Path>) -> StoreError {
-    let away = matches!(
+    let is_unavailable = matches!(
         error,
         sqlx::Error::Io(_)
             | sqlx::Error::PoolTimedOut
@@ -84,34 +83,33 @@ fn other(error: sqlx::Error, file: Option<&Path>) -> StoreError {
         Some(CONSTRAINT) => guard(&error),
         Some(NO_MEMORY) => StoreError::unavailable(error),
         Some(code) if files::explain(code, file).is_some() => {
-            StoreError::unavailable(said(error, file))
+            StoreError::unavailable(explained(error, file))
         }
-        _ if away => StoreError::unavailable(error),
+        _ if is_unavailable => StoreError::unavailable(error),
         _ => StoreError::unexpected(error),
     }
 }
 
-/// What is wrong with the file and what to do, then what SQLite says.
-fn said(error: sqlx::Error, file: Option<&Path>) -> Box<dyn Error + Send + Sync> {
-    let explained = primary(&error).and_then(|code| files::explain(code, file));
-    match (explained, error.as_database_error()) {
-        (Some(explained), Some(reported)) => {
+/// The problem with the file and its remedy, followed by SQLite's code and message.
+fn explained(error: sqlx::Error, file: Option<&Path>) -> Box<dyn Error + Send + Sync> {
+    let explanation = primary(&error).and_then(|code| files::explain(code, file));
+    match (explanation, error.as_database_error()) {
+        (Some(explanation), Some(reported)) => {
             let code = reported.code().unwrap_or_default();
             let message = reported.message();
-            format!("{explained} (SQLite code {code}: {message})").into()
+            format!("{explanation} (SQLite code {code}: {message})").into()
         }
         _ => error.into(),
     }
 }
 
-/// SQLite names a broken CHECK, the columns of a broken key, and says only that a reference is
-/// broken.
+/// SQLite's message names a violated `CHECK` and the columns of a violated key. Of a foreign key it names nothing.
 fn guard(error: &sqlx::Error) -> StoreError {
-    let said = error.as_database_error().map(DatabaseError::message);
-    StoreError::Guard(said.unwrap_or("a constraint").to_owned())
+    let message = error.as_database_error().map(DatabaseError::message);
+    StoreError::Guard(message.unwrap_or("a constraint").to_owned())
 }
 
-/// Does another connection hold what was asked for?
+/// Does another connection hold the lock?
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary(error), Some(BUSY | LOCKED))
 }
@@ -128,13 +126,13 @@ mod tests {
 
     use super::*;
 
-    async fn refused(conn: &mut SqliteConnection, sql: &'static str) -> sqlx::Error {
+    async fn error_of(conn: &mut SqliteConnection, sql: &'static str) -> sqlx::Error {
         sqlx::raw_sql(sql).execute(conn).await.unwrap_err()
     }
 
     // rule: cli.database-faults
     #[tokio::test]
-    async fn faults_of_file_and_disk_name_the_remedy_and_the_code() {
+    async fn file_and_disk_errors_name_remedy_and_code() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("penstock.db");
         let options = SqliteConnectOptions::new().filename(&path);
@@ -145,38 +143,41 @@ mod tests {
             .await
             .unwrap();
         let full = "INSERT INTO notes VALUES (printf('%9999d', 1))";
-        let told = |fault: &StoreError| {
+        let message_of = |fault: &StoreError| {
             assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
             kernel::causes(fault)
         };
-        let fault = refused(&mut conn, full).await;
-        let said = told(&commit(fault));
-        assert!(said.contains(" is full: free space on it"), "{said}");
+        let fault = error_of(&mut conn, full).await;
+        let message = message_of(&commit(fault));
+        assert!(message.contains(" is full: free space on it"), "{message}");
         assert!(
-            said.ends_with("(SQLite code 13: database or disk is full)"),
-            "{said}"
+            message.ends_with("(SQLite code 13: database or disk is full)"),
+            "{message}"
         );
         let named = format!("the disk of {} is full: ", path.display());
-        let fault = refused(&mut conn, full).await;
-        let said = told(&opening(&path, fault));
-        assert!(said.contains(&named), "{said}");
+        let fault = error_of(&mut conn, full).await;
+        let message = message_of(&opening(&path, fault));
+        assert!(message.contains(&named), "{message}");
         sqlx::raw_sql("PRAGMA query_only = ON")
             .execute(&mut conn)
             .await
             .unwrap();
-        let fault = refused(&mut conn, "DELETE FROM notes").await;
-        let said = told(&opening(&path, fault));
+        let fault = error_of(&mut conn, "DELETE FROM notes").await;
+        let message = message_of(&opening(&path, fault));
         let named = format!("{} cannot be written: check that user ", path.display());
-        assert!(said.contains(&named), "{said}");
+        assert!(message.contains(&named), "{message}");
         conn.close().await.unwrap();
         let options = SqliteConnectOptions::new().filename(folder.path().join("gone"));
         let fault = options.connect().await.unwrap_err();
-        let said = told(&statement(fault));
-        assert!(said.contains(" cannot be opened: check that "), "{said}");
+        let message = message_of(&statement(fault));
+        assert!(
+            message.contains(" cannot be opened: check that "),
+            "{message}"
+        );
     }
 
     #[test]
-    fn extended_codes_of_files_are_explained_as_their_primary_ones() {
+    fn extended_file_codes_are_explained_as_their_primary_codes() {
         for (extended, part) in [
             (1544, "cannot be written"),
             (264, "cannot be written"),
@@ -184,8 +185,8 @@ mod tests {
             (523, "is damaged"),
             (778, "fails to read or write"),
         ] {
-            let told = files::explain(extended & 0xff, None).unwrap();
-            assert!(told.contains(part), "{extended}: {told}");
+            let message = files::explain(extended & 0xff, None).unwrap();
+            assert!(message.contains(part), "{extended}: {message}");
         }
         assert_eq!(files::explain(CONSTRAINT, None), None);
     }

@@ -1,9 +1,8 @@
-//! Whether the database takes writes: asked by a probe of its own.
+//! Probes whether the database takes writes.
 //!
-//! The probe is a connection beside the pools that commits a transaction: a full disk, a file system that became read-only
-//! and a file that is gone all still answer reads. There is one probe at a time, and its result counts for a while.
-//! The write lock belongs to whoever works, so the probe does not insist on it: a commit of somebody else while the probe
-//! waits shows as well that the database takes writes.
+//! The probe opens its own connection and commits a transaction, because reads succeed even if the disk is full, the file
+//! system is read-only or the file is missing. One probe runs at a time, and its result counts for a while. If another
+//! connection holds the write lock, a commit of that connection while the probe waits also shows that the database takes writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,105 +16,105 @@ use tokio::time::{Instant, timeout};
 
 use crate::{errors, open};
 
-/// What a probe has found counts so long.
-const VERDICT_AGE: Duration = Duration::from_millis(500);
-/// A caller who asks waits so long for a probe.
+/// How long the result of a probe counts.
+const MAX_RESULT_AGE: Duration = Duration::from_millis(500);
+/// How long a caller waits for the result of a probe.
 const READY_TIMEOUT: Duration = Duration::from_millis(1400);
-/// The probe waits so long for the write lock.
+/// How long the probe waits for the write lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Changes a row forth and back. SQLite writes the page all the same, so the commit has something to make durable.
+/// Changes a row and changes it back. SQLite still writes the page, so the commit has something to make durable.
 const WRITE: &str = "BEGIN IMMEDIATE; UPDATE clock SET at = at + 1 WHERE id = 1; \
      UPDATE clock SET at = at - 1 WHERE id = 1; COMMIT";
 
-/// What the last probe has found.
+/// The result of the last probe.
 #[derive(Debug, Clone)]
-struct Verdict {
+struct ProbeResult {
     at: Instant,
     /// `Err`: why the database takes no writes.
-    found: Result<(), Arc<str>>,
+    outcome: Result<(), Arc<str>>,
 }
 
-fn is_recent(verdict: &Option<Verdict>) -> bool {
-    let recent = |verdict: &Verdict| verdict.at.elapsed() < VERDICT_AGE;
-    verdict.as_ref().is_some_and(recent)
+fn is_recent(result: &Option<ProbeResult>) -> bool {
+    let recent = |result: &ProbeResult| result.at.elapsed() < MAX_RESULT_AGE;
+    result.as_ref().is_some_and(recent)
 }
 
-/// Probes the database in a file.
+/// Probes the database file.
 #[derive(Debug)]
 pub(crate) struct Health {
     file: PathBuf,
-    verdict: watch::Sender<Option<Verdict>>,
-    /// Held by the probe that runs.
-    turn: Arc<Mutex<()>>,
+    result: watch::Sender<Option<ProbeResult>>,
+    /// Locked by the running probe.
+    running: Arc<Mutex<()>>,
 }
 
 impl Health {
     pub(crate) fn new(file: &Path) -> Arc<Self> {
         Arc::new(Self {
             file: file.to_owned(),
-            verdict: watch::Sender::new(None),
-            turn: Arc::default(),
+            result: watch::Sender::new(None),
+            running: Arc::default(),
         })
     }
 
-    /// Does the database take writes, by a probe that is hardly older than the question?
+    /// Returns the result of a recent probe; starts a probe if the last result is too old.
     pub(crate) async fn ready(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut verdict = self.verdict.subscribe();
-        let is_known = is_recent(&self.verdict.borrow());
-        if !is_known && let Ok(turn) = Arc::clone(&self.turn).try_lock_owned() {
-            // A caller who leaves does not end the probe.
-            tokio::spawn(Arc::clone(self).run(turn));
+        let mut result = self.result.subscribe();
+        let is_known = is_recent(&self.result.borrow());
+        if !is_known && let Ok(running) = Arc::clone(&self.running).try_lock_owned() {
+            // In a task of its own, so that the probe goes on if the caller is dropped.
+            tokio::spawn(Arc::clone(self).run(running));
         }
-        let recent = timeout(READY_TIMEOUT, verdict.wait_for(is_recent)).await;
-        let found = match &recent {
-            Ok(Ok(verdict)) => verdict.as_ref().map(|verdict| verdict.found.clone()),
+        let recent = timeout(READY_TIMEOUT, result.wait_for(is_recent)).await;
+        let outcome = match &recent {
+            Ok(Ok(result)) => result.as_ref().map(|result| result.outcome.clone()),
             Ok(Err(_)) | Err(_) => None,
         };
-        match found {
+        match outcome {
             Some(Ok(())) => Ok(()),
             Some(Err(why)) => Err(StoreError::unavailable(why.to_string())),
             None => Err(StoreError::unavailable(format!(
-                "{} has not answered the probe in time: check its disk",
+                "{} did not respond to the probe in time: check its disk",
                 self.file.display()
             ))),
         }
     }
 
-    /// Waits for the probe that runs, as long as a caller would.
-    pub(crate) async fn rest(&self) {
-        drop(timeout(READY_TIMEOUT, self.turn.lock()).await);
+    /// Waits for the running probe to end, at most [`READY_TIMEOUT`].
+    pub(crate) async fn finish(&self) {
+        drop(timeout(READY_TIMEOUT, self.running.lock()).await);
     }
 
-    async fn run(self: Arc<Self>, turn: OwnedMutexGuard<()>) {
-        let found = self.probe().await.map_err(|fault| match fault {
+    async fn run(self: Arc<Self>, running: OwnedMutexGuard<()>) {
+        let outcome = self.probe().await.map_err(|fault| match fault {
             StoreError::Unavailable(why) | StoreError::Unexpected(why) => kernel::causes(&*why),
             fault => kernel::causes(&fault),
         });
-        if let Err(why) = &found {
-            let was_good = |verdict: &Verdict| verdict.found.is_ok();
-            if self.verdict.borrow().as_ref().is_none_or(was_good) {
+        if let Err(why) = &outcome {
+            let was_good = |result: &ProbeResult| result.outcome.is_ok();
+            if self.result.borrow().as_ref().is_none_or(was_good) {
                 tracing::warn!(error.chain = why, "The database takes no writes");
             }
         }
-        self.verdict.send_replace(Some(Verdict {
+        self.result.send_replace(Some(ProbeResult {
             at: Instant::now(),
-            found: found.map_err(Arc::from),
+            outcome: outcome.map_err(Arc::from),
         }));
-        drop(turn);
+        drop(running);
     }
 
-    /// Opens a connection, reads the schema's version, and commits a write that leaves nothing.
+    /// Opens a connection, checks the schema's version, and commits a write that leaves every row unchanged.
     async fn probe(&self) -> Result<(), StoreError> {
         let options = open::connect(&self.file)
             .busy_timeout(LOCK_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
-            // The writer brings the log back; a probe that did would take long.
+            // The writer checkpoints the log; a checkpoint would make the probe slow.
             .pragma("wal_autocheckpoint", "0");
         let connected = options.connect().await;
         let mut conn = connected.map_err(|fault| errors::opening(&self.file, fault))?;
         let written = self.write(&mut conn).await;
-        // It has committed or not: how it is closed says nothing of that.
+        // The result is known already, whatever closing the connection returns.
         drop(conn.close().await);
         written
     }
@@ -128,14 +127,14 @@ impl Health {
             Err(fault) if !errors::is_busy(&fault) => Err(errors::opening(&self.file, fault)),
             Err(_) if self.commits(conn).await? != before => Ok(()),
             Err(_) => Err(StoreError::unavailable(format!(
-                "the write lock of {} has been held for {} ms without a commit: is another program working on it?",
+                "the write lock of {} has been held for {} ms without a commit: check which program holds it",
                 self.file.display(),
                 LOCK_TIMEOUT.as_millis()
             ))),
         }
     }
 
-    /// A number that other connections' commits change.
+    /// A number that changes with each commit of another connection.
     async fn commits(&self, conn: &mut SqliteConnection) -> Result<i64, StoreError> {
         let read = sqlx::query_scalar("PRAGMA data_version").fetch_one(conn);
         read.await

@@ -1,4 +1,4 @@
-//! The jump of the clock that an operator must accept.
+//! The clock jump that an operator must accept.
 
 use async_trait::async_trait;
 use kernel::StoreError;
@@ -17,7 +17,7 @@ impl ClockGuard for SqliteStore {
         let noted = read(self.inner.read().await?.connection()).await?;
         let now = clock.process();
         clock.watch().accept(noted.accepted, now, clock.elapsed());
-        match (clock.judge(now), noted.jump) {
+        match (clock.check(now), noted.jump) {
             (Err(_), None) => {
                 let jump = clock.watch().jump();
                 if let Some(jump) = &jump {
@@ -26,7 +26,7 @@ impl ClockGuard for SqliteStore {
                 Ok(jump)
             }
             (Err(_), Some(_)) => Ok(clock.watch().jump()),
-            // The clock was set right.
+            // The clock was corrected.
             (Ok(()), Some(noted)) if now < noted.found => {
                 end(&mut Link(self.inner.writer().await?), &noted, None).await?;
                 Ok(None)

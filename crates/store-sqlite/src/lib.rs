@@ -1,9 +1,9 @@
-//! The embedded store: every line of SQLite SQL.
+//! The embedded store, on SQLite.
 //!
-//! There is one writer connection, so writes are serialized and a transaction's reads cannot be
-//! overtaken; readers beside it see snapshots. One file per noun of the cores, with the same
-//! names; `open` opens, `tx` is the transaction, `lane` the batched money path, `verify` the
-//! invariants of the whole database. Every statement is static text.
+//! One connection writes, so writes are serial, and no other transaction changes what a write transaction has read. Readers see
+//! snapshots. `store-sql` has the statements that both engines share; this crate has those that need SQLite's own SQL.
+//! `open` opens the database, `tx` is the write transaction, `batch` runs the batched writes, and `verify` audits the
+//! database. Every statement is static text.
 
 mod access;
 mod batch;

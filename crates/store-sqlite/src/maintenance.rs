@@ -40,7 +40,7 @@ impl Maintenance for SqliteStore {
         tx.finish().await
     }
 
-    /// SQLite chooses an index by the number of its columns that are given, so it needs no statistics.
+    /// Does nothing: without statistics SQLite chooses the index of which a statement binds the most columns.
     async fn gather_statistics(&self) -> Result<u64, StoreError> {
         Ok(0)
     }

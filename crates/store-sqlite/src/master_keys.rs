@@ -1,4 +1,4 @@
-//! Master keys by name, and every value that is sealed with one.
+//! Master keys, and the values that they seal.
 
 use async_trait::async_trait;
 use kernel::{Cas, StoreError};

@@ -6,7 +6,7 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use store_sql::schema::{self, Applied, Migrated, Standing};
 
-/// Runs in the caller's transaction, which holds a lock, so it takes none of its own.
+/// Takes no lock: it runs in the caller's transaction, which holds one.
 pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     // The macro reads the files relative to this one.
     let migrations = store_sql::migrations!("sqlite").map(|(version, description, sql)| {
@@ -24,12 +24,12 @@ pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     migrator
 });
 
-/// How the migrations that a database has had stand to those that this program knows.
+/// Compares a database's migrations with those that this program knows.
 pub(crate) fn compare(applied: &[Applied]) -> Standing {
     schema::compare(&known(), applied)
 }
 
-/// What running the migrations does to a database that has had these.
+/// The migrations that a run adds to a database that has `applied`.
 pub(crate) fn migrated(applied: &[Applied]) -> Migrated {
     Migrated::between(applied, &known())
 }

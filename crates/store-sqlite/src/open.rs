@@ -1,4 +1,4 @@
-//! Opening a database: folder, file, schema, connections, clock.
+//! Opens a database: folder, file, schema, connections, clock.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
@@ -27,18 +27,18 @@ use crate::migrations::{self, MIGRATOR};
 use crate::stats::Tally;
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that read.
 const READERS: u32 = 4;
-/// The database holds what partners have traded: only its owner reads or writes it. SQLite gives
-/// the log beside it the same permissions.
+/// The mode of the database file: only its owner may read or write trades. SQLite gives the log file the same mode.
 const OWNER_ONLY: u32 = 0o600;
-/// How often the switch to the write-ahead log is tried again after waiting for other programs.
-const SWITCHES: u32 = 100;
-/// The pools' names in metrics.
+/// How often opening is tried again after other programs have held the file.
+const MAX_BUSY_RETRIES: u32 = 100;
+/// The names of the connection pools in metrics.
 const READER: &str = "reader";
 const WRITER: &str = "writer";
 
-/// What the rules measure by.
+/// The durations of the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The rolling window of the velocity cap.
@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     file: PathBuf,
     _open: OpenFile,
     health: Arc<Health>,
-    /// One connection: its queue is the queue of writes.
+    /// A pool of one connection, which serializes writes.
     writer: SqlitePool,
     readers: SqlitePool,
     pub(crate) clock: StoreClock,
@@ -66,24 +66,22 @@ pub(crate) struct Inner {
     pub(crate) access: AccessCaches,
     pub(crate) tally: Mutex<Tally>,
     pub(crate) watchers: Watchers,
-    /// What names the installation, once it was read.
+    /// The installation's identity, after it was read.
     pub(crate) identity: OnceLock<String>,
 }
 
 impl SqliteStore {
-    /// Is there a database in a file? An empty file is none.
+    /// Does a database exist at this path? An empty file is not a database.
     #[must_use]
     pub fn is_there(path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|about| !about.is_file() || about.len() > 0)
     }
 
-    /// Opens the database in a file, creates it and its folder where there is none, and brings
-    /// its schema up to date.
+    /// Opens a database file and migrates it. Creates the file and its folder if they do not exist.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the file cannot be opened, [`StoreError::Unexpected`]
-    /// where a newer program has changed its schema, or with a [`ForeignFile`] where the file is no
-    /// database of Penstock's.
+    /// [`StoreError::Unavailable`] if the file cannot be opened, [`StoreError::Unexpected`] if a newer program has changed its
+    /// schema, and [`StoreError::Unexpected`] with a [`ForeignFile`] if the file is not a Penstock database.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -112,10 +110,10 @@ impl SqliteStore {
         })
     }
 
-    /// Creates the database in a file where there is none, and brings its schema up to date.
+    /// Migrates a database file. Creates the file and its folder if they do not exist.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`].
+    /// The errors of [`SqliteStore::open`].
     pub async fn migrate(path: &Path) -> Result<Migrated, StoreError> {
         let _open = OpenFile::at(path);
         let (writer, migrated) = migrated(path).await?;
@@ -136,13 +134,13 @@ impl SqliteStore {
         [count(WRITER, writer), count(READER, readers)]
     }
 
-    /// How far the store's clock is ahead of the process's; zero unless that one was set back.
+    /// How far the store's clock is ahead of the process's; zero unless the process's clock was set back.
     #[must_use]
     pub fn clock_ahead(&self) -> Duration {
         self.inner.clock.ahead()
     }
 
-    /// How far the process's clock jumped ahead of the time that has passed; zero unless that is being refused.
+    /// How far the process's clock jumped ahead of the elapsed time; zero unless the jump is rejected.
     #[must_use]
     pub fn clock_jump(&self) -> Duration {
         let jump = self.inner.clock.watch().jump();
@@ -152,7 +150,7 @@ impl SqliteStore {
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.readers.close().await;
-        self.inner.health.rest().await;
+        self.inner.health.finish().await;
         self.inner.writer.close().await;
     }
 }
@@ -170,9 +168,8 @@ impl Inner {
         snapshot.map_err(errors::begin)
     }
 
-    /// A connection for a long look at everything, beside the readers: it writes nothing, and yet
-    /// is opened as one that could, because SQLite leaves the `CHECK` constraints out where it
-    /// could not.
+    /// A connection for an audit, outside the pools. It is opened for writing but writes nothing: SQLite does not check the
+    /// `CHECK` constraints of a database that is opened read-only.
     pub(crate) async fn auditor(&self) -> Result<SqliteConnection, StoreError> {
         let options = connect(&self.file)
             .pragma("query_only", "ON")
@@ -180,14 +177,13 @@ impl Inner {
         options.connect().await.map_err(errors::begin)
     }
 
-    /// The writer's connection, after every write that was waiting already.
+    /// The writer's connection, after the writes that waited before.
     pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
         let writer = waiting(WRITER, self.writer.acquire()).await;
         writer.map_err(errors::begin)
     }
 
-    /// A write transaction. It holds SQLite's one write lock from the start, so that nothing it
-    /// reads can change before it commits.
+    /// A write transaction. It holds SQLite's write lock from the start, so what it reads does not change before it commits.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         let begun = waiting(WRITER, self.writer.begin_with("BEGIN IMMEDIATE")).await;
         begun.map_err(errors::begin)
@@ -204,25 +200,25 @@ impl Readiness for SqliteStore {
     }
 }
 
-/// May this program work on the schema of an open database?
+/// Checks that this program supports the schema of an open database.
 pub(crate) async fn check_schema(conn: &mut SqliteConnection) -> Result<(), StoreError> {
     let standing = migrations::compare(&applied(conn).await?);
     check(standing).map_err(StoreError::unavailable)
 }
 
-/// May this program work on the schema? Says what to do if it may not.
+/// Checks that this program supports the schema. The error names the command to run.
 fn check(standing: Standing) -> Result<(), String> {
     standing.refusal("penstock verify").map_or(Ok(()), Err)
 }
 
-fn not_made(path: &Path, fault: &io::Error) -> StoreError {
+fn creation_failed(path: &Path, fault: &io::Error) -> StoreError {
     StoreError::unavailable(format!(
         "{}: {fault}. Choose a folder that this user may write to, with --dir, --database-url or PENSTOCK_DATABASE_URL",
         path.display()
     ))
 }
 
-/// The migrations that the database has had.
+/// The migrations that were run on the database.
 async fn applied(conn: &mut SqliteConnection) -> Result<Vec<Applied>, StoreError> {
     let is_there: bool = sqlx::query_scalar(
         "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'",
@@ -245,19 +241,19 @@ async fn applied(conn: &mut SqliteConnection) -> Result<Vec<Applied>, StoreError
     Ok(found.into_iter().map(applied).collect())
 }
 
-/// Makes an empty file, and its folder, where there is none. What is there stays as it is.
-fn make_file(path: &Path) -> io::Result<()> {
+/// Creates an empty file and its folder unless they exist.
+fn create_file(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let made = OpenOptions::new()
+    let created = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(OWNER_ONLY)
         .open(path);
-    match made {
-        Err(there) if there.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
+    match created {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        created => created.map(drop),
     }
 }
 
@@ -265,9 +261,9 @@ pub(crate) fn connect(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .foreign_keys(true)
-        .busy_timeout(PATIENCE)
+        .busy_timeout(WAIT_TIMEOUT)
         .statement_cache_capacity(256)
-        // More rows than any page or batch: the connection's thread never waits for its reader.
+        // More rows than any page or batch has, so that the connection's thread never waits for the reader.
         .row_buffer_size(512)
         .pragma("temp_store", "MEMORY")
 }
@@ -275,12 +271,12 @@ pub(crate) fn connect(path: &Path) -> SqliteConnectOptions {
 fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(PATIENCE)
+        .acquire_timeout(WAIT_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        // A transaction that SQLite itself ended, as it does on a full disk, leaves the driver
-        // believing in it: such a connection is not used again.
+        // If SQLite itself ends a transaction, as on a full disk, the driver still takes it for open. The pool closes such a
+        // connection.
         .after_release(|conn, _| {
             Box::pin(async move {
                 if conn.is_in_transaction() {
@@ -291,8 +287,8 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         })
 }
 
-/// FULL: an answer is given only after the log is on the disk. The log grows to some 64 MiB
-/// before it is written back, so that pages changed again and again are written back once.
+/// `FULL`: a commit returns after the log is on the disk. The log grows to about 64 MiB before it is checkpointed, so that a
+/// page that changes often is written back once.
 async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = connect(path)
         .synchronous(SqliteSynchronous::Full)
@@ -308,11 +304,12 @@ async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
     connected.map_err(|fault| errors::opening(path, fault))
 }
 
-/// Switches a database to its write-ahead log, for good. Programs that open a fresh one together
-/// meet here, and SQLite refuses the switch at once instead of waiting; so whoever is refused
-/// waits for the others with a transaction, which SQLite does wait for, and tries again.
+/// Switches a database to a write-ahead log permanently.
+///
+/// If several programs open a new database together, SQLite refuses the switch at once instead of waiting. A refused program
+/// therefore begins an exclusive transaction, for which SQLite does wait, and then tries again.
 async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    for _ in 0..SWITCHES {
+    for _ in 0..MAX_BUSY_RETRIES {
         match sqlx::query("PRAGMA journal_mode = WAL")
             .execute(&mut *conn)
             .await
@@ -325,7 +322,9 @@ async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), S
             }
         }
     }
-    Err(StoreError::unavailable("the database stays locked"))
+    Err(StoreError::unavailable(
+        "another program keeps the database locked",
+    ))
 }
 
 async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> {
@@ -334,19 +333,19 @@ async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> 
     held.rollback().await.map_err(errors::statement)
 }
 
-/// A connection that writes to a file whose schema is up to date.
+/// Opens the writer's pool and migrates the database.
 async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
-    make_file(path).map_err(|fault| not_made(path, &fault))?;
+    create_file(path).map_err(|fault| creation_failed(path, &fault))?;
     let writer = writer(path).await?;
-    let brought = bring_up_to_date(path, &writer).await;
-    if brought.is_err() {
+    let migrated = check_and_migrate(path, &writer).await;
+    if migrated.is_err() {
         // SQLite removes the log of a database when the last connection is closed.
         writer.close().await;
     }
-    Ok((writer, brought?))
+    Ok((writer, migrated?))
 }
 
-async fn bring_up_to_date(path: &Path, writer: &SqlitePool) -> Result<Migrated, StoreError> {
+async fn check_and_migrate(path: &Path, writer: &SqlitePool) -> Result<Migrated, StoreError> {
     let mut conn = writer
         .acquire()
         .await
@@ -356,15 +355,15 @@ async fn bring_up_to_date(path: &Path, writer: &SqlitePool) -> Result<Migrated, 
     migrate(&mut conn).await
 }
 
-/// The name of a table in a database that has tables, and none of Penstock's first migration.
+/// The name of a table in a database that has tables, but not those of Penstock's first migration.
 const FOREIGN_TABLE: &str =
     "SELECT CASE WHEN count(*) FILTER (WHERE name IN ('_sqlx_migrations', 'config_version')) < 2
             THEN min(name) FILTER (WHERE name <> '_sqlx_migrations') END
      FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
 
-/// Refuses the database of another program, before anything of it is changed.
+/// Refuses the database of another program before changing the file.
 async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    for _ in 0..SWITCHES {
+    for _ in 0..MAX_BUSY_RETRIES {
         let table: Option<String> = match sqlx::query_scalar(FOREIGN_TABLE)
             .fetch_one(&mut *conn)
             .await
@@ -382,26 +381,27 @@ async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), Sto
             ))),
         };
     }
-    Err(StoreError::unavailable("the database stays locked"))
+    Err(StoreError::unavailable(
+        "another program keeps the database locked",
+    ))
 }
 
-/// In one transaction, so that two programs starting at once do not both migrate.
+/// Migrates in one transaction, so that two programs that start together do not both migrate.
 async fn migrate(conn: &mut SqliteConnection) -> Result<Migrated, StoreError> {
     let mut tx = conn
         .begin_with("BEGIN IMMEDIATE")
         .await
         .map_err(errors::begin)?;
-    // The release after this one migrated it; this program finds nothing to do.
     let applied = applied(&mut tx).await?;
     let migrated = migrations::migrated(&applied);
     let standing = migrations::compare(&applied);
+    // A database that is one additive migration ahead needs nothing.
     if matches!(standing, Standing::OneAhead | Standing::Unknown { .. }) {
         tx.rollback().await.map_err(errors::statement)?;
         check(standing).map_err(StoreError::unexpected)?;
         return Ok(migrated);
     }
-    // `run` itself takes anything that hands out connections, which hides from the compiler that
-    // this future can move between threads.
+    // `Migrator::run` is generic over sources of connections, so its future is not known to be `Send`.
     let running = MIGRATOR.run_direct(None, &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
     around("migration.run", running).await?;

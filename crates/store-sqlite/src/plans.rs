@@ -1,5 +1,4 @@
-//! How SQLite finds the rows of the statements that must stay cheap however large the tables
-//! grow: through an index, in its order, without sorting.
+//! Tests the query plans of the statements that must stay fast in large tables: they use an index in its order and do not sort.
 
 use std::sync::Arc;
 
@@ -13,16 +12,15 @@ use store_sql::{
 
 use crate::{Options, SqliteStore, batch, verify};
 
-struct Still;
+struct FrozenClock;
 
-impl Clock for Still {
+impl Clock for FrozenClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(0).unwrap()
     }
 }
 
-/// Sets that travel as JSON are gone through row by row, and the halving steps of a search and what
-/// was looked up to be summed are their own; everything else is looked up.
+/// The scans that a plan may have: of sets passed as JSON, of a search's halving steps, and of rows looked up for a sum.
 const MAY_BE_SCANNED: [&str; 5] = [
     "SCAN j VIRTUAL TABLE",
     "SCAN CONSTANT ROW",
@@ -31,32 +29,36 @@ const MAY_BE_SCANNED: [&str; 5] = [
     "SCAN b",
 ];
 
-/// A step of a plan, and the one it is part of.
-struct Planned {
+/// A step of a plan, with the step it belongs to.
+struct PlanStep {
     id: i64,
     parent: i64,
     detail: String,
 }
 
 async fn plan(statement: &str) -> Vec<String> {
-    let steps = explained(statement).await;
+    let steps = explain(statement).await;
     steps.into_iter().map(|step| step.detail).collect()
 }
 
-async fn explained(statement: &str) -> Vec<Planned> {
+async fn explain(statement: &str) -> Vec<PlanStep> {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         velocity_window: std::time::Duration::ZERO,
         idempotency_ttl: std::time::Duration::ZERO,
     };
-    let store = SqliteStore::open(&folder.path().join("plans.db"), Arc::new(Still), options)
-        .await
-        .unwrap();
+    let store = SqliteStore::open(
+        &folder.path().join("plans.db"),
+        Arc::new(FrozenClock),
+        options,
+    )
+    .await
+    .unwrap();
     let mut conn = store.inner.writer().await.unwrap();
     let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let rows = sqlx::query(explained).fetch_all(&mut *conn).await.unwrap();
     rows.iter()
-        .map(|row| Planned {
+        .map(|row| PlanStep {
             id: row.get("id"),
             parent: row.get("parent"),
             detail: row.get("detail"),
@@ -152,7 +154,7 @@ async fn pages_of_the_ledger_follow_its_numbers() {
 
 // rule: pools.velocity.cost
 #[tokio::test]
-async fn the_velocity_window_is_read_from_the_index_alone() {
+async fn velocity_window_is_read_from_index_alone() {
     for statement in [
         batch::load::CROSSED,
         velocity::OLDEST.sql.sqlite,
@@ -160,13 +162,13 @@ async fn the_velocity_window_is_read_from_the_index_alone() {
     ] {
         let plan = assert_cheap(statement).await.concat();
         let range = "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)";
-        // Once for the instant that the step ends at, and once for the trades up to it.
+        // The range is read once for the instant at which the step ends, and once for the trades up to it.
         assert_eq!(plan.matches(range).count(), 2, "{plan}");
     }
 }
 
 #[tokio::test]
-async fn sweeps_go_along_an_index() {
+async fn sweeps_follow_an_index() {
     use store_sql::idempotency::Sweep;
     for (service, table) in [
         (Service::Pools, "idempotency_keys"),
@@ -193,7 +195,7 @@ async fn sweeps_go_along_an_index() {
 }
 
 #[tokio::test]
-async fn an_export_reads_the_rows_of_its_partner() {
+async fn export_reads_rows_of_its_partner() {
     use store_sql::exports;
     let plan = assert_cheap(exports::TRADES.sql.sqlite).await.concat();
     assert!(plan.contains("trades_list ("), "{plan}");
@@ -208,12 +210,12 @@ async fn an_export_reads_the_rows_of_its_partner() {
 }
 
 #[tokio::test]
-async fn a_count_of_what_may_come_back_reads_the_open_and_the_lately_settled() {
+async fn contingent_credit_count_reads_reserved_and_recently_settled_trades() {
     let settled = "trades_settled (mode=? AND partner_id=? AND settled_at>? AND settled_at<?)";
     let reserved = "trades_list_status (mode=? AND partner_id=? AND status=? AND created_at>?";
     let sales =
         "trades_list_side_status (mode=? AND partner_id=? AND side=? AND status=? AND created_at>?";
-    // Once for the instant that the slice ends at, and once for the trades up to it.
+    // The range is read once for the instant at which the slice ends, and once for the trades up to it.
     for (statement, bound, range) in [
         (
             contingent_credits::SETTLED_FIAT.sql.sqlite,
@@ -239,25 +241,25 @@ async fn a_count_of_what_may_come_back_reads_the_open_and_the_lately_settled() {
 }
 
 #[tokio::test]
-async fn a_lane_looks_up_what_it_touches() {
+async fn batch_looks_up_its_rows() {
     use batch::{load, write};
     for statement in [
-        load::ANSWERED,
+        load::IDEMPOTENCY,
         load::QUOTES,
         load::TRADES,
         load::ACCOUNTS,
-        load::COMMITMENTS,
+        load::CONTINGENT_CREDITS,
         load::VELOCITY,
         write::CONSUME,
         write::OPEN,
         write::POST,
-        write::COMMIT,
+        write::CONTINGENT_CREDITS,
         write::TOTAL,
-        write::ANSWER,
+        write::RECORD,
     ] {
         assert_cheap(statement).await;
     }
-    // It reads the table it writes, so SQLite keeps the selected accounts aside: those alone.
+    // The statement reads the table that it writes, so SQLite copies the selected accounts, and only these, to a temporary table.
     let plan = plan(write::BALANCE).await;
     assert!(
         plan.iter()
@@ -273,9 +275,9 @@ async fn deliveries_are_looked_up_one_by_one() {
         (FIND, "(mode=? AND partner_id=? AND id=?)"),
         (step::WRITE, "deliveries USING INTEGER PRIMARY KEY"),
         (step::MOVE, "deliveries USING INTEGER PRIMARY KEY"),
-        (step::BEHIND, "d USING INTEGER PRIMARY KEY"),
+        (step::LATER, "d USING INTEGER PRIMARY KEY"),
         (
-            step::BEHIND,
+            step::LATER,
             "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)",
         ),
         (
@@ -290,7 +292,7 @@ async fn deliveries_are_looked_up_one_by_one() {
 }
 
 #[tokio::test]
-async fn pages_of_deliveries_are_found_in_the_index_of_the_list() {
+async fn pages_of_deliveries_follow_the_index_of_the_list() {
     use store_sql::deliveries::admin;
     for statement in [&admin::PAGE, &admin::PAGE_OF_STATUS] {
         let plan = plan(statement.sql.sqlite).await.concat();
@@ -301,10 +303,10 @@ async fn pages_of_deliveries_are_found_in_the_index_of_the_list() {
     assert!(plan.contains(index), "{plan}");
 }
 
-/// SQLite prepares a statement anew for every number that is bound to a bare `LIMIT ?`, to plan
-/// with it: that costs more than most of them. It does not look behind a sign.
+/// SQLite prepares a statement again for every number bound to a bare `LIMIT ?`, to plan with the number. That costs more
+/// than running most statements. It does not do so for `LIMIT +?`.
 #[test]
-fn no_statement_is_prepared_for_its_limit() {
+fn statements_are_not_prepared_again_for_each_limit() {
     let mut folders = vec![std::path::PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/src"
@@ -317,7 +319,7 @@ fn no_statement_is_prepared_for_its_limit() {
                 folders.push(path);
             } else if !path.ends_with("plans.rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let bare = ["LIMIT ?", "OFFSET ?"].map(|words| text.contains(words));
+                let bare = ["LIMIT ?", "OFFSET ?"].map(|clause| text.contains(clause));
                 assert_eq!(bare, [false; 2], "{}", path.display());
                 read += 1;
             }
@@ -326,11 +328,11 @@ fn no_statement_is_prepared_for_its_limit() {
     assert!(read > 20);
 }
 
-/// An audit goes through a table once and looks up the rest: nothing is sorted, and nothing that
-/// grows with the rows is kept.
+/// A statement of an audit scans one table once and looks up other rows. It sorts nothing and keeps nothing that grows with
+/// the number of rows.
 #[tokio::test]
-async fn an_audit_goes_through_each_table_once() {
-    // What the operator provisions is small: the statement over the profiles sorts it.
+async fn audit_scans_each_table_once() {
+    // The profiles are few, so their statement may sort.
     let shared = store_sql::verify::statements().filter(|one| one.table != "pools_profiles");
     for statement in [&verify::WHOLE, &verify::REFERENCES]
         .into_iter()
@@ -348,9 +350,9 @@ async fn an_audit_goes_through_each_table_once() {
     }
 }
 
-/// Scans that a query makes again for every row of its own.
+/// The scans that a statement repeats for each row of another scan.
 async fn nested_scans(statement: &str) -> Vec<String> {
-    let steps = explained(statement).await;
+    let steps = explain(statement).await;
     let under = |parent: i64, word: &str| {
         let mut above = steps.iter().filter(|step| step.id == parent);
         above.any(|step| step.detail.starts_with(word))
@@ -363,7 +365,7 @@ async fn nested_scans(statement: &str) -> Vec<String> {
                 .iter()
                 .any(|other| other.parent == step.parent && other.detail.starts_with("SCAN"));
         let single = step.detail.contains("pragma_");
-        // A subquery's own rows are judged by its own steps.
+        // The steps of a subquery are checked by themselves.
         let table = !step.detail.starts_with("SCAN (subquery");
         if step.detail.starts_with("SCAN") && inner && table && !single {
             nested.push(step.detail.clone());

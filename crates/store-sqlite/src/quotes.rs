@@ -1,4 +1,4 @@
-//! Quotes: rows in and out.
+//! Reads and writes quotes.
 
 use async_trait::async_trait;
 use instruments::failpoint::around;
@@ -39,7 +39,7 @@ pub(crate) async fn find(
         .transpose()
 }
 
-/// A row as the statement below takes it apart.
+/// The columns of a new quote, in the order in which [`insert_all`] reads them.
 fn new_row(new: &NewQuote, at: Timestamp) -> Result<impl Serialize, StoreError> {
     check_new(new)?;
     let terms = &new.terms;

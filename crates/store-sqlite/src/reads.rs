@@ -1,4 +1,4 @@
-//! Reads that can never write.
+//! Reads of the pools API, on connections that cannot write.
 
 use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError};
@@ -90,7 +90,7 @@ impl TransactPreflight for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Reads the clock after the row, so that everything that was read had happened by then.
+    /// Reads the clock after the row, so that the instant is not earlier than what was read.
     pub(crate) fn seen<T>(&self, value: T) -> Seen<T> {
         Seen {
             value,

@@ -1,4 +1,4 @@
-//! A row as SQLite gives it, and what its id columns hold.
+//! Rows of SQLite, and ids as its columns store them.
 
 use std::borrow::Borrow;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use ulid::Ulid;
 
 pub(crate) use store_sql::json;
 
-/// A row of a table. It is read by the methods of every store's rows, which it leads to.
+/// A row of a table. It dereferences to [`dyn Row`](Row), whose methods parse its columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<R> {
     table: &'static str,
@@ -83,13 +83,12 @@ where
     }
 }
 
-/// What a row's id column holds.
+/// An id as its column stores it.
 pub(crate) fn key<K: IdKind>(id: Id<K>) -> String {
     id.ulid().to_string()
 }
 
-/// The same for a look-up on behalf of a tenant. An id of the other mode names nothing of theirs,
-/// although its ULID may occur.
+/// The stored id for a tenant's look-up; `None` for an id of the other mode. A row of the tenant may have the same ULID.
 pub(crate) fn own_key<K: IdKind>(who: &Tenant, id: Id<K>) -> Option<String> {
     (id.mode() == who.mode).then(|| key(id))
 }

@@ -1,7 +1,7 @@
-//! What an operator watches: how the trades stand.
+//! Counts of trades by status, for metrics.
 //!
-//! Asked every few seconds, so nothing here may go through a table: open trades are found in the
-//! index of the list, closed ones are counted once, when their transition is first seen.
+//! The counts are read every few seconds, so no statement scans a table: reserved trades are found in the list's index, and a
+//! closed trade is counted once, when its transition is first read.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -18,14 +18,14 @@ use crate::row::Columns;
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
-/// Transitions read by one statement; so the first reading of a large database is no long one.
-const AT_ONCE: i64 = 50_000;
+/// Transitions that one statement reads, so that the first count in a large database does not block for long.
+const MAX_TRANSITIONS: i64 = 50_000;
 
-/// The transitions seen so far. They are only ever appended, so their row numbers grow.
+/// The transitions read so far. Transitions are only appended, so their row numbers grow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     seen: i64,
-    /// Trades in each closed status.
+    /// The number of trades in each closed status.
     closed: BTreeMap<(Mode, TradeStatus), u64>,
 }
 
@@ -34,8 +34,8 @@ impl StatsReads for SqliteStore {
     async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
         let mut tally = self.tally();
         let mut conn = self.inner.reader().await?;
-        while tally.read_on(&mut conn).await? {}
-        let (reserved, oldest) = open(&mut conn, mode).await?;
+        while tally.read_next(&mut conn).await? {}
+        let (reserved, oldest) = reserved(&mut conn, mode).await?;
         let now = self.inner.clock.now();
         let closed = |status| {
             tally
@@ -48,12 +48,12 @@ impl StatsReads for SqliteStore {
             TradeStatus::Reserved => reserved,
             status => closed(status),
         };
-        let standing = TradeStats {
+        let stats = TradeStats {
             by_status: TradeStatus::ALL.map(|status| (status, count(status))),
             oldest_reserved: oldest.map(|at| now.since(at)),
         };
         *self.lock_tally() = tally;
-        Ok(standing)
+        Ok(stats)
     }
 
     async fn trades_held_elsewhere(
@@ -86,11 +86,11 @@ impl SqliteStore {
 }
 
 impl Tally {
-    /// Reads what has been appended: may there be more?
-    async fn read_on(&mut self, conn: &mut SqliteConnection) -> Result<bool, StoreError> {
+    /// Counts the next transitions. Returns whether there may be more.
+    async fn read_next(&mut self, conn: &mut SqliteConnection) -> Result<bool, StoreError> {
         let rows = sqlx::query(TRANSITIONS)
             .bind(self.seen)
-            .bind(AT_ONCE)
+            .bind(MAX_TRANSITIONS)
             .fetch_all(conn)
             .await
             .map_err(errors::statement)?;
@@ -113,12 +113,12 @@ impl Tally {
                 *left = left.saturating_sub(steps);
             }
         }
-        Ok(read >= AT_ONCE)
+        Ok(read >= MAX_TRANSITIONS)
     }
 }
 
-/// How many trades are reserved, and since when the oldest is.
-async fn open(
+/// The number of reserved trades, and the instant of the oldest.
+async fn reserved(
     conn: &mut SqliteConnection,
     mode: Mode,
 ) -> Result<(u64, Option<kernel::Timestamp>), StoreError> {
@@ -140,7 +140,7 @@ pub(crate) const TRANSITIONS: &str =
      )
      GROUP BY mode, from_status, to_status";
 
-/// Two look-ups in the list's index for each partner, instead of a scan of all trades.
+/// Does two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const OPEN: &str =
     "SELECT coalesce(sum(reserved), 0) AS reserved, min(oldest) AS oldest
      FROM (

@@ -1,4 +1,4 @@
-//! The write transaction: one struct that every noun's file gives its own small trait.
+//! The write transaction.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,14 +24,14 @@ use crate::connection::Link;
 use crate::open::Inner;
 use crate::{SqliteStore, clock, config, errors};
 
-/// Dropped without commit, it rolls back.
+/// A write transaction. It rolls back if it is dropped before its commit.
 pub(crate) struct SqliteTx {
     tx: Link<Transaction<'static, Sqlite>>,
     inner: Arc<Inner>,
     name: &'static str,
-    /// The last instant it was told.
+    /// The last instant that the transaction used.
     used: Option<Timestamp>,
-    /// Counts how it ends.
+    /// Records the transaction's outcome.
     pub(crate) measured: measured::Transaction,
     /// Has it changed what running services cache?
     pub(crate) reconfigured: bool,
@@ -65,10 +65,10 @@ impl SqliteTx {
         &mut self.tx.0
     }
 
-    /// The instant of this transaction; only the first call asks the database.
+    /// The instant of this transaction. Only the first call reads the stored instant.
     pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
         let now = match self.used {
-            Some(_) => self.inner.clock.settle()?,
+            Some(_) => self.inner.clock.resolve()?,
             None => self.inner.clock.locked(&mut self.tx.0).await?,
         };
         self.used = Some(now);
@@ -86,15 +86,14 @@ impl SqliteTx {
         Ok(found.await?.remove(&key))
     }
 
-    /// Commits, and stores how late it was; a change of configuration raises the number others
-    /// watch, asked to or not.
+    /// Stores the transaction's instant and commits. A change of configuration also gets a new version, which other processes watch.
     pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
-        // A transaction that asked for no instant has dated nothing, so it goes through while the clock is not believed.
+        // A transaction that used no instant has dated no row, so it commits even while the clock is rejected.
         let now = match self.used {
             Some(now) => now,
             None => self.inner.clock.seen(&mut self.tx.0).await?,
         };
-        clock::keep(&mut self.tx.0, now).await?;
+        clock::put(&mut self.tx.0, now).await?;
         if self.reconfigured {
             config::raise(&mut self.tx.0).await?;
         }
@@ -108,7 +107,7 @@ impl SqliteTx {
         committed
     }
 
-    /// Passes the outcome of a guarded write on, and notes that a race was lost.
+    /// Returns the outcome of a guarded write, and records a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
             self.measured.lost();
@@ -150,7 +149,7 @@ impl EngineTx for SqliteTx {
         self.reconfigured = true;
     }
 
-    /// The one writer has locked everything.
+    /// Takes no lock: a write transaction holds the database's write lock.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
     }
@@ -229,7 +228,7 @@ impl PartnerStore for SqliteStore {
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
         let mut conn = self.inner.read().await?;
-        store_sql::config::fingerprint_kept(conn.connection()).await
+        store_sql::config::current_fingerprint(conn.connection()).await
     }
 
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {

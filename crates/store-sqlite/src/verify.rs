@@ -1,4 +1,4 @@
-//! The audit of the whole database: SQLite's own checks, in the snapshot that the shared checks read.
+//! Audits the whole database: runs SQLite's own checks in the snapshot that the shared checks read.
 
 use async_trait::async_trait;
 use kernel::StoreError;
@@ -64,12 +64,13 @@ impl AuditSnapshot for Link<&mut SqliteConnection> {
     }
 }
 
-/// SQLite's own check: pages, indexes, types, unique keys, and the `CHECK` constraints of the schema.
+/// SQLite's integrity check: pages, indexes, types, unique keys, and the schema's `CHECK` constraints.
 pub(crate) static WHOLE: Statement = Statement::new(
     "sqlite_schema",
     "SELECT integrity_check AS breach FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
 );
 
+/// SQLite's foreign key check.
 pub(crate) static REFERENCES: Statement = Statement::new(
     "sqlite_schema",
     "SELECT \"table\" || ' row ' || coalesce(rowid, char(63)) || ' refers to no row of ' || parent AS breach

@@ -1,4 +1,4 @@
-//! The audit on a database file: damage below the rows, and what its page says.
+//! The audit of a database file, and its documentation.
 #![expect(clippy::unwrap_used, reason = "a test that fails is a panic")]
 
 use std::path::Path;
@@ -33,7 +33,7 @@ async fn run(path: &Path, sql: &'static str) {
 
 // rule: cli.verify
 #[tokio::test]
-async fn every_invariant_is_described_and_nothing_else() {
+async fn documentation_lists_exactly_the_audited_invariants() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("penstock.db")).await;
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
@@ -46,9 +46,9 @@ async fn every_invariant_is_described_and_nothing_else() {
     assert_eq!(described, checked);
 }
 
-/// An index that does not say what its table says.
+/// The index has other values than its table.
 #[tokio::test]
-async fn a_damaged_index_is_found_by_the_audit() {
+async fn audit_finds_damaged_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await;
@@ -70,9 +70,9 @@ async fn a_damaged_index_is_found_by_the_audit() {
     );
     run(
         &path,
-        "CREATE INDEX planted ON partners (name);
+        "CREATE INDEX damaged ON partners (name);
          PRAGMA writable_schema = ON;
-         UPDATE sqlite_schema SET sql = 'CREATE INDEX planted ON partners (status)' WHERE name = 'planted';
+         UPDATE sqlite_schema SET sql = 'CREATE INDEX damaged ON partners (status)' WHERE name = 'damaged';
          PRAGMA writable_schema = RESET",
     )
     .await;

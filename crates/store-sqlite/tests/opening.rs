@@ -1,4 +1,4 @@
-//! Opening a database: together, again, damaged, or written by a newer program.
+//! Opening a database that is new, current, damaged, or written by a newer program.
 #![expect(clippy::unwrap_used, reason = "a test that fails is a panic")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection
 use store_sqlite::{Options, SqliteStore};
 use test_support::contract::{ManualClock, upgrades};
 
-/// Readiness probes the database again when its last answer is older than half a second.
+/// Longer than the result of a readiness probe counts.
 const PROBE_AGE: Duration = Duration::from_millis(600);
 
 async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
@@ -40,10 +40,10 @@ async fn run(path: &Path, sql: &str) {
     conn.close().await.unwrap();
 }
 
-/// Two programs may start on one fresh folder.
+/// Several programs may start with the same new folder.
 // rule: base.database-file
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn several_open_a_fresh_database_at_once() {
+async fn several_stores_open_new_database_together() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fresh").join("penstock.db");
@@ -60,7 +60,7 @@ async fn several_open_a_fresh_database_at_once() {
 }
 
 #[tokio::test]
-async fn a_schema_of_a_newer_program_is_refused() {
+async fn open_refuses_schema_of_newer_program() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_schema_of_a_newer_program_is_refused() {
 }
 
 #[tokio::test]
-async fn a_schema_that_was_edited_is_refused() {
+async fn open_refuses_edited_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     open(&path).await.unwrap().close().await;
@@ -98,7 +98,7 @@ async fn a_schema_that_was_edited_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused() {
+async fn open_refuses_file_that_is_not_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     std::fs::write(
@@ -113,9 +113,9 @@ async fn what_is_no_database_is_refused() {
     ));
 }
 
-/// Reading a row parses it: the error names table, column and row.
+/// The error names table, column and row.
 #[tokio::test]
-async fn an_impossible_row_is_named() {
+async fn read_names_malformed_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await.unwrap();
@@ -131,9 +131,9 @@ async fn an_impossible_row_is_named() {
     );
 }
 
-/// A writer that is held for long is waited for, and then said to be away.
+/// Another program holds the write lock for longer than the timeout.
 #[tokio::test]
-async fn a_foreign_writer_makes_the_store_unavailable() {
+async fn begin_is_unavailable_while_another_program_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_foreign_writer_makes_the_store_unavailable() {
     tx.commit().await.unwrap();
 }
 
-/// What the next release does to the schema: a table, and a line that says so.
+/// The migration of the next release: a table, and the row that records it.
 fn next_release(version: i64, description: &str) -> String {
     format!(
         "CREATE TABLE labels_{version} (id INTEGER PRIMARY KEY) STRICT;
@@ -177,8 +177,8 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
     ] {
         run(&path, next).await;
         tokio::time::sleep(PROBE_AGE).await;
-        let away = store.ready().await.unwrap_err();
-        assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
+        let error = store.ready().await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
         let refused = open(&path).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unexpected(_)), "{refused:?}");
     }
@@ -209,7 +209,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
         .await
         .unwrap();
     drop(open(&path).await.unwrap());
-    let wrong = AssertSqlSafe(upgrades::wrong_marks());
+    let wrong = AssertSqlSafe(upgrades::wrong_predates_rule());
     let wrong: i64 = sqlx::query_scalar(wrong)
         .fetch_one(&mut conn)
         .await
@@ -229,7 +229,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     conn.close().await.unwrap();
 }
 
-/// A database from before a deposit had one owner.
+/// The database is older than the rule that a deposit has one owner.
 // rule: apply.deposits-of-one-partner
 #[tokio::test]
 async fn shared_deposits_outlive_the_migration_and_are_named() {

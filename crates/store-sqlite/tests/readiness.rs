@@ -1,4 +1,4 @@
-//! Readiness: a probe commits, so it says whether the database takes writes.
+//! Readiness: a probe commits, so its result shows whether the database takes writes.
 #![expect(clippy::unwrap_used, reason = "a test that fails is a panic")]
 
 use std::path::Path;
@@ -15,9 +15,9 @@ use store_sqlite::{Options, SqliteStore};
 use test_support::contract::ManualClock;
 use tokio::time::Instant;
 
-/// How soon readiness says that writes are refused.
-const READINESS: Duration = Duration::from_secs(2);
-/// A probe's result counts for half a second.
+/// The time within which readiness reports that writes are refused.
+const READINESS_DEADLINE: Duration = Duration::from_secs(2);
+/// Longer than the result of a probe counts.
 const PROBE_AGE: Duration = Duration::from_millis(600);
 
 async fn open(path: &Path) -> SqliteStore {
@@ -34,12 +34,12 @@ async fn connect(path: &Path) -> SqliteConnection {
     options.connect().await.unwrap()
 }
 
-/// Asks until readiness says no.
+/// Polls readiness until it fails.
 async fn refusal(store: &SqliteStore) -> String {
     let began = Instant::now();
     loop {
         let found = store.ready().await;
-        assert!(began.elapsed() < READINESS, "{found:?}");
+        assert!(began.elapsed() < READINESS_DEADLINE, "{found:?}");
         if let Err(fault) = found {
             assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
             return kernel::causes(&fault);
@@ -50,11 +50,11 @@ async fn refusal(store: &SqliteStore) -> String {
 
 // rule: base.database-readiness
 #[tokio::test]
-async fn readiness_commits_a_write_that_leaves_every_row_as_it_was() {
+async fn readiness_commits_a_write_that_leaves_every_row_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await;
-    let mut beside = connect(&path).await;
+    let mut other = connect(&path).await;
     let version = async |conn: &mut SqliteConnection| -> i64 {
         let read = sqlx::query_scalar("PRAGMA data_version").fetch_one(conn);
         read.await.unwrap()
@@ -63,34 +63,34 @@ async fn readiness_commits_a_write_that_leaves_every_row_as_it_was() {
         let read = sqlx::query_scalar("SELECT at FROM clock").fetch_one(conn);
         read.await.unwrap()
     };
-    let (before, at) = (version(&mut beside).await, clock(&mut beside).await);
+    let (before, at) = (version(&mut other).await, clock(&mut other).await);
     store.ready().await.unwrap();
-    let probed = version(&mut beside).await;
-    assert_ne!(probed, before, "something was committed");
-    assert_eq!(clock(&mut beside).await, at);
+    let probed = version(&mut other).await;
+    assert_ne!(probed, before, "the probe committed");
+    assert_eq!(clock(&mut other).await, at);
     store.ready().await.unwrap();
     assert_eq!(
-        version(&mut beside).await,
+        version(&mut other).await,
         probed,
-        "the result counts a while"
+        "the recent result counts"
     );
-    beside.close().await.unwrap();
+    other.close().await.unwrap();
     store.close().await;
     assert!(store.ready().await.is_err());
 }
 
 // rule: base.database-readiness
 #[tokio::test]
-async fn readiness_is_refused_while_the_file_is_away() {
+async fn readiness_is_refused_while_the_file_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("penstock.db");
     let store = open(&path).await;
     store.ready().await.unwrap();
     let elsewhere = folder.path().join("elsewhere.db");
     std::fs::rename(&path, &elsewhere).unwrap();
-    let told = refusal(&store).await;
+    let message = refusal(&store).await;
     let named = format!("{} cannot be opened: check that ", path.display());
-    assert!(told.contains(&named), "{told}");
+    assert!(message.contains(&named), "{message}");
     std::fs::rename(&elsewhere, &path).unwrap();
     tokio::time::sleep(PROBE_AGE).await;
     store.ready().await.unwrap();
@@ -105,8 +105,8 @@ async fn readiness_is_refused_while_another_program_holds_the_write_lock_and_com
     store.ready().await.unwrap();
     let mut other = connect(&path).await;
     let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    let told = refusal(&store).await;
-    assert!(told.contains("write lock"), "{told}");
+    let message = refusal(&store).await;
+    assert!(message.contains("write lock"), "{message}");
     held.rollback().await.unwrap();
     tokio::time::sleep(PROBE_AGE).await;
     store.ready().await.unwrap();
@@ -139,7 +139,7 @@ async fn readiness_holds_while_the_writer_is_busy() {
     while began.elapsed() < BUSY_FOR {
         let asked = Instant::now();
         store.ready().await.unwrap();
-        assert!(asked.elapsed() < READINESS);
+        assert!(asked.elapsed() < READINESS_DEADLINE);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stop.store(true, Ordering::Release);

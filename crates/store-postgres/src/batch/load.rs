@@ -23,10 +23,11 @@ use crate::{errors, quotes};
 /// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
     pub(super) state: BatchState,
-    /// What the clock said, and the instant of the batch: that, or the last one stored.
+    /// The instant of the clock.
     pub(super) base: i64,
+    /// The instant of the batch: the clock's, or the last stored instant if it is later.
     pub(super) now: Timestamp,
-    /// The sequence numbers the accounts had.
+    /// The accounts' sequence numbers before the batch.
     pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
     /// Partners whose running total has moved with the window.
     pub(super) slid: BTreeSet<PartnerId>,
@@ -38,7 +39,7 @@ impl Loaded {
     }
 }
 
-/// The partners of a batch, once each.
+/// The distinct partners of a batch.
 pub(super) fn partners(batch: &[TransactCommand]) -> Vec<&str> {
     let partners: BTreeSet<&str> = batch
         .iter()
@@ -59,8 +60,8 @@ pub(super) async fn load(
         .map(|command| (command.key, command.scope.tenant.partner.clone()))
         .collect();
     let access = inner.access_of(conn, mode, &keys, held).await?;
-    let asked = Asked::of(mode, batch, &capped(&access));
-    let rows = read(inner, conn, mode, asked, held).await?;
+    let keys = Keys::of(mode, batch, &capped(&access));
+    let rows = read(inner, conn, mode, keys, held).await?;
     let Some(first) = rows.first() else {
         return Err(errors::rows("books", batch.len(), 0));
     };
@@ -86,70 +87,70 @@ pub(super) async fn load(
     Ok(loaded)
 }
 
-/// One row for each command.
+/// Reads one row for each command.
 async fn read(
     inner: &Inner,
     conn: &mut Conn,
     mode: Mode,
-    asked: Asked<'_>,
+    keys: Keys<'_>,
     held: &BTreeMap<PartnerId, PartnerLock>,
 ) -> Result<Vec<PgRow>, StoreError> {
     let latest = held.values().map(|held| held.at).max().unwrap_or_default();
     let window = inner.options.velocity_window.as_millis();
     sqlx::query(READ)
         .bind(mode.as_str())
-        .bind(asked.partners)
-        .bind(asked.quotes)
-        .bind(asked.routes)
-        .bind(asked.keys)
-        .bind(asked.fiat)
-        .bind(asked.crypto)
-        .bind(asked.firsts)
+        .bind(keys.partners)
+        .bind(keys.quotes)
+        .bind(keys.routes)
+        .bind(keys.keys)
+        .bind(keys.fiat)
+        .bind(keys.crypto)
+        .bind(keys.firsts)
         .bind(inner.clock.given())
         .bind(inner.clock.last().max(latest))
         .bind(i64::try_from(window).unwrap_or(i64::MAX))
-        .bind(asked.forget)
+        .bind(keys.forget)
         .bind(i64::from(velocity::BATCH_STEP.saturating_sub(1)))
         .fetch_all(conn)
         .await
         .map_err(errors::statement)
 }
 
-/// What is asked about a batch, column by column.
+/// The parameters of [`READ`], column by column.
 #[derive(Default)]
-struct Asked<'b> {
+struct Keys<'b> {
     partners: Vec<&'b str>,
-    /// An id of the other mode can be of no partner of this one.
+    /// `None` for an id of the other mode, which no partner of this mode has.
     quotes: Vec<Option<Uuid>>,
     routes: Vec<&'b str>,
     keys: Vec<&'b str>,
     fiat: Vec<String>,
     crypto: Vec<String>,
-    /// Is it the first command of its partner? That one asks for the window.
+    /// Is this the partner's first command? Only this one reads the running total.
     firsts: Vec<bool>,
-    /// Is it that one, and has the partner a cap? Then trades that have left the window are forgotten.
+    /// Is this the first command of a partner with a cap? Then the total drops trades that have left the window.
     forget: Vec<bool>,
 }
 
-impl<'b> Asked<'b> {
+impl<'b> Keys<'b> {
     fn of(mode: Mode, batch: &'b [TransactCommand], capped: &BTreeSet<&PartnerId>) -> Self {
-        let mut asked = Self::default();
+        let mut columns = Self::default();
         let mut seen = BTreeSet::new();
         for command in batch {
             let partner = command.scope.tenant.partner.as_str();
             let quote = command.quote.in_mode(mode).map(key);
-            asked.partners.push(partner);
-            asked.quotes.push(quote);
-            asked.routes.push(command.scope.route.as_str());
-            asked.keys.push(command.scope.key.as_str());
-            asked.fiat.push(command.pool.fiat().code().to_owned());
-            asked.crypto.push(command.pool.crypto().code().to_owned());
+            columns.partners.push(partner);
+            columns.quotes.push(quote);
+            columns.routes.push(command.scope.route.as_str());
+            columns.keys.push(command.scope.key.as_str());
+            columns.fiat.push(command.pool.fiat().code().to_owned());
+            columns.crypto.push(command.pool.crypto().code().to_owned());
             let first = seen.insert(partner);
-            asked.firsts.push(first);
+            columns.firsts.push(first);
             let capped = capped.contains(&command.scope.tenant.partner);
-            asked.forget.push(first && capped);
+            columns.forget.push(first && capped);
         }
-        asked
+        columns
     }
 }
 
@@ -170,15 +171,15 @@ impl Loaded {
             self.state.quotes.insert((partner.clone(), quote.id), quote);
         }
         let record = Columns::new("idempotency_keys", row);
-        if let Some(answered) = idempotency::opt_answered(&record)? {
-            self.state.answered.insert(command.scope.clone(), answered);
+        if let Some(record) = idempotency::opt_answered(&record)? {
+            self.state.answered.insert(command.scope.clone(), record);
         }
         self.add_account(row, partner, command.pool.fiat(), FIAT)?;
         self.add_account(row, partner, command.pool.crypto(), CRYPTO)?;
-        let commitment = Columns::new("commitments", row);
-        if let Some(total) = commitment.opt_integer("committed")? {
-            let place = (partner.clone(), command.pool.fiat());
-            self.state.commitments.insert(place, total);
+        let credit = Columns::new("commitments", row);
+        if let Some(total) = credit.opt_integer("committed")? {
+            let account = (partner.clone(), command.pool.fiat());
+            self.state.commitments.insert(account, total);
         }
         if columns.flag("first")? {
             self.add_velocity(row, partner)?;
@@ -195,14 +196,14 @@ impl Loaded {
     ) -> Result<(), StoreError> {
         let row = Columns::new("accounts", row);
         if let Some(account) = opt_account(&row, asset, columns)? {
-            let place = (partner.clone(), asset);
-            self.sequences.insert(place.clone(), account.sequence);
-            self.state.accounts.insert(place, account);
+            let key = (partner.clone(), asset);
+            self.sequences.insert(key.clone(), account.sequence);
+            self.state.accounts.insert(key, account);
         }
         Ok(())
     }
 
-    /// The running total. That of a partner with a cap moves towards the window, by a bounded number of trades.
+    /// Adds the running total. The total of a partner with a cap drops a bounded number of trades that have left the window.
     fn add_velocity(&mut self, row: &PgRow, partner: &PartnerId) -> Result<(), StoreError> {
         let row = Columns::new("velocity", row);
         let Some(total) = opt_velocity(&row)? else {
@@ -226,8 +227,7 @@ impl Loaded {
     }
 }
 
-/// The trades of the quotes that have one: the consumed ones. Repeats are rare, and alone pay for
-/// this exchange.
+/// The trades of the consumed quotes. Consumed quotes are rare in a batch, so only such a batch pays for this exchange.
 async fn existing(
     conn: &mut Conn,
     mode: Mode,
@@ -258,11 +258,10 @@ async fn existing(
         .collect()
 }
 
-/// The instant is settled here, after the locks and before anything is judged by it: what the clock
-/// says, or the last instant stored where that is later.
+/// Resolves the batch's instant after the locks are taken: the clock's instant, or the last stored instant if it is later.
 ///
-/// The plan is made once, perhaps while nothing is known of the tables. That the mode is said of each command, and `LIMIT 1`,
-/// keep it from reading a table whole, once for all commands.
+/// The plan is made once, perhaps while the tables have no statistics. The mode in each command's row and `LIMIT 1` keep such a
+/// plan from scanning whole tables.
 pub(crate) const READ: &str = concat!(
     "WITH commands AS MATERIALIZED (
          SELECT $1::text AS mode, c.*

@@ -1,4 +1,4 @@
-//! Writing what a batch has opened: one statement for all tables.
+//! Writes the trades that a batch opened, with one statement for all tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,29 +24,29 @@ type Statement<'q> = Query<'q, Postgres, PgArguments>;
 impl BatchContext {
     pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> Result<(), StoreError> {
         let trades = Trades::of(&loaded.state.opened);
-        let answers = Answers::of(&loaded.state.opened);
+        let records = IdempotencyRecords::of(&loaded.state.opened);
         let entries = Entries::of(&loaded.state.opened);
         let accounts = Accounts::of(&loaded.state.touched_accounts(), &loaded.sequences);
         let totals = Totals::of(loaded);
-        let commitments = Commitments::of(&loaded.state.touched_commitments());
-        let books: BTreeSet<&str> = trades.partners.iter().copied().collect();
+        let credits = ContingentCredits::of(&loaded.state.touched_commitments());
+        let partners: BTreeSet<&str> = trades.partners.iter().copied().collect();
         let expected = [
             ("quotes", trades.ids.len()),
             ("trades", trades.ids.len()),
             ("ledger_entries", entries.ids.len()),
             ("accounts", accounts.assets.len()),
             ("velocity", totals.totals.len()),
-            ("commitments", commitments.assets.len()),
-            ("idempotency_keys", answers.keys.len()),
-            ("books", books.len()),
+            ("commitments", credits.assets.len()),
+            ("idempotency_keys", records.keys.len()),
+            ("books", partners.len()),
         ];
         let query = sqlx::query(WRITE)
             .bind(self.mode.as_str())
             .bind(self.now.millis())
-            .bind(books.into_iter().collect::<Vec<_>>());
+            .bind(partners.into_iter().collect::<Vec<_>>());
         let (trades, engines) = trades.and_engines();
-        let query = entries.bind(answers.bind(trades.bind(query)));
-        let query = commitments.bind(totals.bind(accounts.bind(query)));
+        let query = entries.bind(records.bind(trades.bind(query)));
+        let query = credits.bind(totals.bind(accounts.bind(query)));
         let query = query.bind(engines);
         let row = query.fetch_one(conn).await.map_err(errors::statement)?;
         let row = Columns::new("books", &row);
@@ -60,7 +60,7 @@ impl BatchContext {
     }
 }
 
-/// The trades, and with each its quote.
+/// The opened trades with their quotes.
 #[derive(Default)]
 struct Trades<'o> {
     partners: Vec<&'o str>,
@@ -85,7 +85,7 @@ impl<'o> Trades<'o> {
         columns
     }
 
-    /// The engines, which the statement takes last.
+    /// Splits off the engines, which are the statement's last parameter.
     fn and_engines(mut self) -> (Self, Vec<Option<&'o str>>) {
         let engines = std::mem::take(&mut self.engines);
         (self, engines)
@@ -100,9 +100,9 @@ impl<'o> Trades<'o> {
     }
 }
 
-/// The idempotency records; of several under one key the last counts.
+/// The idempotency records. If several trades have one key, the last record counts.
 #[derive(Default)]
-struct Answers<'o> {
+struct IdempotencyRecords<'o> {
     partners: Vec<&'o str>,
     routes: Vec<&'o str>,
     keys: Vec<&'o str>,
@@ -111,7 +111,7 @@ struct Answers<'o> {
     until: Vec<i64>,
 }
 
-impl<'o> Answers<'o> {
+impl<'o> IdempotencyRecords<'o> {
     fn of(opened: &'o [NewTrade]) -> Self {
         let last: BTreeMap<&Scope, &NewTrade> =
             opened.iter().map(|one| (&one.scope, one)).collect();
@@ -140,7 +140,7 @@ impl<'o> Answers<'o> {
     }
 }
 
-/// The entries of their reserves.
+/// The ledger entries of the trades' reserves.
 #[derive(Default)]
 struct Entries<'o> {
     partners: Vec<&'o str>,
@@ -202,7 +202,7 @@ impl<'o> Entries<'o> {
     }
 }
 
-/// The accounts after the batch, and where each was before it.
+/// The accounts after the batch, with their sequence numbers before it.
 #[derive(Default)]
 struct Accounts<'o> {
     partners: Vec<&'o str>,
@@ -240,8 +240,8 @@ impl<'o> Accounts<'o> {
     }
 }
 
-/// The running totals. Those that only moved with the window are kept too, so that no trade is
-/// subtracted twice over by partners who are refused again and again.
+/// The running totals. Totals that only dropped trades are written too, so that the next batch of a refused partner does not
+/// drop them again.
 #[derive(Default)]
 struct Totals<'o> {
     partners: Vec<&'o str>,
@@ -275,15 +275,15 @@ impl<'o> Totals<'o> {
     }
 }
 
-/// What accounts are committed to.
+/// The contingent credits (table `commitments`) of accounts.
 #[derive(Default)]
-struct Commitments<'o> {
+struct ContingentCredits<'o> {
     partners: Vec<&'o str>,
     assets: Vec<String>,
     totals: Vec<i64>,
 }
 
-impl<'o> Commitments<'o> {
+impl<'o> ContingentCredits<'o> {
     fn of(touched: &[(&'o PartnerId, Asset, i64)]) -> Self {
         let mut columns = Self::default();
         for (partner, asset, total) in touched {
@@ -302,11 +302,10 @@ impl<'o> Commitments<'o> {
     }
 }
 
-/// Every write repeats what was decided on, and answers how many rows it has written. The terms of
-/// a trade are copied from the quote that is consumed, inside the database. An idempotency record is
-/// overwritten only where the rules let it pass: it has expired, or it is of the same request.
+/// Writes the batch and returns the number of rows written in each table. Each write repeats the preconditions of the decision.
 ///
-/// The mode is stated for each row, as in the batch's read.
+/// The statement copies a trade's terms from the consumed quote. It overwrites an idempotency record only if the record has
+/// expired or belongs to the same request. Each row has the mode, for the reason given at the batch's read.
 pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
          SELECT $1::text AS mode, n.*
          FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $37::text[])

@@ -1,4 +1,4 @@
-//! Claiming: what is due and how it is divided.
+//! Claims: selects due deliveries within the allocated capacity, and leases them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::{Stored, stored};
 use crate::row::{Columns, key};
 use crate::{endpoints, errors};
 
-/// Leases that lapse in one claim; what is left waits for the next.
-const LAPSED_AT_ONCE: i64 = 1000;
+/// Leases that one claim may end. The next claim ends the others.
+const MAX_LAPSED: i64 = 1000;
 
-/// Takes leases that are over off their deliveries; how many there were.
+/// Ends the expired leases and returns their number.
 pub(super) async fn lapse(
     conn: &mut Conn,
     mode: Mode,
@@ -36,7 +36,7 @@ pub(super) async fn lapse(
     )
     .bind(mode.as_str())
     .bind(now.millis())
-    .bind(LAPSED_AT_ONCE)
+    .bind(MAX_LAPSED)
     .fetch_all(&mut *conn)
     .await
     .map_err(errors::statement)?;
@@ -51,6 +51,7 @@ pub(super) async fn lapse(
     Ok(moves.len())
 }
 
+/// The instant at which the first lease expires.
 pub(super) async fn first_lease(
     conn: &mut Conn,
     mode: Mode,
@@ -65,7 +66,7 @@ pub(super) async fn first_lease(
     Ok(first.and_then(Timestamp::from_millis))
 }
 
-/// Every endpoint with something pending, and when the first of it is due.
+/// The endpoints with pending deliveries, and the instant at which the first delivery of each is due.
 pub(super) async fn queues(
     conn: &mut Conn,
     mode: Mode,
@@ -89,7 +90,7 @@ pub(super) async fn queues(
         .collect()
 }
 
-/// A delivery that is to be claimed.
+/// A delivery selected for a claim.
 pub(super) struct Picked {
     stored: Stored,
     partner: PartnerId,
@@ -121,18 +122,18 @@ impl Picked {
     }
 }
 
-/// Takes what is to be claimed. What another worker has taken is passed over.
+/// Selects and locks deliveries for the claim. Skips those that another worker has locked.
 pub(super) async fn pick(
     conn: &mut Conn,
     mode: Mode,
-    allotted: &[(DueEndpoint, u32)],
+    allocated: &[(DueEndpoint, u32)],
     now: Timestamp,
 ) -> Result<Vec<Picked>, StoreError> {
-    if allotted.is_empty() {
+    if allocated.is_empty() {
         return Ok(Vec::new());
     }
     let mut columns = (Vec::new(), Vec::<Uuid>::new(), Vec::new());
-    for (queue, take) in allotted {
+    for (queue, take) in allocated {
         columns.0.push(queue.partner.as_str());
         columns.1.push(key(queue.endpoint));
         columns.2.push(i64::from(*take));
@@ -166,7 +167,8 @@ fn picked(row: &PgRow, mode: Mode) -> Result<Picked, StoreError> {
     })
 }
 
-pub(super) async fn hold(
+/// Leases the selected deliveries.
+pub(super) async fn take_leases(
     conn: &mut Conn,
     mode: Mode,
     picked: &[Picked],
@@ -180,10 +182,10 @@ pub(super) async fn hold(
     apply(conn, &moves).await
 }
 
-/// The endpoints of what was picked, with the secrets that sign at this instant.
+/// The endpoints of the selected deliveries, with the secrets that are valid at this instant.
 pub(super) async fn endpoints_of(
     conn: &mut Conn,
-    order: &ClaimRequest,
+    request: &ClaimRequest,
     picked: &[Picked],
     now: Timestamp,
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
@@ -191,13 +193,13 @@ pub(super) async fn endpoints_of(
     for picked in picked {
         wanted.insert(picked.endpoint, &picked.partner);
     }
-    let mut secrets = endpoints::live_secrets(conn, order.mode, &wanted, now).await?;
+    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, now).await?;
     let mut endpoints = BTreeMap::new();
     for picked in picked {
         endpoints.entry(picked.endpoint).or_insert_with(|| {
             Arc::new(Endpoint {
                 id: picked.endpoint,
-                service: order.service,
+                service: request.service,
                 url: picked.url.clone(),
                 secrets: secrets.remove(&picked.endpoint).unwrap_or_default(),
             })
@@ -206,7 +208,7 @@ pub(super) async fn endpoints_of(
     Ok(endpoints)
 }
 
-/// One step of the index for each endpoint, however much waits at it.
+/// Takes one step in the index for each endpoint, independent of the number of its deliveries.
 pub(super) const QUEUES: &str = "WITH RECURSIVE queues AS (
          (SELECT d.endpoint_id, d.partner_id, d.next_attempt_at AS due FROM deliveries AS d
           WHERE d.status = 'pending' AND d.mode = $1
@@ -225,8 +227,8 @@ pub(super) const QUEUES: &str = "WITH RECURSIVE queues AS (
      JOIN webhook_endpoints AS w ON w.mode = $1 AND w.partner_id = q.partner_id AND w.id = q.endpoint_id
      WHERE w.service = $2";
 
-/// The first deliveries of each endpoint that are due and held back by no earlier one of their
-/// object, the first of every endpoint before the second of any.
+/// Selects the first due deliveries of each endpoint, the first of every endpoint before the second of any. Skips a delivery while
+/// an earlier delivery of its object is open.
 pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
          SELECT $1::text AS mode, j.number, n.partner_id, n.id, n.next_attempt_at, n.position
          FROM unnest($2::text[], $3::uuid[], $4::bigint[]) WITH ORDINALITY AS j (partner_id, endpoint_id, take, number)

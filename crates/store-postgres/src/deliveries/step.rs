@@ -1,4 +1,4 @@
-//! Writing: the steps of many deliveries in one statement.
+//! Writes the steps of many deliveries in one statement.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::Stored;
 use crate::errors;
 use crate::row::{Columns, written};
 
-/// A step of a delivery: what its row was, and what it becomes.
+/// A step of a delivery: the expected row, and the row after the step.
 pub(super) struct Step<'c> {
     mode: Mode,
     partner: String,
@@ -26,8 +26,8 @@ pub(super) struct Step<'c> {
     token: Option<i64>,
     until: Option<i64>,
     delivered: Option<i64>,
-    /// Was an attempt concluded? Then what is known of it replaces what was known before.
-    noted: bool,
+    /// Was an attempt concluded? Then its status and error replace those of the previous attempt.
+    has_report: bool,
     code: Option<u16>,
     error: Option<&'c str>,
 }
@@ -48,35 +48,36 @@ impl<'c> Step<'c> {
             token: facts.token,
             until: facts.until,
             delivered: facts.delivered,
-            noted: false,
+            has_report: false,
             code: None,
             error: None,
         }
     }
 
-    /// A step that the statement which found the row has answered for already.
+    /// A step whose preconditions the statement that found the row has checked.
     pub(super) fn decided(
         mode: Mode,
         stored: &Stored,
-        act: DeliveryInput,
+        input: DeliveryInput,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let next = stored.progress.advance(act, now);
+        let next = stored.progress.advance(input, now);
         next.map(|next| Self::new(mode, stored, next))
             .ok_or_else(|| {
                 let (partner, id) = (&stored.partner, written(stored.id));
-                StoreError::Guard(format!("deliveries: {partner} {id} was not to be taken"))
+                StoreError::Guard(format!("deliveries: {partner} {id} cannot take this step"))
             })
     }
 
-    pub(super) fn noting(mut self, concluded: &'c ConcludedDelivery) -> Self {
-        self.noted = concluded.ending != AttemptOutcome::Released;
+    pub(super) fn with_report(mut self, concluded: &'c ConcludedDelivery) -> Self {
+        self.has_report = concluded.ending != AttemptOutcome::Released;
         self.code = concluded.response_status;
         self.error = concluded.error.as_deref();
         self
     }
 }
 
+/// Writes the steps. Fails unless every row is as expected.
 pub(super) async fn apply(conn: &mut Conn, steps: &[Step<'_>]) -> Result<(), StoreError> {
     if steps.is_empty() {
         return Ok(());
@@ -94,7 +95,7 @@ pub(super) async fn apply(conn: &mut Conn, steps: &[Step<'_>]) -> Result<(), Sto
         .bind(column(steps, |step| step.token))
         .bind(column(steps, |step| step.until))
         .bind(column(steps, |step| step.delivered))
-        .bind(column(steps, |step| step.noted))
+        .bind(column(steps, |step| step.has_report))
         .bind(column(steps, status))
         .bind(column(steps, |step| step.error))
         .execute(conn)
@@ -129,8 +130,8 @@ pub(crate) const APPLY: &str =
      WHERE d.mode = n.mode AND d.partner_id = n.partner_id AND d.id = n.id AND d.status = n.was
        AND d.lease_token IS NOT DISTINCT FROM n.had";
 
-/// Those that were held back by what has moved: due with it where it is to be tried again, now
-/// where it is done with. One that is waiting after a failure of its own waits at least that long.
+/// Moves the later deliveries of the objects whose deliveries were concluded. They become due with the concluded delivery if it
+/// will be retried, else now. A delivery that waits after its own failure does not become due earlier.
 pub(super) async fn follow(
     conn: &mut Conn,
     steps: &[Step<'_>],

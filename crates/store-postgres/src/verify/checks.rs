@@ -1,5 +1,5 @@
-//! The rules of the schema: none is missing, and every row keeps them. Rows may break a `CHECK` constraint or a reference that was
-//! dropped for a while or is not validated.
+//! Checks that the schema has every rule of the migrations, and that every row keeps them. A row may break a `CHECK` constraint or
+//! a reference that was dropped for a while or is not validated.
 
 use kernel::StoreError;
 use sqlx::AssertSqlSafe;
@@ -24,7 +24,7 @@ impl Audited<'_> {
         Ok(())
     }
 
-    /// Reports the rows of each statement that `generator` makes from the catalogue.
+    /// Reports the rows of each statement that `generator` builds from the catalogue.
     pub(super) async fn report_generated(
         &mut self,
         generator: &'static str,
@@ -35,7 +35,7 @@ impl Audited<'_> {
             .await
             .map_err(errors::statement)?;
         for statement in statements {
-            // The names and expressions are the catalogue's own.
+            // The names and expressions come from the catalogue, not from a request.
             self.report_rows(AssertSqlSafe(statement), report).await?;
         }
         Ok(())
@@ -49,7 +49,7 @@ const MISSING: &str = "SELECT 'the schema has no ' || n.name FROM unnest($1::tex
                        WHERE c.relname = n.name AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace)
      ORDER BY n.name COLLATE \"C\"";
 
-/// One statement for each table that has `CHECK` constraints: its rows that break one, with the constraint's name.
+/// Builds one statement for each table with `CHECK` constraints. It returns the rows that break one, with the constraint's name.
 pub(super) const CHECKS: &str = "SELECT format(
          $$SELECT concat_ws(' ', %L, concat_ws('/', to_jsonb(t) ->> 'mode', to_jsonb(t) ->> 'partner_id',
                             coalesce(to_jsonb(t) ->> 'id', to_jsonb(t) ->> 'asset')), 'breaks', b.broken)
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &str = "SELECT format(
      WHERE c.contype = 'c' AND r.relnamespace = current_schema()::regnamespace
      GROUP BY r.relname ORDER BY r.relname";
 
-/// One statement for each reference: the rows that have it, and whose row is not there.
+/// Builds one statement for each reference. It returns the rows whose referenced row is missing.
 pub(super) const REFERENCES: &str = "SELECT format(
          $$SELECT concat_ws('/', to_jsonb(c) ->> 'mode', to_jsonb(c) ->> 'partner_id') || %L
            FROM %I AS c

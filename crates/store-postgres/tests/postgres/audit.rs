@@ -1,4 +1,4 @@
-//! The audit names what its page describes, whichever store it looks at.
+//! The audit on Postgres, and its documentation.
 
 use partner_core::ports::Audit as _;
 use partner_core::sealing::{MasterKey, Sealer};
@@ -7,7 +7,7 @@ use crate::fixture;
 
 // rule: cli.verify
 #[tokio::test]
-async fn every_invariant_is_described_and_nothing_else() {
+async fn documentation_lists_exactly_the_audited_invariants() {
     let opened = fixture::open().await;
     let sealer = Sealer::new(&MasterKey::new([7; 32]));
     let report = opened
@@ -23,9 +23,9 @@ async fn every_invariant_is_described_and_nothing_else() {
     assert_eq!(described, checked);
 }
 
-/// A restore leaves out what its rows do not bear, and goes on.
+/// A restore leaves out constraints that its rows violate.
 #[tokio::test]
-async fn what_the_schema_has_lost_is_missed() {
+async fn audit_reports_constraints_missing_from_schema() {
     let opened = fixture::open().await;
     let mut owner = opened.database.owner().await;
     sqlx::raw_sql(
@@ -50,18 +50,18 @@ async fn what_the_schema_has_lost_is_missed() {
         "rail_records_quote_once",
         "trades_quote",
     ];
-    let said = lost.map(|name| format!("the schema has no {name}"));
-    assert_eq!(broken, [("database-is-whole", &said[..])]);
+    let breaches = lost.map(|name| format!("the schema has no {name}"));
+    assert_eq!(broken, [("database-is-whole", &breaches[..])]);
 }
 
-/// A reference that a migration adds is asked for too; a row that refers to nothing has none.
+/// The audit finds references in the catalogue, so it also checks those of later migrations. NULL is no reference.
 #[tokio::test]
-async fn every_reference_of_the_schema_is_asked_for() {
+async fn audit_checks_every_reference_of_the_schema() {
     let opened = fixture::open().await;
     let mut owner = opened.database.owner().await;
     sqlx::raw_sql(
         "CREATE TABLE notes (mode text, partner_id text);
-         INSERT INTO notes VALUES ('test', 'nobody'), ('test', NULL);
+         INSERT INTO notes VALUES ('test', 'unknown'), ('test', NULL);
          ALTER TABLE notes ADD FOREIGN KEY (mode, partner_id) REFERENCES partners (mode, partner_id) NOT VALID;
          GRANT SELECT ON notes TO PUBLIC",
     )
@@ -77,6 +77,6 @@ async fn every_reference_of_the_schema_is_asked_for() {
         .unwrap();
     let broken = report.findings.iter().filter(|one| one.count > 0);
     let broken: Vec<_> = broken.map(|one| (one.invariant, &*one.breaches)).collect();
-    let said = ["test/nobody in notes refers to no row of partners".to_owned()];
-    assert_eq!(broken, [("rows-refer-to-rows", &said[..])]);
+    let breaches = ["test/unknown in notes refers to no row of partners".to_owned()];
+    assert_eq!(broken, [("rows-refer-to-rows", &breaches[..])]);
 }

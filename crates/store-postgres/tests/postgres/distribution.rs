@@ -1,12 +1,12 @@
-//! The schema can be distributed by partner, as `docs/scaling.md` says: read from the catalogue of a migrated database.
+//! Checks in the catalogue that the schema can be distributed by partner, as `docs/scaling.md` describes.
 
 use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture;
 
-/// Says where every table is placed.
+/// Lists the placement of every table.
 const PAGE: &str = include_str!("../../../../docs/scaling.md");
-/// Tables without a partner: small, hardly ever written, and to be copied to every node.
+/// Tables without a partner. They are small and rarely written, and every node has a copy.
 const SHARED: [&str; 10] = [
     "_sqlx_migrations",
     "allowed_trade_transitions",
@@ -25,7 +25,7 @@ async fn names(conn: &mut PgConnection, query: &'static str) -> Vec<(String, Str
 }
 
 #[tokio::test]
-async fn every_table_is_a_partners_or_shared_by_all() {
+async fn every_table_has_a_partner_or_is_shared() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
     let tables = names(
@@ -38,17 +38,17 @@ async fn every_table_is_a_partners_or_shared_by_all() {
     .await;
     assert!(tables.len() > 20);
     for (table, columns) in tables {
-        let whose = columns == "mode,partner_id";
-        assert_eq!(whose, !SHARED.contains(&table.as_str()), "{table}");
+        let has_partner = columns == "mode,partner_id";
+        assert_eq!(has_partner, !SHARED.contains(&table.as_str()), "{table}");
         let is_placed = PAGE.contains(&format!("'{table}'")) || table == "_sqlx_migrations";
-        assert!(is_placed, "docs/scaling.md says nothing of {table}");
+        assert!(is_placed, "docs/scaling.md does not place {table}");
     }
     conn.close().await.unwrap();
 }
 
-/// A unique key can be seen to by one node only where it names the partner.
+/// One node can enforce a unique key only if the key names the partner.
 #[tokio::test]
-async fn every_unique_key_of_a_partners_rows_is_led_by_mode_and_partner() {
+async fn every_unique_key_of_partner_tables_begins_with_mode_and_partner() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
     let keys = names(
@@ -71,7 +71,7 @@ async fn every_unique_key_of_a_partners_rows_is_led_by_mode_and_partner() {
     conn.close().await.unwrap();
 }
 
-/// A reference stays on its node: it names the partner in the same place on both sides, or a table that every node has.
+/// A reference stays on its node: both sides name the partner in the same position, or it refers to a table that every node has.
 #[tokio::test]
 async fn every_reference_stays_with_its_partner() {
     let store = fixture::open().await;
@@ -94,9 +94,9 @@ async fn every_reference_stays_with_its_partner() {
     conn.close().await.unwrap();
 }
 
-/// What distributed databases refuse, or make slow.
+/// Distributed databases refuse these objects or make them slow.
 #[tokio::test]
-async fn there_is_nothing_that_distributed_databases_refuse() {
+async fn schema_has_nothing_that_distributed_databases_refuse() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
     let refused = names(

@@ -1,4 +1,4 @@
-//! How often a batch waits for the server.
+//! Counts the exchanges of a batch with the server.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::{Database, open_at};
 
-/// Stands between a store and its server, and counts.
-struct Counting {
+/// A proxy between a store and its server that counts the exchanges.
+struct CountingProxy {
     url: String,
     exchanges: Arc<AtomicUsize>,
 }
 
-impl Counting {
+impl CountingProxy {
     async fn before(url: &str) -> Self {
         let options = PgConnectOptions::from_str(url).unwrap();
         let server = format!("{}:{}", options.get_host(), options.get_port());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = listener.local_addr().unwrap().to_string();
-        let counting = Self {
+        let proxy = Self {
             url: url.replace(&server, &here),
             exchanges: Arc::default(),
         };
-        let exchanges = Arc::clone(&counting.exchanges);
+        let exchanges = Arc::clone(&proxy.exchanges);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&server).await.unwrap();
@@ -44,7 +44,7 @@ impl Counting {
                 }));
             }
         });
-        counting
+        proxy
     }
 }
 
@@ -62,19 +62,19 @@ async fn pass(
     }
 }
 
-/// The exchanges of so many batches, and of what comes before them.
+/// The exchanges of `batches` batches and of their setup.
 async fn exchanges(batches: usize) -> usize {
     let database = Database::make().await;
-    let counting = Counting::before(&database.serving()).await;
-    let url = counting.url.clone();
+    let proxy = CountingProxy::before(&database.serving()).await;
+    let url = proxy.url.clone();
     let store = open_at(database, &url, 1).await;
-    test_support::contract::throughput::lane(store, 3, 1, batches * 3).await;
-    counting.exchanges.load(Ordering::SeqCst)
+    test_support::contract::throughput::run(store, 3, 1, batches * 3).await;
+    proxy.exchanges.load(Ordering::SeqCst)
 }
 
-/// Begin, lock, read, write, commit. The quotes of more batches are opened in one statement all the same.
+/// The exchanges are begin, lock, read, write and commit. One statement opens the quotes of all batches, so it cancels out.
 #[tokio::test]
-async fn a_batch_has_five_exchanges() {
+async fn batch_takes_five_exchanges() {
     let (few, more) = (exchanges(4).await, exchanges(14).await);
     assert_eq!(more - few, 10 * 5);
 }

@@ -1,4 +1,4 @@
-//! Faults of the server, and what becomes of a write that meets one.
+//! Writes that meet a failure of the server.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn with_partner() -> Postgres {
     opened
 }
 
-/// Ends every session that serves.
+/// Ends every other session of the database.
 async fn terminate(opened: &Postgres) {
     let mut owner = opened.database.owner().await;
     let ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -45,7 +45,7 @@ async fn terminate(opened: &Postgres) {
 }
 
 #[tokio::test]
-async fn books_that_somebody_keeps_are_not_waited_for_for_ever() {
+async fn wait_for_held_partner_lock_times_out() {
     let opened = with_partner().await;
     let mut owner = opened.database.owner().await;
     let mut tx = owner.begin().await.unwrap();
@@ -63,7 +63,7 @@ async fn books_that_somebody_keeps_are_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_before_the_commit_leaves_it_open_or_nothing() {
+async fn session_ended_before_commit_writes_nothing() {
     let opened = with_partner().await;
     let mut tx = opened.store.begin("ended").await.unwrap();
     tx.commitment_put(&acme(), eur(), 5).await.unwrap();
@@ -78,24 +78,24 @@ async fn a_session_that_ends_before_the_commit_leaves_it_open_or_nothing() {
     );
     let above = opened.store.commitments_above(Mode::Test, 0).await;
     let above = match above {
-        // The connection that was ended is found so by whoever uses it next.
+        // The next use of the ended connection fails.
         Err(StoreError::Unavailable(_)) => opened.store.commitments_above(Mode::Test, 0).await,
         above => above,
     };
     assert_eq!(above.unwrap(), []);
 }
 
-/// A caller meets a session that was ended at most once for each, and the store goes on.
+/// Each ended session fails at most one call, and the store opens new sessions.
 #[tokio::test]
 async fn sessions_that_were_ended_are_opened_again() {
     let opened = with_partner().await;
     for _ in 0..3 {
         terminate(&opened).await;
-        let mut away = 0;
+        let mut failed = 0;
         while let Err(fault) = opened.store.account_get(&acme(), eur()).await {
             assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
-            away += 1;
-            assert!(away < 9);
+            failed += 1;
+            assert!(failed < 9);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Callers who go away: whatever they were in the midst of, nobody inherits their transaction.
+//! Callers that disconnect at any point leave no open transaction to the next caller.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use ulid::Ulid;
 
 use crate::fixture::{Database, options};
 
-/// Polls a future so often, and drops it.
+/// Polls a future up to `polls` times and drops it.
 async fn dropped_after(polls: usize, future: impl Future) {
     let mut future = Box::pin(future);
     for _ in 0..polls {
@@ -31,7 +31,7 @@ async fn dropped_after(polls: usize, future: impl Future) {
     }
 }
 
-async fn small(database: &Database) -> PostgresStore {
+async fn open_small(database: &Database) -> PostgresStore {
     let options = Options {
         connections: 4,
         ..options(WINDOW, None)
@@ -77,7 +77,7 @@ async fn emit(store: PostgresStore, number: u128) -> Result<String, kernel::Stor
     Ok(event.id)
 }
 
-/// What is stored, as somebody else sees it.
+/// The stored events, as another session reads them.
 async fn stored(database: &Database) -> BTreeSet<String> {
     let mut owner = database.owner().await;
     let ids = sqlx::query_scalar("SELECT id FROM events")
@@ -102,9 +102,9 @@ async fn idle_in_transaction(database: &Database) -> i64 {
 }
 
 #[tokio::test]
-async fn a_begin_that_is_dropped_leaves_no_transaction_behind() {
+async fn dropped_begin_leaves_no_open_transaction() {
     let database = Database::make().await;
-    let store = small(&database).await;
+    let store = open_small(&database).await;
     with_partner(&database).await;
     for polls in 1..4 {
         for _ in 0..8 {
@@ -128,21 +128,21 @@ async fn a_begin_that_is_dropped_leaves_no_transaction_behind() {
     assert_eq!(stored(&database).await, acknowledged);
 }
 
-/// Callers hang up wherever they are, all but one in ten. What was acknowledged is there, and the store goes on.
+/// Nine of ten callers disconnect at various points. Every acknowledged event is stored, and the store still works.
 #[tokio::test]
-async fn a_storm_of_callers_who_hang_up_costs_nothing_that_was_acknowledged() {
+async fn acknowledged_events_survive_many_disconnecting_callers() {
     let database = Database::make().await;
-    let store = small(&database).await;
+    let store = open_small(&database).await;
     with_partner(&database).await;
     let mut callers = Vec::new();
     for number in 0..300_u128 {
         let caller = tokio::spawn(emit(store.clone(), number));
         if number % 10 > 0 {
-            let patience = Duration::from_micros(u64::try_from(number * 7919 % 20_011).unwrap());
-            let hangs_up = caller.abort_handle();
+            let delay = Duration::from_micros(u64::try_from(number * 7919 % 20_011).unwrap());
+            let abort = caller.abort_handle();
             tokio::spawn(async move {
-                tokio::time::sleep(patience).await;
-                hangs_up.abort();
+                tokio::time::sleep(delay).await;
+                abort.abort();
             });
         }
         callers.push(caller);

@@ -31,7 +31,7 @@ async fn provisioned(names: &[&str]) -> Postgres {
     world
 }
 
-/// An `apply` over several partners holds none of them while it waits for one.
+/// An `apply` over several partners does not keep other partners locked while it waits for one.
 // rule: pools.transact.isolated
 #[tokio::test]
 async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
@@ -54,11 +54,11 @@ async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
     for name in ["free", "locked"] {
         tx.partner_lock(&tenant(name)).await.unwrap().unwrap();
     }
-    assert!(tx.partner_lock(&tenant("nobody")).await.unwrap().is_none());
+    assert!(tx.partner_lock(&tenant("unknown")).await.unwrap().is_none());
     tx.commit().await.unwrap();
 }
 
-/// Reads that wait for a locked partner's row, more of them than there are connections, leave enough connections to others.
+/// More reads wait for a locked partner than there are connections, and other partners still get a connection.
 // rule: pools.transact.isolated
 #[tokio::test]
 async fn reads_of_a_locked_partner_leave_connections_to_others() {

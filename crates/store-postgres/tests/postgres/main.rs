@@ -1,4 +1,4 @@
-//! The store on a server, as `cargo xtask test` starts one.
+//! Tests of the store on the server that `cargo xtask test` starts.
 
 #[cfg(test)]
 mod audit;

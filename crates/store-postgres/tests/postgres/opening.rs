@@ -1,4 +1,4 @@
-//! Opening: what has to be there, and what is said where it is not.
+//! Opening a database, and the errors if its server or schema is missing or unsupported.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -14,25 +14,25 @@ use test_support::contract::{WINDOW, upgrades};
 
 use crate::fixture::{Database, options, run, with_ids};
 
-/// For what gives up by itself much sooner.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Readiness asks the server again when its last answer is older than half a second.
+/// Much longer than the timeout of the migration.
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(10);
+/// Longer than the result of a readiness probe counts.
 const PROBE_AGE: Duration = Duration::from_millis(600);
 
 async fn refused(url: &str) -> String {
     let refused = PostgresStore::open(url, options(WINDOW, None)).await;
     match refused.unwrap_err() {
-        StoreError::Unexpected(said) => said.to_string(),
+        StoreError::Unexpected(error) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_database_without_a_schema_is_refused_saying_what_to_run() {
+async fn open_names_migrate_command_when_schema_is_missing() {
     let database = Database::bare().await;
-    let said = refused(&database.owning()).await;
-    assert!(said.contains("pools-service migrate"), "{said}");
-    // Two at once, and once more: the schema is made once.
+    let message = refused(&database.owning()).await;
+    assert!(message.contains("pools-service migrate"), "{message}");
+    // Two concurrent migrations and a third one create the schema once.
     let url = database.owning();
     let (one, two) = tokio::join!(PostgresStore::migrate(&url), PostgresStore::migrate(&url));
     one.unwrap();
@@ -46,27 +46,27 @@ async fn a_database_without_a_schema_is_refused_saying_what_to_run() {
 }
 
 #[tokio::test]
-async fn an_older_and_a_newer_schema_are_told_apart() {
+async fn open_distinguishes_older_and_newer_schemas() {
     let database = Database::make().await;
     let mut owner = database.owner().await;
-    let all = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;
-    let store = all.unwrap();
+    let opened = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;
+    let store = opened.unwrap();
     run(
         &mut owner,
         "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 4",
     )
     .await;
-    let said = refused(&database.owning()).await;
+    let message = refused(&database.owning()).await;
     assert!(
-        said.contains("9000") && said.contains("run the newer one"),
-        "{said}"
+        message.contains("9000") && message.contains("run the newer one"),
+        "{message}"
     );
-    let away = store.ready().await.unwrap_err();
-    assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
-    assert!(away.source().is_some());
+    let error = store.ready().await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(error.source().is_some());
     run(&mut owner, "DELETE FROM _sqlx_migrations WHERE version > 1").await;
-    let said = refused(&database.owning()).await;
-    assert!(said.contains("pools-service migrate"), "{said}");
+    let message = refused(&database.owning()).await;
+    assert!(message.contains("pools-service migrate"), "{message}");
     let newer = "UPDATE _sqlx_migrations SET version = 9000";
     run(&mut owner, newer).await;
     let refused = PostgresStore::migrate(&database.owning()).await;
@@ -77,9 +77,9 @@ async fn an_older_and_a_newer_schema_are_told_apart() {
     owner.close().await.unwrap();
 }
 
-/// Who comes after one that waits for a table waits as well: partners, while somebody reads for long.
+/// Other statements queue after a migration that waits for a table, so it must not wait for a long read.
 #[tokio::test]
-async fn a_migration_does_not_wait_behind_a_long_reader() {
+async fn migration_does_not_wait_for_long_reader() {
     let database = Database::bare().await;
     let (mut owner, mut reader) = (database.owner().await, database.owner().await);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
@@ -92,24 +92,27 @@ async fn a_migration_does_not_wait_behind_a_long_reader() {
     before.run_direct(None, &mut owner, false).await.unwrap();
     run(&mut reader, "BEGIN; SELECT FROM commitments").await;
     let url = database.owning();
-    let migrating = tokio::time::timeout(PATIENCE, PostgresStore::migrate(&url));
+    let migrating = tokio::time::timeout(MIGRATION_DEADLINE, PostgresStore::migrate(&url));
     let refused = migrating.await.unwrap().unwrap_err();
-    let StoreError::Unavailable(said) = refused else {
+    let StoreError::Unavailable(error) = refused else {
         panic!("{refused:?}")
     };
-    assert!(said.to_string().contains("version 11"), "{said}");
+    assert!(error.to_string().contains("version 11"), "{error}");
     reader.close().await.unwrap();
     PostgresStore::migrate(&url).await.unwrap();
     owner.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
-    let nowhere = "postgres://nobody@127.0.0.1:1/nothing";
-    let away = PostgresStore::open(nowhere, options(WINDOW, None)).await;
-    assert!(matches!(away, Err(StoreError::Unavailable(_))), "{away:?}");
-    let nonsense = PostgresStore::open("postgres://[", options(WINDOW, None)).await;
-    assert!(matches!(nonsense, Err(StoreError::Unexpected(_))));
+async fn open_is_unavailable_without_server() {
+    let nowhere = "postgres://unknown@127.0.0.1:1/nothing";
+    let error = PostgresStore::open(nowhere, options(WINDOW, None)).await;
+    assert!(
+        matches!(error, Err(StoreError::Unavailable(_))),
+        "{error:?}"
+    );
+    let malformed = PostgresStore::open("postgres://[", options(WINDOW, None)).await;
+    assert!(matches!(malformed, Err(StoreError::Unexpected(_))));
 }
 
 // rule: base.schema-one-ahead
@@ -135,11 +138,11 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
          VALUES (9001, 'names additive', TRUE, '\\x00', 0)",
     ] {
         run(&mut owner, next).await;
-        let said = refused(&url).await;
-        assert!(said.contains("run the newer one"), "{said}");
+        let message = refused(&url).await;
+        assert!(message.contains("run the newer one"), "{message}");
         tokio::time::sleep(PROBE_AGE).await;
-        let away = store.ready().await.unwrap_err();
-        assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
+        let error = store.ready().await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     }
     owner.close().await.unwrap();
 }
@@ -160,7 +163,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     let rows = upgrades::sessions_paid_more_than_once();
     database.damage(&rows).await;
     PostgresStore::migrate(&database.owning()).await.unwrap();
-    let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_marks()));
+    let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_predates_rule()));
     let wrong: i64 = sqlx::query_scalar(wrong)
         .fetch_one(&mut owner)
         .await
@@ -175,7 +178,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     owner.close().await.unwrap();
 }
 
-/// A database from before a deposit had one owner.
+/// The database is older than the rule that a deposit has one owner.
 // rule: apply.deposits-of-one-partner
 #[tokio::test]
 async fn shared_deposits_outlive_the_migration_and_are_named() {

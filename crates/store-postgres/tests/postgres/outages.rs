@@ -1,5 +1,5 @@
-//! A database that is away without saying so: a silent network, a read-only server, a commit that waits
-//! for a standby. Every call ends within its deadline, and writes return by themselves.
+//! Outages that close no connection: a silent network, a read-only server, a commit that waits for a standby. Every call ends
+//! within its deadline, and writes resume by themselves.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(1),
     statement: Duration::from_secs(2),
 };
-/// What a call may take beside its deadline on a machine that is busy.
+/// The time that a call may take above its deadline on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
-/// How soon readiness says that writes are refused.
-const READINESS: Duration = Duration::from_secs(2);
+/// The time within which readiness reports that writes are refused.
+const READINESS_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A proxy that can go silent. A connection that met the silence stays silent when it is over, as one does
-/// whose server has vanished.
+/// A proxy that can go silent. A connection that was used during the silence stays silent afterwards, like a connection whose
+/// server is gone.
 struct Proxy {
     url: String,
     silent: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, silent: Arc<AtomicBo
             read = server.read(&mut answered) => (read, false),
         };
         if silent.load(Ordering::SeqCst) {
-            // Both sockets stay open, and nothing passes any more.
+            // Both sockets stay open, but no data passes.
             return std::future::pending().await;
         }
         let Ok(read @ 1..) = read else {
@@ -95,23 +95,23 @@ fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
     matches!(found, Err(StoreError::Unavailable(_)))
 }
 
-/// Runs something, and says how long it took.
-async fn timed<T>(what: impl Future<Output = T>) -> (T, Duration) {
+/// Runs a future and measures its duration.
+async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
     let began = Instant::now();
-    (what.await, began.elapsed())
+    (future.await, began.elapsed())
 }
 
-/// Waits until readiness says no, and says how long that took.
+/// Waits until readiness fails, and returns the duration.
 async fn not_ready_after(writer: &Writer<Postgres>) -> Duration {
     let began = Instant::now();
     while writer.ready().await.is_ok() {
-        assert!(began.elapsed() < READINESS + SLACK, "still ready");
+        assert!(began.elapsed() < READINESS_DEADLINE + SLACK, "still ready");
         sleep(Duration::from_millis(50)).await;
     }
     began.elapsed()
 }
 
-/// Waits until a quote is opened, and says how long that took.
+/// Waits until a quote is opened, and returns the duration.
 async fn writes_again_after(writer: &Writer<Postgres>) -> Duration {
     let began = Instant::now();
     while let Err(fault) = writer.quote().await {
@@ -141,8 +141,8 @@ async fn silent_network_ends_every_call_within_its_deadline_and_writes_return() 
     );
     assert!(is_unavailable(&transacted), "{transacted:?}");
     assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
-    assert!(not_ready_after(&writer).await < READINESS + SLACK);
-    // Nobody waits any more for what is known to be away.
+    assert!(not_ready_after(&writer).await < READINESS_DEADLINE + SLACK);
+    // A write is refused at once while the database is known to be unavailable.
     let (again, took) = timed(writer.quote()).await;
     assert!(is_unavailable(&again), "{again:?}");
     assert!(took < Duration::from_millis(500), "{took:?}");
@@ -163,12 +163,12 @@ async fn pool_whose_connections_are_all_dead_recovers() {
     let database = Database::make().await;
     let proxy = Proxy::before(&database.serving()).await;
     let writer = Writer::start(opened(database, &proxy.url).await).await;
-    // As many connections as there may be.
+    // Open as many connections as the pool allows.
     futures_util::future::join_all((0..32).map(|_| writer.euros())).await;
     proxy.go_silent();
     sleep(Duration::from_millis(1_200)).await;
     proxy.answer_again();
-    // Nothing was under way: all connections rest, and all are dead.
+    // No exchange was in flight: all connections are idle, and all are dead.
     let (_, took) = timed(writer.euros()).await;
     assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
     let took = writes_again_after(&writer).await;
@@ -209,7 +209,7 @@ async fn read_only_database_is_not_ready_and_leaves_no_commit_unknown() {
     let name = name.rsplit_once('/').unwrap().1.to_owned();
     let read_only = |on| format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}");
     run(&mut owner, &read_only("on")).await;
-    assert!(not_ready_after(&writer).await < READINESS + SLACK);
+    assert!(not_ready_after(&writer).await < READINESS_DEADLINE + SLACK);
     for _ in 0..3 {
         let quoted = writer.quote().await;
         assert!(is_unavailable(&quoted), "{quoted:?}");
@@ -225,7 +225,7 @@ async fn read_only_database_is_not_ready_and_leaves_no_commit_unknown() {
     writer.ready().await.unwrap();
 }
 
-/// Other databases of this server commit without waiting for any disk or standby.
+/// The server's other databases commit asynchronously, so the stalled standby does not affect them.
 // rule: base.database-deadline, base.database-readiness
 #[tokio::test]
 async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection() {
@@ -243,7 +243,7 @@ async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection(
 
     run(
         &mut owner,
-        "ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
+        "ALTER SYSTEM SET synchronous_standby_names = 'missing'",
     )
     .await;
     run(&mut owner, "SELECT pg_reload_conf()").await;
@@ -259,10 +259,10 @@ async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection(
         "{quoted:?}"
     );
     assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
-    assert!(not_ready_after(&writer).await < READINESS + SLACK);
-    // However often somebody asks, the server gets no more sessions that wait.
-    let ask_for = Instant::now();
-    while ask_for.elapsed() < Duration::from_secs(6) {
+    assert!(not_ready_after(&writer).await < READINESS_DEADLINE + SLACK);
+    // Repeated calls do not add waiting sessions on the server.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(6) {
         assert!(is_unavailable(&writer.quote().await));
         assert!(is_unavailable(&writer.ready().await));
         sleep(Duration::from_millis(100)).await;
@@ -288,7 +288,7 @@ async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection(
     assert_eq!(
         writer.euros().await,
         before,
-        "the commit that was unknown has happened, and happens once"
+        "the unknown commit took effect once"
     );
     writer.ready().await.unwrap();
 }
@@ -314,7 +314,7 @@ async fn several_hosts_are_tried_in_order_until_one_takes_writes() {
     writer.quote().await.unwrap();
     assert!(
         began.elapsed() >= TIMEOUTS.connect,
-        "the first was waited for"
+        "the first host timed out"
     );
     for _ in 0..2 {
         writer.ready().await.unwrap();
@@ -327,9 +327,9 @@ async fn several_hosts_are_tried_in_order_until_one_takes_writes() {
         ..options(Duration::from_secs(60), None)
     };
     let none = PostgresStore::open(&only, options).await.unwrap_err();
-    let said = kernel::causes(&none).to_string();
-    assert!(matches!(none, StoreError::Unavailable(_)), "{said}");
+    let message = kernel::causes(&none).to_string();
+    assert!(matches!(none, StoreError::Unavailable(_)), "{message}");
     for port in [silent, refusing.to_string()] {
-        assert!(said.contains(&port), "{said}");
+        assert!(message.contains(&port), "{message}");
     }
 }

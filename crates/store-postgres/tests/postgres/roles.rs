@@ -1,10 +1,10 @@
-//! The role that serves writes what partners do; the role that operates provisions too. Neither changes what has happened.
+//! The serving role writes what partners do; the operating role also provisions. Neither role changes the history.
 
 use crate::fixture;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
-const PAST: [&str; 4] = ["ledger_entries", "deposits", "events", "trade_transitions"];
-/// What only the operator writes.
+const HISTORY: [&str; 4] = ["ledger_entries", "deposits", "events", "trade_transitions"];
+/// Tables that only the operating role writes.
 const PROVISIONED: [&str; 9] = [
     "api_keys",
     "config_version",
@@ -30,12 +30,12 @@ async fn assert_refused(conn: &mut PgConnection, statement: &str) {
 }
 
 #[tokio::test]
-async fn the_past_is_not_changed_by_who_serves() {
+async fn roles_cannot_change_history() {
     let store = fixture::open().await;
     for role in ["penstock_serve", "penstock_operate"] {
         let mut conn = store.database.owner().await;
         fixture::run(&mut conn, &format!("SET ROLE {role}")).await;
-        for table in PAST {
+        for table in HISTORY {
             for statement in [
                 format!("UPDATE {table} SET created_at = 0"),
                 format!("DELETE FROM {table}"),
@@ -55,7 +55,7 @@ async fn the_past_is_not_changed_by_who_serves() {
 async fn serving_role_changes_nothing_that_the_operator_provisions() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
-    // What an earlier version of the file let the services do.
+    // The grants of an earlier version of the file.
     let earlier = PROVISIONED.join(", ");
     let earlier =
         format!("GRANT INSERT, UPDATE, DELETE ON {earlier}, installation TO penstock_serve");
@@ -81,9 +81,9 @@ async fn serving_role_changes_nothing_that_the_operator_provisions() {
     conn.close().await.unwrap();
 }
 
-/// A table that a later migration adds is named in the file too.
+/// The file must also name the tables of later migrations.
 #[tokio::test]
-async fn every_table_is_one_the_role_has_been_told_of() {
+async fn roles_have_expected_privileges_on_every_table() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
     for role in ["penstock_serve", "penstock_operate"] {
@@ -108,10 +108,10 @@ async fn every_table_is_one_the_role_has_been_told_of() {
                 }
                 "books" if serves => [true, false, true],
                 "installation" if serves => [true, true, false],
-                // The first key alone, by its columns.
+                // The serving role may insert only the columns of the first key.
                 "master_keys" if serves => [true, false, false],
                 table if serves && PROVISIONED.contains(&table) => [true, false, false],
-                table => [true, true, !PAST.contains(&table)],
+                table => [true, true, !HISTORY.contains(&table)],
             };
             assert_eq!(granted, expected, "{role}: {table}");
         }
@@ -119,10 +119,10 @@ async fn every_table_is_one_the_role_has_been_told_of() {
     conn.close().await.unwrap();
 }
 
-/// The first program that opens a database stores its key; after that a service makes no key current, older or retired.
+/// The first program that opens a database stores its key. After that a service makes no key current, older or retired.
 // rule: base.master-key-rotation
 #[tokio::test]
-async fn who_serves_stores_the_first_master_key_and_no_other() {
+async fn serving_role_stores_only_first_master_key() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
     fixture::run(&mut conn, "SET ROLE penstock_serve").await;

@@ -1,17 +1,17 @@
-//! What the planner knows of tables that grow: asked for by the role that serves, which owns none of them.
+//! Statistics of growing tables, gathered by the serving role, which does not own the tables.
 
 use partner_core::ports::Maintenance as _;
 use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture;
 
-/// A queue of one partner, as long as it gets while an endpoint is away.
+/// A long delivery queue of one partner, as after an outage of an endpoint.
 const QUEUE: &str = "SET session_replication_role = replica;
      INSERT INTO deliveries (mode, partner_id, id, position, event_id, endpoint_id, object_id, status, next_attempt_at, created_at)
      SELECT 'test', 'acme', gen_random_uuid(), n, 'event-' || n, '01a20192-7efc-5783-5659-f03bb73275ca', 'object-' || n,
             'pending', n, n
      FROM generate_series(1, 2000) AS n";
-/// One row, by its whole key.
+/// Reads one row by its whole key.
 const ONE: &str = "EXPLAIN SELECT FROM deliveries AS d
      WHERE d.mode = 'test' AND d.partner_id = 'acme' AND d.id = '01a20192-7efc-5783-5659-f03bb73275ca'";
 
@@ -21,7 +21,7 @@ async fn plan(owner: &mut PgConnection) -> String {
 }
 
 #[tokio::test]
-async fn a_table_that_has_grown_is_looked_at_and_no_other() {
+async fn statistics_are_gathered_only_for_grown_tables() {
     let fixture = fixture::open().await;
     let mut owner = fixture.database.owner().await;
     sqlx::raw_sql(QUEUE).execute(&mut owner).await.unwrap();
@@ -39,9 +39,9 @@ async fn a_table_that_has_grown_is_looked_at_and_no_other() {
     owner.close().await.unwrap();
 }
 
-/// Two replicas ask at once: one of them gathers, and the other is not held up.
+/// If two replicas gather together, one gathers and the other does not wait.
 #[tokio::test]
-async fn who_finds_it_being_done_goes_on() {
+async fn gathering_skips_table_that_another_session_analyzes() {
     let fixture = fixture::open().await;
     let mut owner = fixture.database.owner().await;
     sqlx::raw_sql(QUEUE).execute(&mut owner).await.unwrap();

@@ -1,4 +1,4 @@
-//! Deliveries as their partner sees them, and resends.
+//! A partner's reads of its deliveries, and resends.
 
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -40,7 +40,7 @@ macro_rules! columns {
     };
 }
 
-/// The engines find the page in the index alone, however many deliveries it skips.
+/// Finds the page in the index alone, so skipped deliveries cost little.
 macro_rules! page {
     (sqlite, $condition:literal) => {
         concat!(
@@ -210,7 +210,7 @@ static STEP: Statement = Statement::new(
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token IS NOT DISTINCT FROM $5",
 );
 
-/// The later deliveries of its object are due no sooner than the delivery that is resent now.
+/// Makes the later deliveries of the object due no sooner than the delivery that is resent now.
 async fn hold_back(
     connection: &mut dyn Connection,
     who: &Tenant,
@@ -221,7 +221,7 @@ async fn hold_back(
     connection.execute(&HOLD_BACK, values).await.map(drop)
 }
 
-/// Postgres locks the rows in the order in which every transaction locks them.
+/// Postgres locks the rows in the order of their positions, as every transaction does.
 pub static HOLD_BACK: Statement = Statement::per_engine(
     "deliveries",
     Sql {

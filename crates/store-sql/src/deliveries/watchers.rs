@@ -1,4 +1,4 @@
-//! The workers that are woken after deliveries were queued.
+//! The workers that the store wakes after deliveries were queued.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,7 +1,7 @@
-//! The invariants that rows show by themselves: each has a statement that finds the rows which break it.
+//! The invariants that a statement can check. The statement of an invariant finds the rows that break it.
 //!
 //! Most statements have one text for both engines. The others are macros over the engine's name, because Postgres stores ids as
-//! `uuid` and builds the names of objects once, before it looks for them in events.
+//! `uuid` and builds the names of objects once, before it joins them with events.
 
 pub(super) mod gate;
 pub(super) mod pools;
@@ -16,17 +16,21 @@ use crate::{Row, Statement};
 #[derive(Debug)]
 pub(super) struct Invariant {
     pub(super) name: &'static str,
-    /// What a row is called. Without a noun, the column `breach` is the whole text.
-    noun: Option<&'static str>,
+    /// The entity's name in breaches. Without it, the column `breach` is the whole text.
+    entity: Option<&'static str>,
     pub(super) breaches: &'static Statement,
 }
 
 impl Invariant {
     /// The statement selects the rows by `mode`, `partner_id` and `id`, with the rest of the text as `breach`.
-    const fn of_rows(name: &'static str, noun: &'static str, breaches: &'static Statement) -> Self {
+    const fn of_rows(
+        name: &'static str,
+        entity: &'static str,
+        breaches: &'static Statement,
+    ) -> Self {
         Self {
             name,
-            noun: Some(noun),
+            entity: Some(entity),
             breaches,
         }
     }
@@ -35,7 +39,7 @@ impl Invariant {
     const fn of_texts(name: &'static str, breaches: &'static Statement) -> Self {
         Self {
             name,
-            noun: None,
+            entity: None,
             breaches,
         }
     }
@@ -43,14 +47,14 @@ impl Invariant {
     /// Describes a breach.
     pub(super) fn text(&self, row: &dyn Row) -> Result<String, StoreError> {
         let breach = row.text("breach")?;
-        match self.noun {
-            Some(noun) => Ok(format!("{} {breach}", named(row, noun)?)),
+        match self.entity {
+            Some(entity) => Ok(format!("{} {breach}", named(row, entity)?)),
             None => Ok(breach.to_owned()),
         }
     }
 }
 
-/// All of them, in the order of the report.
+/// Every invariant, in the order of the report.
 pub(super) fn all() -> impl Iterator<Item = &'static Invariant> {
     let of_gate = gate::INVARIANTS.iter().chain(rails::INVARIANTS);
     pools::INVARIANTS.iter().chain(of_gate)
@@ -79,8 +83,7 @@ macro_rules! ulid {
     };
 }
 
-/// The rows of a table with the names that events give them. Postgres builds each name once: while it looks for the name, it would
-/// build it for each event.
+/// The rows of a table with their names in events. `MATERIALIZED` makes Postgres build each name once and not for each event.
 macro_rules! objects {
     ($engine:ident, $alias:literal, $table:literal, $($prefix:literal, $id:literal => $name:literal),+) => {
         concat!(

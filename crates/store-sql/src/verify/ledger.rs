@@ -1,4 +1,4 @@
-//! Sums and chains of the ledger, walked entry by entry and added in 128 bits.
+//! Checks the sums and chains of the ledger, entry by entry. Sums have 128 bits.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ impl Work<'_> {
         self.reserved(reserved).await
     }
 
-    /// Each account's entries, in order: numbered without gaps from one, each balance the one
-    /// before it and its amount, never negative, never earlier than the one before.
+    /// An account's entries are numbered from one without gaps and in the order of their instants. Each balance is the previous
+    /// balance plus the entry's amount, and never negative.
     async fn chains(&mut self) -> Result<BTreeMap<AccountKey, AccountTail>, StoreError> {
         let name = "ledger-chains";
         let mut breaches = Breaches::default();
@@ -46,7 +46,7 @@ impl Work<'_> {
         Ok(ends)
     }
 
-    /// Each account stands where its entries have led, and nowhere else.
+    /// Each account has the balance and the sequence number of its last entry.
     async fn balances(
         &mut self,
         mut ends: BTreeMap<AccountKey, AccountTail>,
@@ -74,7 +74,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Value is moved, never made. Answers what stands reserved.
+    /// All accounts of an asset sum to zero. Returns the reserved amounts.
     async fn sums(&mut self) -> Result<BTreeMap<AccountKey, i128>, StoreError> {
         let name = "accounts-sum-to-zero";
         let mut sums = Sums::default();
@@ -104,7 +104,7 @@ impl Work<'_> {
         Ok(reserved)
     }
 
-    /// What stands reserved is what the open trades have reserved, partner by partner.
+    /// Each partner's reserved amount is the sum of its open trades' reserves.
     async fn reserved(
         &mut self,
         mut reserved: BTreeMap<AccountKey, i128>,
@@ -134,7 +134,7 @@ fn place(row: &dyn Row) -> Result<AccountKey, StoreError> {
     ))
 }
 
-/// The account of what a trade has reserved: its pool's currency, or its pool's asset for a sale.
+/// The account of a trade's reserve: the pool's currency for a purchase, its crypto asset for a sale.
 fn place_of_reserve(row: &dyn Row) -> Result<AccountKey, StoreError> {
     let pool = row.text("pool")?;
     let (fiat, crypto) = pool.split_once('-').unwrap_or(("", pool));

@@ -1,4 +1,4 @@
-//! What a used preview and its session have agreed on.
+//! Checks the terms that a used preview shares with its session.
 
 use gate_core::amount::SessionAmount;
 use gate_core::preview::PreviewTerms;
@@ -15,7 +15,7 @@ impl Work<'_> {
         let name = "used-preview-is-its-sessions";
         let mut breaches = Breaches::default();
         self.each(name, &walked::USED_PREVIEWS, |row| {
-            // What cannot be read has its own name.
+            // `rows-can-be-read` reports rows that cannot be read.
             let preview = previews::preview(row, row.mode()?);
             if let (Ok(preview), Ok(session)) = (preview, session(row))
                 && session.as_ref() != Some(&preview.bound)
@@ -31,7 +31,7 @@ impl Work<'_> {
     }
 }
 
-/// What a session of these terms can have used; `None`: no preview at all.
+/// The terms of the preview that the session can have used, or `None` if it can have used no preview.
 fn session(row: &dyn Row) -> Result<Option<PreviewTerms>, StoreError> {
     let side = row.opt_text("s_flow")?.and_then(Side::parse);
     let (Some(side), Some(asset)) = (side, row.opt_text("s_token")?) else {

@@ -1,4 +1,4 @@
-//! Signed quotes and rail records: what needs a record's own arithmetic or the master key.
+//! Checks of signed quotes and rail records that need a record's arithmetic or the master key.
 
 use gate_core::signed_quote::{Installation, Issue};
 use gate_core::transaction::Transaction;
@@ -15,15 +15,15 @@ impl Work<'_> {
         self.signatures().await
     }
 
-    /// A record's transaction has its quote's legs, rate and fees, and stands as the record does.
+    /// A record's transaction has its quote's legs, rate and fees, and the record's status.
     async fn transactions_of_rails(&mut self) -> Result<(), StoreError> {
         let name = "rail-record-has-its-transaction";
         let mut breaches = Breaches::default();
         self.each(name, &walked::RAIL_RECORDS, |row| {
-            // What cannot be read has its own name.
+            // `rows-can-be-read` reports rows that cannot be read.
             let record = rails::record(row, row.mode()?);
             if let Ok(record) = record
-                && !tells(row, &record.transaction())?
+                && !has_transaction(row, &record.transaction())?
             {
                 let record = named(row, "rail record")?;
                 breaches.add(|| format!("{record} has a transaction that is not its own"));
@@ -35,7 +35,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A quote is what it was when it was signed, and where it was signed for.
+    /// A quote's signature fits its terms, its tenant and the installation.
     async fn signatures(&mut self) -> Result<(), StoreError> {
         let name = "signed-quote-is-as-it-was-signed";
         let sealer = self.sealer;
@@ -64,8 +64,8 @@ impl Work<'_> {
     }
 }
 
-/// Does what is stored beside a record say what the record's transaction has to?
-fn tells(row: &dyn Row, expected: &Transaction) -> Result<bool, StoreError> {
+/// Whether the stored transaction is the one that the record implies.
+fn has_transaction(row: &dyn Row, expected: &Transaction) -> Result<bool, StoreError> {
     let texts = [
         ("t_action", Some(expected.action.as_str())),
         ("t_status", Some(expected.state.status().as_str())),

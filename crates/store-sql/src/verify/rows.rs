@@ -1,4 +1,4 @@
-//! Each row by itself: it reads as what it stands for, and its figures follow from each other.
+//! Checks of single rows: the cores can read each row, and its amounts are consistent.
 
 use kernel::{AssetKind, StoreError};
 use partner_core::audit::Breaches;
@@ -18,13 +18,13 @@ impl Work<'_> {
         self.networks().await
     }
 
-    /// What no rule of ours writes is refused by whoever reads it, so a partner cannot get at it.
+    /// A row that the cores never write cannot be read, so no request can return it.
     async fn readable(&mut self) -> Result<(), StoreError> {
         let name = "rows-can-be-read";
         let mut breaches = Breaches::default();
-        for kind in kinds() {
-            self.each(name, kind.statement, |row| {
-                unreadable(row, kind.noun, (kind.read)(row), &mut breaches)
+        for entity in readable_entities() {
+            self.each(name, entity.statement, |row| {
+                unreadable(row, entity.name, (entity.read)(row), &mut breaches)
             })
             .await?;
         }
@@ -32,13 +32,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The leg a partner gets is the leg it gives times the rate, rounded down once: recomputed
-    /// with the pricing's own arithmetic. A trade has its quote's legs.
+    /// The leg that a partner receives is the leg that it pays times the rate, rounded down once. The pricing's own arithmetic
+    /// computes it again. A trade has its quote's legs.
     async fn legs(&mut self) -> Result<(), StoreError> {
         let name = "legs-follow-the-rate";
         let mut breaches = Breaches::default();
         self.each(name, &walked::QUOTES, |row| {
-            // What cannot be read has its own name.
+            // `rows-can-be-read` reports rows that cannot be read.
             let terms = quotes::terms(row);
             if terms.is_ok_and(|terms| !follows_the_rate(&terms)) {
                 let quote = named(row, "quote")?;
@@ -51,7 +51,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A crypto receipt names the network it came on, a deposit of fiat none.
+    /// A crypto receipt names its network. A fiat deposit has no network.
     async fn networks(&mut self) -> Result<(), StoreError> {
         let name = "receipt-names-its-network";
         let mut breaches = Breaches::default();
@@ -75,79 +75,79 @@ impl Work<'_> {
     }
 }
 
-/// A kind of rows that partners' requests read.
-struct Kind {
+/// An entity whose rows partners' requests read.
+struct ReadableEntity {
     statement: &'static Statement,
-    /// What a row of it is called.
-    noun: &'static str,
+    /// The entity's name in breaches.
+    name: &'static str,
     read: fn(&dyn Row) -> Result<(), StoreError>,
 }
 
-fn kinds() -> [Kind; 10] {
+fn readable_entities() -> [ReadableEntity; 10] {
     [
-        Kind {
+        ReadableEntity {
             statement: &walked::QUOTES,
-            noun: "quote",
+            name: "quote",
             read: |row| quotes::quote(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::TRADES,
-            noun: "trade",
+            name: "trade",
             read: |row| trades::trade(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::SESSIONS,
-            noun: "session",
+            name: "session",
             read: |row| sessions::session(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::TRANSACTIONS,
-            noun: "transaction",
+            name: "transaction",
             read: |row| transactions::transaction(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::PREVIEWS,
-            noun: "preview",
+            name: "preview",
             read: |row| previews::preview(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::CUSTOMERS,
-            noun: "customer",
+            name: "customer",
             read: |row| customers::customer(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::SIGNED_QUOTES,
-            noun: "signed quote",
+            name: "signed quote",
             read: |row| signed_quotes::quote(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::RAIL_RECORDS,
-            noun: "rail record",
+            name: "rail record",
             read: |row| rails::record(row, row.mode()?).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::TALLIES,
-            noun: "tally of",
+            name: "tally of",
             read: |row| tallies::tally(row).map(drop),
         },
-        Kind {
+        ReadableEntity {
             statement: &walked::GATE_PROFILES,
-            noun: "access to the gate",
+            name: "access to the gate",
             read: |row| gate::profile(row).map(drop),
         },
     ]
 }
 
-/// Notes a row that could not be read; any other fault ends the audit.
+/// Reports a row that cannot be read. Any other error ends the audit.
 fn unreadable(
     row: &dyn Row,
-    noun: &str,
+    entity: &str,
     read: Result<(), StoreError>,
     breaches: &mut Breaches,
 ) -> Result<(), StoreError> {
     match read {
         Err(StoreError::Inconsistent { column, .. }) => {
-            let row = named(row, noun)?;
+            let row = named(row, entity)?;
             breaches.add(|| format!("{row} cannot be read: its {column}"));
             Ok(())
         }

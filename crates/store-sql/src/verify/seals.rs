@@ -1,4 +1,4 @@
-//! What is sealed opens with the master key, and is what its row says.
+//! Checks that sealed values decrypt with a master key and agree with their rows.
 
 use gate_core::ports::kyc_place;
 use kernel::StoreError;
@@ -20,7 +20,7 @@ impl Work<'_> {
         self.answers().await
     }
 
-    /// Without its secret nothing can be signed for an endpoint.
+    /// Every endpoint's secret decrypts. Without it, nothing can be signed for the endpoint.
     async fn secrets(&mut self) -> Result<(), StoreError> {
         let name = "secret-can-be-opened";
         let sealer = self.sealer;
@@ -40,7 +40,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A body opens, and says the id, the type and the object of its row.
+    /// Every body decrypts and has the id, the type and the object of its row.
     async fn bodies(&mut self) -> Result<(), StoreError> {
         let name = "event-body-is-of-its-event";
         let sealer = self.sealer;
@@ -50,7 +50,7 @@ impl Work<'_> {
             older += u64::from(is_older(sealer, row, "body")?);
             let wrong = match body(sealer, row)? {
                 Err(SealBroken) => Some("does not open"),
-                Ok(body) if !says(row, &body)? => Some("tells of another one"),
+                Ok(body) if !describes(row, &body)? => Some("describes another event"),
                 Ok(_) => None,
             };
             if let Some(wrong) = wrong {
@@ -65,7 +65,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What a trusted partner knows of its user is there to be read.
+    /// Every KYC package of a trusted partner decrypts.
     async fn packages(&mut self) -> Result<(), StoreError> {
         let name = "kyc-package-can-be-opened";
         let sealer = self.sealer;
@@ -85,7 +85,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A customer opens, and is found by its own email and name. What cannot be read has its own name.
+    /// Every customer decrypts and has the blind indexes of its email and name. `rows-can-be-read` reports rows that cannot be read.
     async fn customers(&mut self) -> Result<(), StoreError> {
         let name = "customer-is-what-is-sealed";
         let sealer = self.sealer;
@@ -108,7 +108,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A replay can return every stored response.
+    /// Every stored response decrypts and can be replayed.
     async fn answers(&mut self) -> Result<(), StoreError> {
         let name = "answer-can-be-opened";
         let (sealer, is_well_formed) = (self.sealer, self.is_well_formed);
@@ -172,7 +172,7 @@ fn body(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
     Ok(sealer.open(&event_place(&who, row.text("id")?), &sealed))
 }
 
-fn says(row: &dyn Row, body: &[u8]) -> Result<bool, StoreError> {
+fn describes(row: &dyn Row, body: &[u8]) -> Result<bool, StoreError> {
     let (id, kind, object) = (row.text("id")?, row.text("type")?, row.text("object_id")?);
     Ok(match Service::parse(row.text("service")?) {
         Some(Service::Pools) => pools_core::events::tells_of(body, id, kind, object),

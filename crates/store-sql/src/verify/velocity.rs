@@ -1,4 +1,4 @@
-//! What the velocity cap counts: the running totals, and the cap itself at every instant.
+//! Checks the running totals of the velocity cap, and the cap itself at every trade.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl Work<'_> {
         self.caps().await
     }
 
-    /// Each running total is the plain sum of the trades it counts.
+    /// Each running total is the sum of the trades that it counts.
     async fn totals(&mut self) -> Result<(), StoreError> {
         let name = "velocity-total-is-plain-sum";
         let mut plain: BTreeMap<(String, String), i128> = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A floor that has not come yet would count nothing, whatever is traded until then.
+    /// No floor is in the future. Trades before the floor would not count.
     async fn floors(&mut self) -> Result<(), StoreError> {
         let name = "velocity-floor-has-passed";
         let now = self.now.millis();
@@ -66,10 +66,10 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// At the instant of every trade, what counts in the window that ends there is within the
-    /// cap. Judged from when both the cap and the window last changed: what was allowed before is
-    /// not known. A trade that came to nothing later counts no more, so nothing is found that was
-    /// none.
+    /// At the instant of every trade, the trades in the window that ends there are within the cap.
+    ///
+    /// Trades before the last change of the cap or the window are skipped, because the earlier limit is not stored. A trade that
+    /// was released or failed no longer counts, so the check reports no false breach.
     async fn caps(&mut self) -> Result<(), StoreError> {
         let name = "velocity-stays-within-cap";
         let mut breaches = Breaches::default();
@@ -97,7 +97,7 @@ impl Work<'_> {
     }
 }
 
-/// The partner whose totals and trades these are.
+/// The partner of a row, with its mode.
 fn partner(row: &dyn Row) -> Result<(String, String), StoreError> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
     Ok((mode.to_owned(), partner.to_owned()))

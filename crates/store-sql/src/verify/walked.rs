@@ -1,9 +1,9 @@
-//! The statements of what the audit walks row by row: whole tables, with their modes and partners.
+//! The statements that the audit reads row by row: whole tables, with modes and partners.
 
 use crate::trades::open;
 use crate::{Sql, Statement};
 
-/// All of them.
+/// Every statement of this file.
 pub(super) static ALL: [&Statement; 23] = [
     &CHAINS,
     &ACCOUNTS,
@@ -30,7 +30,7 @@ pub(super) static ALL: [&Statement; 23] = [
     &ANSWERS,
 ];
 
-/// Entries that are in the partner's account, account by account, in their order.
+/// Entries of the partners' accounts, ordered by account and sequence number.
 pub(super) static CHAINS: Statement = Statement::new(
     "ledger_entries",
     "SELECT mode, partner_id, asset, account_sequence, balance_after, amount, credit, created_at, id
@@ -48,7 +48,7 @@ pub(super) static ENTRIES: Statement = Statement::new(
     "SELECT mode, partner_id, asset, debit, credit, amount FROM ledger_entries",
 );
 
-/// What open trades have reserved.
+/// The reserves of open trades.
 pub(super) static RESERVES: Statement = Statement::new(
     "trades",
     concat!(
@@ -59,7 +59,7 @@ pub(super) static RESERVES: Statement = Statement::new(
     ),
 );
 
-/// What each running total counts.
+/// The trades that the running totals count.
 pub(super) static COUNTED: Statement = Statement::new(
     "trades",
     "SELECT t.mode, t.partner_id, t.notional
@@ -73,7 +73,7 @@ pub(super) static TOTALS: Statement = Statement::new(
     "SELECT mode, partner_id, total, floor FROM velocity",
 );
 
-/// Trades that a cap applies to, partner by partner, in their order. SQLite reads the index of the list backwards.
+/// Trades that a cap applies to, ordered by partner and instant. SQLite reads the list's index backwards.
 pub(super) static CAPPED: Statement = Statement::per_engine(
     "trades",
     Sql {

@@ -23,7 +23,7 @@ use crate::{errors, quotes};
 /// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
     pub(super) state: BatchState,
-    /// The sequence numbers the accounts had.
+    /// The accounts' sequence numbers before the batch.
     pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
     /// Partners whose running total has moved with the window.
     pub(super) slid: BTreeSet<PartnerId>,
@@ -44,10 +44,10 @@ impl BatchContext {
         let (velocity, slid) = self.velocity(conn, batch, cutoff, &capped).await?;
         let state = BatchState {
             access,
-            answered: self.answered(conn, batch).await?,
+            answered: self.idempotency_records(conn, batch).await?,
             trades: self.trades(conn, &quotes).await?,
             accounts: self.accounts(conn, batch).await?,
-            commitments: self.commitments(conn, &quotes).await?,
+            commitments: self.contingent_credits(conn, &quotes).await?,
             quotes,
             velocity,
             window: inner.options.velocity_window,
@@ -66,7 +66,7 @@ impl BatchContext {
         })
     }
 
-    async fn answered(
+    async fn idempotency_records(
         self,
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
@@ -81,23 +81,23 @@ impl BatchContext {
                 )
             })
             .collect();
-        let rows = sqlx::query(ANSWERED)
+        let rows = sqlx::query(IDEMPOTENCY)
             .bind(self.mode.as_str())
             .bind(json(&scopes)?)
             .fetch_all(conn)
             .await
             .map_err(errors::statement)?;
-        let mut answered = BTreeMap::new();
+        let mut records = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("idempotency_keys", row);
             let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
             let command = batch.get(place).ok_or_else(|| row.bad("place"))?;
-            answered.insert(command.scope.clone(), idempotency::answered(&row)?);
+            records.insert(command.scope.clone(), idempotency::answered(&row)?);
         }
-        Ok(answered)
+        Ok(records)
     }
 
-    /// The quotes named, as far as they can be of their partner: an id of the other mode is not.
+    /// The quotes that the commands name. An id of the other mode is left out: no partner of this mode has it.
     async fn quotes(
         self,
         conn: &mut SqliteConnection,
@@ -123,7 +123,7 @@ impl BatchContext {
             .collect()
     }
 
-    /// The trades of those quotes that have one: the consumed ones.
+    /// The trades of the consumed quotes.
     async fn trades(
         self,
         conn: &mut SqliteConnection,
@@ -180,8 +180,8 @@ impl BatchContext {
             .collect()
     }
 
-    /// Of the accounts that sales may be returned to.
-    async fn commitments(
+    /// The contingent credits (table `commitments`) of the accounts that returned sales credit.
+    async fn contingent_credits(
         self,
         conn: &mut SqliteConnection,
         quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
@@ -195,7 +195,7 @@ impl BatchContext {
         if keys.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let rows = sqlx::query(COMMITMENTS)
+        let rows = sqlx::query(CONTINGENT_CREDITS)
             .bind(self.mode.as_str())
             .bind(json(&keys)?)
             .fetch_all(conn)
@@ -204,13 +204,13 @@ impl BatchContext {
         rows.iter()
             .map(|row| {
                 let row = Columns::new("commitments", row);
-                let place = (row.partner()?, row.asset("asset")?);
-                Ok((place, row.integer("total")?))
+                let account = (row.partner()?, row.asset("asset")?);
+                Ok((account, row.integer("total")?))
             })
             .collect()
     }
 
-    /// The running totals. Those of partners with a cap move towards the window, by a bounded number of trades.
+    /// The running totals. The total of a partner with a cap drops trades that have left the window, a bounded number at a time.
     async fn velocity(
         self,
         conn: &mut SqliteConnection,
@@ -243,7 +243,7 @@ impl BatchContext {
         Ok((totals, slid))
     }
 
-    /// The trades that capped partners' totals forget in this batch, where there are any.
+    /// The trades that capped partners' totals drop in this batch.
     async fn crossed(
         self,
         conn: &mut SqliteConnection,
@@ -275,7 +275,7 @@ impl BatchContext {
     }
 }
 
-pub(crate) const ANSWERED: &str =
+pub(crate) const IDEMPOTENCY: &str =
     "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint,
             CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until
      FROM json_each(?2) AS j
@@ -302,7 +302,7 @@ pub(crate) const ACCOUNTS: &str =
      FROM json_each(?2) AS j
      CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 0 AND a.asset = j.value ->> 1";
 
-pub(crate) const COMMITMENTS: &str =
+pub(crate) const CONTINGENT_CREDITS: &str =
     "SELECT c.partner_id, c.asset, c.total
      FROM json_each(?2) AS j
      CROSS JOIN commitments AS c ON c.mode = ?1 AND c.partner_id = j.value ->> 0 AND c.asset = j.value ->> 1";
@@ -311,8 +311,8 @@ pub(crate) const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
      FROM json_each(?2) AS j
      CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value";
 
-/// Of each partner the counting trades after its floor and up to the cutoff, up to the instant of one of them: that of the
-/// row after the first ?4. That instant is looked for once for each partner, so the statement keeps it aside.
+/// Each partner's counted trades after its floor and up to the cutoff, but no later than the instant of the trade after the
+/// first ?4. `MATERIALIZED` makes SQLite find that instant once for each partner.
 pub(crate) const CROSSED: &str = "WITH bounds AS MATERIALIZED (
          SELECT v.partner_id, v.floor,
                 (SELECT t.created_at FROM trades AS t

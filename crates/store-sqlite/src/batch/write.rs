@@ -1,4 +1,4 @@
-//! Writing what a batch has opened.
+//! Writes the trades that a batch opened, with their entries, balances and records.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ impl BatchContext {
         let opening = self.exactly(conn, "trades", OPEN, &trades);
         around("trade.insert", opening).await?;
         self.write_entries(conn, loaded).await?;
-        self.write_commitments(conn, loaded).await?;
-        let answered: Vec<_> = opened.iter().map(answered_row).collect();
-        let answering = self.exactly(conn, "idempotency_keys", ANSWER, &answered);
-        around("idempotency.insert", answering).await?;
-        clock::keep(conn, self.now).await
+        self.write_contingent_credits(conn, loaded).await?;
+        let records: Vec<_> = opened.iter().map(idempotency_row).collect();
+        let recording = self.exactly(conn, "idempotency_keys", RECORD, &records);
+        around("idempotency.insert", recording).await?;
+        clock::put(conn, self.now).await
     }
 
     async fn write_entries(
@@ -62,7 +62,7 @@ impl BatchContext {
         around("balance.update", moving).await
     }
 
-    async fn write_commitments(
+    async fn write_contingent_credits(
         self,
         conn: &mut SqliteConnection,
         loaded: &Loaded,
@@ -75,11 +75,11 @@ impl BatchContext {
             .iter()
             .map(|(partner, asset, total)| (partner.as_str(), asset.code(), total))
             .collect();
-        self.exactly(conn, "commitments", COMMIT, &rows).await
+        self.exactly(conn, "commitments", CONTINGENT_CREDITS, &rows)
+            .await
     }
 
-    /// Totals that only moved with the window are kept too, so that no trade is subtracted twice
-    /// over by partners who are refused again and again.
+    /// Also writes totals that only dropped trades, so that the next batch of a refused partner does not drop them again.
     async fn write_velocity(
         self,
         conn: &mut SqliteConnection,
@@ -108,7 +108,7 @@ impl BatchContext {
         self.exactly(conn, "velocity", TOTAL, &rows).await
     }
 
-    /// Runs a statement that must write as many rows as it is given, no more and no less.
+    /// Runs a statement and fails unless it writes exactly one row for each of `rows`.
     async fn exactly(
         self,
         conn: &mut SqliteConnection,
@@ -132,7 +132,7 @@ impl BatchContext {
     }
 }
 
-// Each row is an array in the order in which its statement, below, takes it apart.
+// Each row is an array. Its statement, below, reads the columns by position.
 
 fn consumed_row(opened: &NewTrade) -> impl Serialize {
     (opened.partner.as_str(), key(opened.trade.quote))
@@ -173,17 +173,17 @@ fn account_row<'o>(
     account: &Account,
     sequences: &BTreeMap<(PartnerId, Asset), i64>,
 ) -> impl Serialize + use<'o> {
-    let place = (partner.clone(), account.asset());
+    let key = (partner.clone(), account.asset());
     (
         partner.as_str(),
         account.asset().code().to_owned(),
-        sequences.get(&place).copied().unwrap_or_default(),
+        sequences.get(&key).copied().unwrap_or_default(),
         account.available.units(),
         account.sequence,
     )
 }
 
-fn answered_row(opened: &NewTrade) -> impl Serialize {
+fn idempotency_row(opened: &NewTrade) -> impl Serialize {
     (
         opened.partner.as_str(),
         opened.scope.route.as_str(),
@@ -195,7 +195,7 @@ fn answered_row(opened: &NewTrade) -> impl Serialize {
     )
 }
 
-/// JSON has no bytes; the statement turns them back.
+/// JSON has no bytes, so the statement decodes hex with `unhex`.
 fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -205,7 +205,7 @@ pub(crate) const CONSUME: &str =
      WHERE mode = ?1 AND (partner_id, id) IN (SELECT j.value ->> 0, j.value ->> 1 FROM json_each(?2) AS j)
        AND consumed_at IS NULL AND rejected_at IS NULL AND ?3 < expires_at";
 
-/// The terms are copied from the quote that was just consumed, inside the database.
+/// Copies the terms from the consumed quote inside the database.
 pub(crate) const OPEN: &str =
     "INSERT INTO trades (mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps,
                          fee_bps, notional, dest_address, dest_network, reserved, status, created_at, engine, mid)
@@ -224,8 +224,8 @@ pub(crate) const POST: &str =
             j.value ->> 12
      FROM json_each(?2) AS j";
 
-/// Selects the accounts that still are as the rules saw them, and meets each as a conflict: said
-/// as an UPDATE, the planner would go through every account for every row.
+/// Updates the accounts whose sequence number is unchanged since the batch was loaded. It is written as an upsert, because
+/// SQLite would run an `UPDATE` with a scan of all accounts for each row.
 pub(crate) const BALANCE: &str =
     "INSERT INTO accounts (mode, partner_id, asset, available, sequence)
      SELECT a.mode, a.partner_id, a.asset, j.value ->> 3, j.value ->> 4
@@ -236,7 +236,8 @@ pub(crate) const BALANCE: &str =
      ON CONFLICT (mode, partner_id, asset) DO UPDATE SET
          available = excluded.available, sequence = excluded.sequence";
 
-pub(crate) const COMMIT: &str = "INSERT INTO commitments (mode, partner_id, asset, total)
+pub(crate) const CONTINGENT_CREDITS: &str =
+    "INSERT INTO commitments (mode, partner_id, asset, total)
      SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2 FROM json_each(?2) AS j
      WHERE true
      ON CONFLICT (mode, partner_id, asset) DO UPDATE SET total = excluded.total";
@@ -246,9 +247,9 @@ pub(crate) const TOTAL: &str = "INSERT INTO velocity (mode, partner_id, total, f
      WHERE true
      ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor";
 
-/// Overwrites a record only where the rules let it pass: it has expired, or it is of the same
-/// request. The rules have looked already; here the row count would tell.
-pub(crate) const ANSWER: &str =
+/// Overwrites a record only if it has expired or belongs to the same request. The batch has checked this already; a mistake
+/// would show as a wrong number of rows.
+pub(crate) const RECORD: &str =
     "INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at, expires_at)
      SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, unhex(j.value ->> 3), j.value ->> 4, j.value ->> 5,
             j.value ->> 6

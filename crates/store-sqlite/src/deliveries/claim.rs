@@ -1,4 +1,4 @@
-//! Claiming: what is due and how it is divided.
+//! Claims: selects due deliveries within the allocated capacity, and leases them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::{Stored, stored};
 use crate::row::{Columns, json, key};
 use crate::{endpoints, errors};
 
-/// Leases that lapse in one claim; what is left waits for the next.
-const LAPSED_AT_ONCE: i64 = 1000;
+/// Leases that one claim may end. The next claim ends the others.
+const MAX_LAPSED: i64 = 1000;
 
-/// Takes leases that are over off their deliveries; how many there were.
+/// Ends the expired leases and returns their number.
 pub(super) async fn lapse(
     conn: &mut SqliteConnection,
     mode: Mode,
@@ -36,7 +36,7 @@ pub(super) async fn lapse(
     )
     .bind(mode.as_str())
     .bind(now.millis())
-    .bind(LAPSED_AT_ONCE)
+    .bind(MAX_LAPSED)
     .fetch_all(&mut *conn)
     .await
     .map_err(errors::statement)?;
@@ -51,6 +51,7 @@ pub(super) async fn lapse(
     Ok(moves.len())
 }
 
+/// The instant at which the first lease expires.
 pub(super) async fn first_lease(
     conn: &mut SqliteConnection,
     mode: Mode,
@@ -66,7 +67,7 @@ pub(super) async fn first_lease(
     Ok(first.and_then(Timestamp::from_millis))
 }
 
-/// Every endpoint with something pending, and when the first of it is due.
+/// The endpoints with pending deliveries, and the instant at which the first delivery of each is due.
 pub(super) async fn queues(
     conn: &mut SqliteConnection,
     mode: Mode,
@@ -90,7 +91,7 @@ pub(super) async fn queues(
         .collect()
 }
 
-/// A delivery that is to be claimed.
+/// A delivery selected for a claim.
 pub(super) struct Picked {
     stored: Stored,
     partner: PartnerId,
@@ -128,17 +129,18 @@ struct Share<'q> {
     endpoint: String,
 }
 
-/// The first deliveries of each endpoint that are due and held back by no earlier one of their
-/// object, the first of every endpoint before the second of any. Endpoints that are given as many
-/// share a statement, which looks at no more than that.
+/// Selects the first due deliveries of each endpoint. Skips a delivery while an earlier delivery of its object is open.
+///
+/// The result has the first delivery of every endpoint before the second of any. Endpoints with the same capacity share a
+/// statement, which reads no more deliveries than the capacity.
 pub(super) async fn pick(
     conn: &mut SqliteConnection,
     mode: Mode,
-    allotted: &[(DueEndpoint, u32)],
+    allocated: &[(DueEndpoint, u32)],
     now: Timestamp,
 ) -> Result<Vec<Picked>, StoreError> {
     let mut shares: BTreeMap<u32, Vec<Share<'_>>> = BTreeMap::new();
-    for (queue, take) in allotted {
+    for (queue, take) in allocated {
         shares.entry(*take).or_default().push(Share {
             partner: queue.partner.as_str(),
             endpoint: key(queue.endpoint),
@@ -162,7 +164,7 @@ pub(super) async fn pick(
     Ok(in_turn(found))
 }
 
-/// The first of every endpoint before the second of any.
+/// Orders the first delivery of every endpoint before the second of any.
 fn in_turn(mut found: Vec<(i64, Picked)>) -> Vec<Picked> {
     found.sort_by_key(|(due, picked)| (*due, picked.stored.sequence));
     let mut places: BTreeMap<EndpointId, usize> = BTreeMap::new();
@@ -193,7 +195,8 @@ fn picked(row: &SqliteRow, mode: Mode) -> Result<Picked, StoreError> {
     })
 }
 
-pub(super) async fn hold(
+/// Leases the selected deliveries.
+pub(super) async fn take_leases(
     conn: &mut SqliteConnection,
     picked: &[Picked],
     lease: Lease,
@@ -206,10 +209,10 @@ pub(super) async fn hold(
     apply(conn, &moves).await
 }
 
-/// The endpoints of what was picked, with the secrets that sign at this instant.
+/// The endpoints of the selected deliveries, with the secrets that are valid at this instant.
 pub(super) async fn endpoints_of(
     conn: &mut SqliteConnection,
-    order: &ClaimRequest,
+    request: &ClaimRequest,
     picked: &[Picked],
     now: Timestamp,
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
@@ -217,13 +220,13 @@ pub(super) async fn endpoints_of(
     for picked in picked {
         wanted.insert(picked.endpoint, &picked.partner);
     }
-    let mut secrets = endpoints::live_secrets(conn, order.mode, &wanted, now).await?;
+    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, now).await?;
     let mut endpoints = BTreeMap::new();
     for picked in picked {
         endpoints.entry(picked.endpoint).or_insert_with(|| {
             Arc::new(Endpoint {
                 id: picked.endpoint,
-                service: order.service,
+                service: request.service,
                 url: picked.url.clone(),
                 secrets: secrets.remove(&picked.endpoint).unwrap_or_default(),
             })
@@ -232,7 +235,7 @@ pub(super) async fn endpoints_of(
     Ok(endpoints)
 }
 
-/// One step of the index for each endpoint, however much waits at it.
+/// Takes one step in the index for each endpoint, independent of the number of its deliveries.
 pub(crate) const QUEUES: &str = "WITH RECURSIVE queues (endpoint_id, partner_id, due) AS (
          SELECT * FROM (
              SELECT d.endpoint_id, d.partner_id, d.next_attempt_at FROM deliveries AS d

@@ -1,4 +1,4 @@
-//! Writing: the steps of many deliveries, one statement for all that move alike.
+//! Writes the steps of many deliveries, with one statement for all equal changes.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use super::Stored;
 use crate::errors;
 use crate::row::{Columns, json};
 
-/// A step of a delivery: what its row was, and what it becomes.
+/// A step of a delivery: the expected row, and the row after the step.
 pub(super) struct Step<'c> {
     sequence: i64,
     change: Change<'c>,
 }
 
-/// What is written. A claim moves many in the same way, and so does the end of many attempts.
+/// The change of a row. Many deliveries of a claim or a batch change in the same way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Change<'c> {
     was: &'static str,
@@ -29,8 +29,8 @@ struct Change<'c> {
     token: Option<i64>,
     until: Option<i64>,
     delivered: Option<i64>,
-    /// What is known of an attempt that was concluded replaces what was known before.
-    noted: Option<(Option<u16>, Option<&'c str>)>,
+    /// The status and error of a concluded attempt. They replace those of the previous attempt.
+    report: Option<(Option<u16>, Option<&'c str>)>,
 }
 
 impl<'c> Step<'c> {
@@ -46,37 +46,37 @@ impl<'c> Step<'c> {
             token: facts.token,
             until: facts.until,
             delivered: facts.delivered,
-            noted: None,
+            report: None,
         };
         let sequence = stored.sequence;
         Self { sequence, change }
     }
 
-    /// A step that the statement which found the row has answered for already.
+    /// A step whose preconditions the statement that found the row has checked.
     pub(super) fn decided(
         stored: &Stored,
-        act: DeliveryInput,
+        input: DeliveryInput,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let next = stored.progress.advance(act, now);
+        let next = stored.progress.advance(input, now);
         next.map(|next| Self::new(stored, next)).ok_or_else(|| {
             StoreError::Guard(format!(
-                "deliveries: row {} was not to be taken",
+                "deliveries: row {} cannot take this step",
                 stored.sequence
             ))
         })
     }
 
-    pub(super) fn noting(mut self, concluded: &'c ConcludedDelivery) -> Self {
+    pub(super) fn with_report(mut self, concluded: &'c ConcludedDelivery) -> Self {
         if concluded.ending != AttemptOutcome::Released {
             let error = concluded.error.as_deref();
-            self.change.noted = Some((concluded.response_status, error));
+            self.change.report = Some((concluded.response_status, error));
         }
         self
     }
 }
 
-/// The rows' numbers, by what is the same of them.
+/// Groups row numbers by a key.
 fn grouped<K: Ord>(pairs: impl Iterator<Item = (K, i64)>) -> BTreeMap<K, Vec<i64>> {
     let mut groups: BTreeMap<K, Vec<i64>> = BTreeMap::new();
     for (key, sequence) in pairs {
@@ -85,12 +85,13 @@ fn grouped<K: Ord>(pairs: impl Iterator<Item = (K, i64)>) -> BTreeMap<K, Vec<i64
     groups
 }
 
+/// Writes the steps. Fails unless every row is as expected.
 pub(super) async fn apply(
     conn: &mut SqliteConnection,
     steps: &[Step<'_>],
 ) -> Result<(), StoreError> {
-    let alike = grouped(steps.iter().map(|step| (step.change, step.sequence)));
-    for (change, sequences) in alike {
+    let changes = grouped(steps.iter().map(|step| (step.change, step.sequence)));
+    for (change, sequences) in changes {
         let written = change.write(conn, &sequences).await?;
         if written != sequences.len() as u64 {
             return Err(errors::rows("deliveries", sequences.len(), written));
@@ -105,7 +106,7 @@ impl Change<'_> {
         conn: &mut SqliteConnection,
         sequences: &[i64],
     ) -> Result<u64, StoreError> {
-        let (code, error) = self.noted.unwrap_or_default();
+        let (code, error) = self.report.unwrap_or_default();
         let written = sqlx::query(WRITE)
             .bind(json(&sequences)?)
             .bind(self.was)
@@ -116,7 +117,7 @@ impl Change<'_> {
             .bind(self.token)
             .bind(self.until)
             .bind(self.delivered)
-            .bind(self.noted.is_some())
+            .bind(self.report.is_some())
             .bind(code)
             .bind(error)
             .execute(conn)
@@ -126,8 +127,8 @@ impl Change<'_> {
     }
 }
 
-/// Those that were held back by what has moved: due with it where it is to be tried again, now
-/// where it is done with. One that is waiting after a failure of its own waits at least that long.
+/// Moves the later deliveries of the objects whose deliveries were concluded. They become due with the concluded delivery if it
+/// will be retried, else now. A delivery that waits after its own failure does not become due earlier.
 pub(super) async fn follow(
     conn: &mut SqliteConnection,
     steps: &[Step<'_>],
@@ -135,10 +136,10 @@ pub(super) async fn follow(
 ) -> Result<(), StoreError> {
     let due = |step: &Step<'_>| step.change.due.unwrap_or(now.millis());
     let mut latest: BTreeMap<i64, i64> = BTreeMap::new();
-    for (due, ahead) in grouped(steps.iter().map(|step| (due(step), step.sequence))) {
-        // In the order of their times: the latest stands.
-        let behind = behind(conn, &ahead, due).await?;
-        latest.extend(behind.into_iter().map(|sequence| (sequence, due)));
+    for (due, concluded) in grouped(steps.iter().map(|step| (due(step), step.sequence))) {
+        // The groups are in the order of their instants, so the latest instant replaces earlier ones.
+        let later = later_deliveries(conn, &concluded, due).await?;
+        latest.extend(later.into_iter().map(|sequence| (sequence, due)));
     }
     let moved = latest.into_iter().map(|(sequence, due)| (due, sequence));
     for (due, sequences) in grouped(moved) {
@@ -152,14 +153,14 @@ pub(super) async fn follow(
     Ok(())
 }
 
-/// What waits behind these, and is to wait until then.
-async fn behind(
+/// The later deliveries of the same objects that must wait until `due`.
+async fn later_deliveries(
     conn: &mut SqliteConnection,
-    ahead: &[i64],
+    concluded: &[i64],
     due: i64,
 ) -> Result<Vec<i64>, StoreError> {
-    let rows = sqlx::query(BEHIND)
-        .bind(json(&ahead)?)
+    let rows = sqlx::query(LATER)
+        .bind(json(&concluded)?)
         .bind(due)
         .fetch_all(conn)
         .await
@@ -174,7 +175,7 @@ pub(crate) const WRITE: &str = "UPDATE deliveries
          last_response_status = iif(?10, ?11, last_response_status), last_error = iif(?10, ?12, last_error)
      WHERE sequence IN (SELECT j.value FROM json_each(?1) AS j) AND status = +?2 AND lease_token IS ?3";
 
-pub(crate) const BEHIND: &str = "SELECT f.sequence
+pub(crate) const LATER: &str = "SELECT f.sequence
      FROM deliveries AS d
      CROSS JOIN deliveries AS f ON f.status IN ('pending', 'in_flight') AND f.mode = d.mode
           AND f.partner_id = d.partner_id AND f.endpoint_id = d.endpoint_id AND f.object_id = d.object_id

@@ -23,7 +23,7 @@ pub struct Measured {
 }
 
 /// Runs `commands` transacts in batches of `batch`, spread over `partners`.
-pub async fn lane(store: impl Fixture, batch: usize, partners: usize, commands: usize) -> Measured {
+pub async fn run(store: impl Fixture, batch: usize, partners: usize, commands: usize) -> Measured {
     let world = World::new(store);
     let mut members = Vec::new();
     for at in 0..partners {

@@ -38,10 +38,10 @@ pub fn sessions_paid_more_than_once() -> String {
     [sessions.concat(), records.concat()].concat()
 }
 
-/// Counts the records of [`sessions_paid_more_than_once`] with a wrong mark: those of sessions 4 and 5 obey the rule, all others
-/// are older than it.
+/// Counts the records of [`sessions_paid_more_than_once`] with a wrong `predates_rule`. The records of sessions 4 and 5 obey the
+/// rule; all others predate it.
 #[must_use]
-pub fn wrong_marks() -> String {
+pub fn wrong_predates_rule() -> String {
     let (four, five) = (session(4), session(5));
     format!(
         "SELECT count(*) FROM rail_records WHERE predates_rule = (session_id IN ('{four}', '{five}'))"

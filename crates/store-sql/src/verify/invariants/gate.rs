@@ -15,7 +15,7 @@ pub(super) static INVARIANTS: &[Invariant] = &[
     Invariant::of_rows("answer-is-of-what-was-done", "key", &ANSWERED),
 ];
 
-/// A session has one event of its creation, at that instant, and one of its KYC package if it came with one.
+/// A session has one event of its creation, at that instant, and one of its KYC package if it has one.
 macro_rules! created {
     ($engine:ident) => {
         concat!(

@@ -216,7 +216,7 @@ macro_rules! reserve {
 }
 static RESERVE: Statement = per_engine!("trades", reserve);
 
-/// A reserve is open, went to the operator at settlement, or came back: one of them, once.
+/// A reserve is open, or went to the operator at settlement, or was returned, exactly once.
 macro_rules! close {
     ($engine:ident) => {
         concat!(
@@ -240,7 +240,7 @@ macro_rules! close {
 }
 static CLOSE: Statement = per_engine!("trades", close);
 
-/// A returned purchase gives back what it had reserved, a returned sale its fiat leg.
+/// The refund of a returned purchase credits its reserve to the partner, that of a returned sale the fiat leg.
 macro_rules! returned {
     ($engine:ident) => {
         concat!(
@@ -332,7 +332,7 @@ static SHARED_DEPOSITS: Statement = Statement::per_engine(
 );
 
 /// The contingent credits of an account (table `commitments`) cover its balance and what trades may still credit to it, a return
-/// within 30 days. On SQLite, wholes and rests are summed apart, because their sum might overflow.
+/// within 30 days. On SQLite, whole units and fractions are summed separately, because their sum might overflow.
 static CONTINGENT: Statement = Statement::per_engine(
     "commitments",
     Sql {
