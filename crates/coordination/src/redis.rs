@@ -184,7 +184,7 @@ impl RedisConnection {
         measured::asked(Call::Probe, matches!(dialled, Ok(Ok(_))), stopwatch.read());
         match dialled.unwrap_or(Err(ConnectionError::Unconnected(most))) {
             Ok(connection) => self.rise(connection),
-            Err(fault) => self.fall(None, &fault),
+            Err(error) => self.fall(None, &error),
         }
     }
 
@@ -224,7 +224,7 @@ impl RedisConnection {
     }
 
     /// Marks the connection `from` as down. Does nothing if `from` was already replaced.
-    fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, fault: &ConnectionError) {
+    fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, error: &ConnectionError) {
         let fell = self.line.send_if_modified(|line| {
             let falls = match line {
                 Line::Untried => true,
@@ -239,7 +239,7 @@ impl RedisConnection {
         if fell {
             measured::up(false);
             tracing::warn!(
-                error.chain = causes(fault),
+                error.chain = causes(error),
                 "Limits are counted in this process: Redis is unavailable"
             );
         }
@@ -261,14 +261,14 @@ impl RedisConnection {
         };
         let most = self.timeouts.answer;
         let stopwatch = Stopwatch::start();
-        let answered = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
-        measured::asked(call, matches!(answered, Ok(Ok(_))), stopwatch.read());
-        let fault = match answered {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(fault)) => ConnectionError::Redis(fault),
+        let responded = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
+        measured::asked(call, matches!(responded, Ok(Ok(_))), stopwatch.read());
+        let error = match responded {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => ConnectionError::Redis(error),
             Err(_) => ConnectionError::Late(most),
         };
-        self.fall(Some(&connection), &fault);
+        self.fall(Some(&connection), &error);
         Err(NoResponse::Lost)
     }
 

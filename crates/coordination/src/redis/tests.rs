@@ -374,8 +374,8 @@ async fn password_connects_and_wrong_password_is_not_logged() {
         let url = RedisUrl::parse(&url).unwrap();
         let shared = RedisConnection::open(&url, Mode::Test, Arc::new(Random), LONG_TIMEOUTS).await;
         assert_eq!(shared.is_up(), up);
-        if let Err(fault) = shared.dial().await {
-            let error = format!("{} {fault:?} {url:?}", causes(&fault));
+        if let Err(error) = shared.dial().await {
+            let error = format!("{} {error:?} {url:?}", causes(&error));
             assert!(
                 error.contains("auth") && !error.contains(password),
                 "{error}"
