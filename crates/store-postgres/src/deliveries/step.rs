@@ -70,7 +70,7 @@ impl<'c> Step<'c> {
     }
 
     pub(super) fn noting(mut self, concluded: &'c ConcludedDelivery) -> Self {
-        self.noted = concluded.ending != AttemptOutcome::Released;
+        self.noted = concluded.outcome != AttemptOutcome::Released;
         self.code = concluded.response_status;
         self.error = concluded.error.as_deref();
         self

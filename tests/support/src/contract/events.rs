@@ -214,7 +214,7 @@ pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture
         service: Service::Pools,
         room: partner_core::webhooks::fairness::ClaimCapacity {
             total: 8,
-            each: 8,
+            max_per_endpoint: 8,
             ..Default::default()
         },
         token: 1,
