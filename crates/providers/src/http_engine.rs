@@ -194,7 +194,7 @@ impl Engine for HttpEngine {
         Some(response.status.into())
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
+    async fn release(&self, trade: TradeId) -> Option<()> {
         let asked = self.ask(Operation::Release, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await?;
         Some(())

@@ -132,7 +132,7 @@ impl Engine for SandboxEngine {
         Some(Confirmation::Confirmed)
     }
 
-    async fn let_go(&self, _: TradeId) -> Option<()> {
+    async fn release(&self, _: TradeId) -> Option<()> {
         Some(())
     }
 
@@ -142,7 +142,7 @@ impl Engine for SandboxEngine {
             TradeStatus::Reserved => at_work(path, enquiry),
             TradeStatus::Settled => Some(delivered(path, enquiry)),
             // A trade that ended keeps its known status.
-            TradeStatus::Released => Some(EngineReport::LetGo),
+            TradeStatus::Released => Some(EngineReport::Released),
             TradeStatus::Failed => Some(EngineReport::CannotComplete),
             TradeStatus::Returned => Some(EngineReport::Reversed(Some(fill(enquiry)))),
         }
@@ -163,7 +163,7 @@ fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<Engine
         SandboxScenario::SlowDelivery if first => Some(EngineReport::InProgress),
         SandboxScenario::SilentFirstPoll if first => None,
         SandboxScenario::Fails => Some(EngineReport::CannotComplete),
-        SandboxScenario::Releases => Some(EngineReport::LetGo),
+        SandboxScenario::Releases => Some(EngineReport::Released),
         SandboxScenario::SlowDelivery
         | SandboxScenario::SilentFirstPoll
         | SandboxScenario::Dry
@@ -256,7 +256,7 @@ mod tests {
             ("100.99", "Delivered", "Delivered", "Delivered"),
             ("100.21", "InProgress", "Delivered", "Delivered"),
             ("0.31", "CannotComplete", "CannotComplete", "Delivered"),
-            ("0.32", "LetGo", "LetGo", "Delivered"),
+            ("0.32", "Released", "Released", "Delivered"),
             ("7.33", "silence", "Delivered", "Delivered"),
             ("7.41", "Delivered", "Reversed", "Reversed"),
             ("7.51", "Delivered", "Delivered", "Delivered"),
@@ -291,7 +291,7 @@ mod tests {
                     known = match (is_heard, said.as_str(), known) {
                         (true, "Delivered", TradeStatus::Reserved) => TradeStatus::Settled,
                         (true, "CannotComplete", TradeStatus::Reserved) => TradeStatus::Failed,
-                        (true, "LetGo", TradeStatus::Reserved) => TradeStatus::Released,
+                        (true, "Released", TradeStatus::Reserved) => TradeStatus::Released,
                         (true, "Reversed", _) => TradeStatus::Returned,
                         _ => known,
                     };
@@ -305,7 +305,7 @@ mod tests {
     async fn ended_trade_keeps_its_status() {
         for amount in ["100", "100.21", "100.31", "100.33", "100.41"] {
             for (known, told) in [
-                (TradeStatus::Released, "LetGo"),
+                (TradeStatus::Released, "Released"),
                 (TradeStatus::Failed, "CannotComplete"),
                 (TradeStatus::Returned, "Reversed"),
             ] {

@@ -29,7 +29,7 @@ pub(crate) async fn refundable(
             Range::Settled {
                 after,
                 up_to,
-                made_after,
+                created_after,
             },
             AssetKind::Fiat,
         ) => {
@@ -39,7 +39,7 @@ pub(crate) async fn refundable(
                 &leg,
                 after,
                 up_to,
-                made_after,
+                created_after,
                 offset
             ];
             connection.fetch_one(&SETTLED_FIAT, values).await?
