@@ -37,7 +37,7 @@ const STEADY: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub struct RedisTimeouts {
     /// Timeout of one call of a request.
-    pub answer: Duration,
+    pub response: Duration,
     /// Timeout of a new connection, including its first calls.
     pub connection: Duration,
     /// Lifetime of a claim on a key in flight that is not released, for example because its replica was killed. It equals the
@@ -48,7 +48,7 @@ pub struct RedisTimeouts {
 impl Default for RedisTimeouts {
     fn default() -> Self {
         Self {
-            answer: Duration::from_millis(50),
+            response: Duration::from_millis(50),
             connection: Duration::from_secs(1),
             claim: Duration::from_secs(2),
         }
@@ -200,7 +200,7 @@ impl RedisConnection {
             .await?;
         self.windows.load_async(&mut connection).await?;
         self.release.load_async(&mut connection).await?;
-        let most = self.timeouts.answer;
+        let most = self.timeouts.response;
         let probed = timeout(most, self.probe(connection.clone())).await;
         probed.map_err(|_| ConnectionError::Late(most))??;
         Ok(connection)
@@ -259,7 +259,7 @@ impl RedisConnection {
             measured::asked(call, false, None);
             return Err(NoResponse::NotSent);
         };
-        let most = self.timeouts.answer;
+        let most = self.timeouts.response;
         let stopwatch = Stopwatch::start();
         let responded = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
         measured::asked(call, matches!(responded, Ok(Ok(_))), stopwatch.read());

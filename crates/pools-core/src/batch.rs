@@ -447,7 +447,7 @@ fn post_reserve(
     };
     let asset = transfer.amount.asset();
     let account = account(asset).unwrap_or(Account::empty(asset));
-    let (account, mark) = account.post(&transfer).map_err(|fault| match fault {
+    let (account, mark) = account.post(&transfer).map_err(|error| match error {
         PostError::Insufficient
         | PostError::TooLarge
         | PostError::WrongAsset

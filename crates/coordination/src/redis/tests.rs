@@ -20,7 +20,7 @@ use crate::throttle::suite::{self, TestClock, ThrottleFixture, bucket, figures, 
 
 /// Timeouts for a busy machine: a test of exact counts must not lose Redis.
 const LONG_TIMEOUTS: RedisTimeouts = RedisTimeouts {
-    answer: Duration::from_secs(20),
+    response: Duration::from_secs(20),
     connection: Duration::from_secs(20),
     claim: Duration::from_secs(20),
 };
