@@ -10,7 +10,7 @@ use xtask::workspace::Workspace;
 const FOLDER: &str = "crates/instruments/src/failpoint";
 
 /// The file that lists the steps and how the crash tests reach them.
-const LIST: &str = "tests/crash/src/points/roads.rs";
+const LIST: &str = "tests/crash/src/points/paths.rs";
 
 /// The product code of the crates below `crates/` that a filter accepts, without tests, by file.
 fn product_texts(accepts: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {

@@ -110,11 +110,11 @@ pub async fn watch(
                 failing = false;
             }
             // Entries continue to age: none is served after five seconds.
-            Err(fault) if !failing => {
+            Err(error) if !failing => {
                 failing = true;
-                faults::of_store(&fault);
+                faults::of_store(&error);
                 tracing::warn!(
-                    error.chain = causes(&fault),
+                    error.chain = causes(&error),
                     "Failed to read the configuration's version"
                 );
             }

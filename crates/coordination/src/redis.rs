@@ -37,7 +37,7 @@ const STEADY: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub struct RedisTimeouts {
     /// Timeout of one call of a request.
-    pub answer: Duration,
+    pub response: Duration,
     /// Timeout of a new connection, including its first calls.
     pub connection: Duration,
     /// Lifetime of a claim on a key in flight that is not released, for example because its replica was killed. It equals the
@@ -48,7 +48,7 @@ pub struct RedisTimeouts {
 impl Default for RedisTimeouts {
     fn default() -> Self {
         Self {
-            answer: Duration::from_millis(50),
+            response: Duration::from_millis(50),
             connection: Duration::from_secs(1),
             claim: Duration::from_secs(2),
         }
@@ -184,7 +184,7 @@ impl RedisConnection {
         measured::asked(Call::Probe, matches!(dialled, Ok(Ok(_))), stopwatch.read());
         match dialled.unwrap_or(Err(ConnectionError::Unconnected(most))) {
             Ok(connection) => self.rise(connection),
-            Err(fault) => self.fall(None, &fault),
+            Err(error) => self.fall(None, &error),
         }
     }
 
@@ -200,7 +200,7 @@ impl RedisConnection {
             .await?;
         self.windows.load_async(&mut connection).await?;
         self.release.load_async(&mut connection).await?;
-        let most = self.timeouts.answer;
+        let most = self.timeouts.response;
         let probed = timeout(most, self.probe(connection.clone())).await;
         probed.map_err(|_| ConnectionError::Late(most))??;
         Ok(connection)
@@ -224,7 +224,7 @@ impl RedisConnection {
     }
 
     /// Marks the connection `from` as down. Does nothing if `from` was already replaced.
-    fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, fault: &ConnectionError) {
+    fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, error: &ConnectionError) {
         let fell = self.line.send_if_modified(|line| {
             let falls = match line {
                 Line::Untried => true,
@@ -239,7 +239,7 @@ impl RedisConnection {
         if fell {
             measured::up(false);
             tracing::warn!(
-                error.chain = causes(fault),
+                error.chain = causes(error),
                 "Limits are counted in this process: Redis is unavailable"
             );
         }
@@ -259,16 +259,16 @@ impl RedisConnection {
             measured::asked(call, false, None);
             return Err(NoResponse::NotSent);
         };
-        let most = self.timeouts.answer;
+        let most = self.timeouts.response;
         let stopwatch = Stopwatch::start();
-        let answered = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
-        measured::asked(call, matches!(answered, Ok(Ok(_))), stopwatch.read());
-        let fault = match answered {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(fault)) => ConnectionError::Redis(fault),
+        let responded = timeout(most, question(MultiplexedConnection::clone(&connection))).await;
+        measured::asked(call, matches!(responded, Ok(Ok(_))), stopwatch.read());
+        let error = match responded {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => ConnectionError::Redis(error),
             Err(_) => ConnectionError::Late(most),
         };
-        self.fall(Some(&connection), &fault);
+        self.fall(Some(&connection), &error);
         Err(NoResponse::Lost)
     }
 

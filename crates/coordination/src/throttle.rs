@@ -61,7 +61,7 @@ impl MemoryThrottle {
         shards.map(|shard| shard.lock().windows.len()).sum()
     }
 
-    fn judge(&self, bucket: &Bucket, tiers: &[Tier], counts: Counts) -> ThrottleDecision {
+    fn decide(&self, bucket: &Bucket, tiers: &[Tier], counts: Counts) -> ThrottleDecision {
         let now = self.clock.now();
         let hash = usize::try_from(self.hasher.hash_one(bucket) >> 32).unwrap_or_default();
         let shards = if bucket.who.is_by_network() {
@@ -70,9 +70,9 @@ impl MemoryThrottle {
             &self.keys
         };
         let Some(shard) = shards.get(hash % SHARDS) else {
-            return ThrottleDecision { standings: vec![] };
+            return ThrottleDecision { statuses: vec![] };
         };
-        shard.lock().judge(bucket, tiers, now, counts)
+        shard.lock().decide(bucket, tiers, now, counts)
     }
 }
 
@@ -85,11 +85,11 @@ impl fmt::Debug for MemoryThrottle {
 #[async_trait]
 impl Throttle for MemoryThrottle {
     async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
-        self.judge(bucket, tiers, Counts::Yes)
+        self.decide(bucket, tiers, Counts::Yes)
     }
 
     async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
-        self.judge(bucket, tiers, Counts::No)
+        self.decide(bucket, tiers, Counts::No)
     }
 }
 
@@ -110,23 +110,23 @@ pub(crate) struct WindowState {
 }
 
 /// The decision on a request with these windows. Every throttle uses this function.
-pub(crate) fn verdict<'t>(
+pub(crate) fn decision<'t>(
     windows: impl Iterator<Item = (&'t Tier, WindowState)>,
     counts: Counts,
 ) -> ThrottleDecision {
-    let mut verdict = ThrottleDecision {
-        standings: windows.map(|(tier, found)| standing(tier, found)).collect(),
+    let mut decision = ThrottleDecision {
+        statuses: windows.map(|(tier, found)| status(tier, found)).collect(),
     };
-    if counts == Counts::Yes && verdict.admitted() {
-        for standing in &mut verdict.standings {
-            standing.remaining = standing.remaining.saturating_sub(1);
+    if counts == Counts::Yes && decision.admitted() {
+        for status in &mut decision.statuses {
+            status.remaining = status.remaining.saturating_sub(1);
         }
     }
-    verdict
+    decision
 }
 
 /// The status of a bucket in a tier, before this request.
-fn standing(tier: &Tier, found: WindowState) -> TierStatus {
+fn status(tier: &Tier, found: WindowState) -> TierStatus {
     let remaining = tier.limit.saturating_sub(found.used);
     TierStatus {
         tier: tier.name,
@@ -163,7 +163,7 @@ impl Shard {
         }
     }
 
-    fn judge(
+    fn decide(
         &mut self,
         bucket: &Bucket,
         tiers: &[Tier],
@@ -172,11 +172,11 @@ impl Shard {
     ) -> ThrottleDecision {
         let open = self.windows.get(bucket).map_or(&[][..], Vec::as_slice);
         let found = tiers.iter().map(|tier| (tier, found(tier, open, now)));
-        let verdict = verdict(found, counts);
-        if counts == Counts::Yes && verdict.admitted() {
+        let decision = decision(found, counts);
+        if counts == Counts::Yes && decision.admitted() {
             self.count(bucket, tiers, now);
         }
-        verdict
+        decision
     }
 
     fn count(&mut self, bucket: &Bucket, tiers: &[Tier], now: Timestamp) {

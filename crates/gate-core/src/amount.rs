@@ -170,7 +170,7 @@ mod tests {
             let units = whole * 100_000_000 + fraction.parse::<u64>().unwrap() * 10_u64.pow(places);
             match SessionAmount::parse(&text) {
                 Ok(amount) => prop_assert_eq!((amount.as_str(), amount.units()), (&*text, units)),
-                Err(fault) => prop_assert_eq!((fault, units), (AmountError::Zero, 0)),
+                Err(error) => prop_assert_eq!((error, units), (AmountError::Zero, 0)),
             }
         }
     }

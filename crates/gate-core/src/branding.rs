@@ -57,23 +57,23 @@ impl BrandingUpdate {
     ///
     /// # Errors
     /// The first [`BrandingInputError`].
-    pub fn judge(&self) -> Result<(), BrandingInputError> {
+    pub fn validate(&self) -> Result<(), BrandingInputError> {
         let colors = [
             ("primary_color", &self.primary_color),
             ("secondary_color", &self.secondary_color),
             ("accent_color", &self.accent_color),
         ];
-        if !self.logo_url.fits(|url| is_https(url)) {
+        if !self.logo_url.is_valid_by(|url| is_https(url)) {
             return Err(BrandingInputError::LogoUrl);
         }
         let wrong = colors
             .into_iter()
-            .find(|(_, color)| !color.fits(|color| is_color(color)));
+            .find(|(_, color)| !color.is_valid_by(|color| is_color(color)));
         if let Some((field, _)) = wrong {
             return Err(BrandingInputError::Color(field));
         }
         let short = |name: &String| name.chars().count() <= LONGEST_NAME;
-        if !self.brand_name.fits(short) {
+        if !self.brand_name.is_valid_by(short) {
             return Err(BrandingInputError::BrandName);
         }
         Ok(())
@@ -85,11 +85,13 @@ impl Branding {
     #[must_use]
     pub fn updated(&self, update: &BrandingUpdate) -> Self {
         Self {
-            logo_url: update.logo_url.over(self.logo_url.as_ref()),
-            primary_color: update.primary_color.over(self.primary_color.as_ref()),
-            secondary_color: update.secondary_color.over(self.secondary_color.as_ref()),
-            accent_color: update.accent_color.over(self.accent_color.as_ref()),
-            brand_name: update.brand_name.over(self.brand_name.as_ref()),
+            logo_url: update.logo_url.apply_to(self.logo_url.as_ref()),
+            primary_color: update.primary_color.apply_to(self.primary_color.as_ref()),
+            secondary_color: update
+                .secondary_color
+                .apply_to(self.secondary_color.as_ref()),
+            accent_color: update.accent_color.apply_to(self.accent_color.as_ref()),
+            brand_name: update.brand_name.apply_to(self.brand_name.as_ref()),
             revision: self.revision.saturating_add(1),
         }
     }
@@ -145,7 +147,7 @@ mod tests {
                 ..BrandingUpdate::default()
             };
             assert_eq!(
-                update.judge(),
+                update.validate(),
                 Err(BrandingInputError::Color("secondary_color"))
             );
         }
@@ -153,15 +155,19 @@ mod tests {
             logo_url: set(text),
             ..BrandingUpdate::default()
         };
-        assert_eq!(logo("https://cdn.example/l.png").judge(), Ok(()));
+        assert_eq!(logo("https://cdn.example/l.png").validate(), Ok(()));
         for bad in ["", "/l.png", "http://cdn.example/l.png", "data:image/png,x"] {
-            assert_eq!(logo(bad).judge(), Err(BrandingInputError::LogoUrl), "{bad}");
+            assert_eq!(
+                logo(bad).validate(),
+                Err(BrandingInputError::LogoUrl),
+                "{bad}"
+            );
         }
         let name = |length: usize| BrandingUpdate {
             brand_name: set(&"é".repeat(length)),
             ..BrandingUpdate::default()
         };
-        assert_eq!(name(64).judge(), Ok(()));
-        assert_eq!(name(65).judge(), Err(BrandingInputError::BrandName));
+        assert_eq!(name(64).validate(), Ok(()));
+        assert_eq!(name(65).validate(), Err(BrandingInputError::BrandName));
     }
 }

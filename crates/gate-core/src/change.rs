@@ -5,7 +5,7 @@
 pub enum Change<T = String> {
     /// The field was absent: the value stays.
     #[default]
-    Leave,
+    Keep,
     /// The field was null: the value is cleared.
     Clear,
     /// The field has a new value.
@@ -13,29 +13,32 @@ pub enum Change<T = String> {
 }
 
 impl<T> Change<T> {
-    /// Whether a new value obeys a rule. Without a new value this is true.
-    pub(crate) fn fits(&self, rule: impl Fn(&T) -> bool) -> bool {
+    /// Whether the change is valid under a rule for values. A change without a value is valid.
+    pub(crate) fn is_valid_by(&self, rule: impl Fn(&T) -> bool) -> bool {
         match self {
-            Self::Leave | Self::Clear => true,
+            Self::Keep | Self::Clear => true,
             Self::Set(value) => rule(value),
         }
     }
 
     /// The change with its value parsed into another type.
-    pub(crate) fn read<U, E>(&self, read: impl FnOnce(&T) -> Result<U, E>) -> Result<Change<U>, E> {
+    pub(crate) fn try_map<U, E>(
+        &self,
+        parse: impl FnOnce(&T) -> Result<U, E>,
+    ) -> Result<Change<U>, E> {
         Ok(match self {
-            Self::Leave => Change::Leave,
+            Self::Keep => Change::Keep,
             Self::Clear => Change::Clear,
-            Self::Set(value) => Change::Set(read(value)?),
+            Self::Set(value) => Change::Set(parse(value)?),
         })
     }
 }
 
 impl<T: Clone> Change<T> {
     /// The value of the field after the change.
-    pub(crate) fn over(&self, before: Option<&T>) -> Option<T> {
+    pub(crate) fn apply_to(&self, before: Option<&T>) -> Option<T> {
         match self {
-            Self::Leave => before.cloned(),
+            Self::Keep => before.cloned(),
             Self::Clear => None,
             Self::Set(value) => Some(value.clone()),
         }

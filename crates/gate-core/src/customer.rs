@@ -300,11 +300,11 @@ impl Customer {
     #[must_use]
     pub fn updated(&self, changes: &Changes, now: Timestamp) -> Option<Self> {
         let before = &self.person;
-        let metadata = changes.metadata.over(Some(&before.metadata));
+        let metadata = changes.metadata.apply_to(Some(&before.metadata));
         let person = Person {
-            first_name: changes.first_name.over(before.first_name.as_ref()),
-            last_name: changes.last_name.over(before.last_name.as_ref()),
-            country: changes.country.over(before.country.as_ref()),
+            first_name: changes.first_name.apply_to(before.first_name.as_ref()),
+            last_name: changes.last_name.apply_to(before.last_name.as_ref()),
+            country: changes.country.apply_to(before.country.as_ref()),
             metadata: metadata.unwrap_or_else(JsonObject::empty),
             ..before.clone()
         };
@@ -422,7 +422,7 @@ mod tests {
             metadata: Some("{\"n\":1.10}".to_owned()),
         };
         let id = CustomerId::new(Mode::Test, at(5), &Sevens);
-        Customer::new(id, draft.judge().unwrap(), at(5))
+        Customer::new(id, draft.validate().unwrap(), at(5))
     }
 
     // rule: gate.customer.sealed, gate.customer.keyed-hash
@@ -474,7 +474,7 @@ mod tests {
             metadata: Change::Clear,
             ..CustomerUpdate::default()
         };
-        let after = ann().updated(&update.judge().unwrap(), at(9)).unwrap();
+        let after = ann().updated(&update.validate().unwrap(), at(9)).unwrap();
         let mut expected = ann();
         expected.person.first_name = Some("Anna".to_owned());
         expected.person.last_name = None;
@@ -482,7 +482,7 @@ mod tests {
         expected.updated_at = at(9);
         expected.revision = 2;
         assert_eq!(after, expected);
-        assert_eq!(after.updated(&update.judge().unwrap(), at(10)), None);
+        assert_eq!(after.updated(&update.validate().unwrap(), at(10)), None);
         assert_eq!(ann().updated(&Changes::default(), at(9)), None);
     }
 

@@ -12,7 +12,7 @@ use crate::redirect::{RedirectError, check_redirect};
 use crate::session::{Flow, Terms};
 
 /// Maximum characters of a wallet address and of a user reference.
-const LONGEST_TEXT: usize = 128;
+const MAX_TEXT_CHARS: usize = 128;
 
 /// The fields of a create request, unchanged. Objects are JSON text.
 #[derive(Debug, Clone, Default)]
@@ -64,12 +64,12 @@ pub enum DraftError {
     #[error("`currency`: expected an active ISO 4217 code")]
     UnknownCurrency,
     /// `return_url` or `cancel_url`
-    #[error("`{field}`: {fault}")]
+    #[error("`{field}`: {error}")]
     Redirect {
         /// The field.
         field: &'static str,
         /// The error.
-        fault: RedirectError,
+        error: RedirectError,
     },
     /// `wallet_address` or `user_reference`
     #[error("`{field}`: expected at most 128 characters")]
@@ -78,23 +78,23 @@ pub enum DraftError {
         field: &'static str,
     },
     /// `metadata` or `kyc_package`
-    #[error("`{field}`: {fault}")]
+    #[error("`{field}`: {error}")]
     Object {
         /// The field.
         field: &'static str,
         /// The error.
-        fault: ObjectError,
+        error: ObjectError,
     },
     /// `quote_preview_id`
     #[error("`quote_preview_id`: no such locked preview")]
-    PreviewMissing,
+    UnknownPreview,
 }
 
 /// A field that the partner is not entitled to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotEntitled {
     /// A KYC package from a partner that is not trusted.
-    #[error("KYC packages are not taken from this partner")]
+    #[error("KYC packages are not accepted from this partner")]
     KycPackage,
     /// A flow, although flow sessions are disabled for the partner.
     #[error("flow sessions are not enabled")]
@@ -106,23 +106,23 @@ impl Draft {
     ///
     /// # Errors
     /// The first [`DraftError`].
-    pub fn judge(&self, profile: &GateProfile, mode: Mode) -> Result<ValidDraft, DraftError> {
+    pub fn validate(&self, profile: &GateProfile, mode: Mode) -> Result<ValidDraft, DraftError> {
         let amount = SessionAmount::parse(&self.amount).map_err(DraftError::Amount)?;
         let currency = Asset::fiat(&self.currency).ok_or(DraftError::UnknownCurrency)?;
         let redirect = |field, text: &str| {
             check_redirect(text, mode, &profile.allowed_domains)
-                .map_err(|fault| DraftError::Redirect { field, fault })
+                .map_err(|error| DraftError::Redirect { field, error })
         };
         redirect("return_url", &self.return_url)?;
         if let Some(text) = &self.cancel_url {
             redirect("cancel_url", text)?;
         }
-        within(self.wallet_address.as_deref(), "wallet_address")?;
-        within(self.user_reference.as_deref(), "user_reference")?;
+        check_length(self.wallet_address.as_deref(), "wallet_address")?;
+        check_length(self.user_reference.as_deref(), "user_reference")?;
         let metadata = object(self.metadata.as_deref(), "metadata", JsonObject::metadata)?;
         let preview = self.quote_preview_id.as_deref().map(PreviewId::parse);
         if preview == Some(None) {
-            return Err(DraftError::PreviewMissing);
+            return Err(DraftError::UnknownPreview);
         }
         let package = self.kyc_package.as_deref();
         let kyc_package = object(package, "kyc_package", JsonObject::kyc_package)?;
@@ -171,7 +171,7 @@ impl ValidDraft {
     ///
     /// # Errors
     /// [`NotEntitled::KycPackage`].
-    pub const fn package_is_trusted(&self, profile: &GateProfile) -> Result<(), NotEntitled> {
+    pub const fn check_kyc_package(&self, profile: &GateProfile) -> Result<(), NotEntitled> {
         if self.kyc_package.is_some() && !profile.kyc_trusted {
             Err(NotEntitled::KycPackage)
         } else {
@@ -192,8 +192,8 @@ impl ValidDraft {
     }
 }
 
-fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftError> {
-    let long = text.is_some_and(|text| text.chars().count() > LONGEST_TEXT);
+fn check_length(text: Option<&str>, field: &'static str) -> Result<(), DraftError> {
+    let long = text.is_some_and(|text| text.chars().count() > MAX_TEXT_CHARS);
     if long {
         Err(DraftError::TooLong { field })
     } else {
@@ -204,10 +204,10 @@ fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftError> {
 fn object(
     text: Option<&str>,
     field: &'static str,
-    read: fn(&str) -> Result<JsonObject, ObjectError>,
+    parse: fn(&str) -> Result<JsonObject, ObjectError>,
 ) -> Result<Option<JsonObject>, DraftError> {
-    let read = text.map(read).transpose();
-    read.map_err(|fault| DraftError::Object { field, fault })
+    let parsed = text.map(parse).transpose();
+    parsed.map_err(|error| DraftError::Object { field, error })
 }
 
 fn upper(text: Option<&str>) -> Option<String> {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn checked(draft: &Draft) -> Result<ValidDraft, DraftError> {
-        draft.judge(&profile(), Mode::Test)
+        draft.validate(&profile(), Mode::Test)
     }
 
     // rule: gate.session.currency, gate.session.upper-case, gate.session.metadata, gate.session.amount-as-sent, gate.origin.as-sent
@@ -296,8 +296,8 @@ mod tests {
             "`quote_preview_id`: no such locked preview",
             "`kyc_package`: expected an object with at least one key",
         ];
-        for (field, fault) in expected.iter().enumerate() {
-            assert_eq!(checked(&wrong_from(field)).unwrap_err().to_string(), *fault);
+        for (field, error) in expected.iter().enumerate() {
+            assert_eq!(checked(&wrong_from(field)).unwrap_err().to_string(), *error);
         }
         assert!(checked(&wrong_from(expected.len())).is_ok());
     }
@@ -312,7 +312,7 @@ mod tests {
         };
         let sent = checked(&sent).unwrap();
         let off = profile();
-        assert_eq!(sent.package_is_trusted(&off), Err(NotEntitled::KycPackage));
+        assert_eq!(sent.check_kyc_package(&off), Err(NotEntitled::KycPackage));
         assert_eq!(sent.flow_is_enabled(&off), Err(NotEntitled::Flow));
         let on = GateProfile {
             flow_sessions: true,
@@ -320,12 +320,12 @@ mod tests {
             ..off.clone()
         };
         assert_eq!(
-            (sent.package_is_trusted(&on), sent.flow_is_enabled(&on)),
+            (sent.check_kyc_package(&on), sent.flow_is_enabled(&on)),
             (Ok(()), Ok(()))
         );
         let plain = checked(&draft()).unwrap();
         assert_eq!(
-            (plain.package_is_trusted(&off), plain.flow_is_enabled(&off)),
+            (plain.check_kyc_package(&off), plain.flow_is_enabled(&off)),
             (Ok(()), Ok(()))
         );
     }

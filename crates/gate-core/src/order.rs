@@ -67,7 +67,7 @@ impl OrderDraft {
     ///
     /// # Errors
     /// The first [`OrderError`].
-    pub fn judge<'c>(&self, catalogue: &'c Catalogue) -> Result<Order<'c>, OrderError> {
+    pub fn validate<'c>(&self, catalogue: &'c Catalogue) -> Result<Order<'c>, OrderError> {
         let currency = catalogue.currency(&self.currency);
         let currency = currency.ok_or(OrderError::UnknownCurrency)?.asset;
         let listing = catalogue.asset(&self.asset);
@@ -78,6 +78,7 @@ impl OrderDraft {
         };
         let network = network.ok_or(OrderError::UnknownNetwork)?;
         let country = self.country_code.as_deref().map(CountryCode::parse);
+        // `Some(None)`: the request has a code, and no country has this code.
         if country == Some(None) {
             return Err(OrderError::UnknownCountry);
         }
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn order_amount_is_input_leg() {
         let catalogue = Catalogue::built_in().unwrap();
-        let bought = draft().judge(&catalogue).unwrap();
+        let bought = draft().validate(&catalogue).unwrap();
         assert_eq!(bought.amount.asset().code(), "EUR");
         assert_eq!(bought.network.chain, "tron");
         let sale = OrderDraft {
@@ -139,7 +140,7 @@ mod tests {
             network: Some("ethereum".to_owned()),
             ..draft()
         };
-        let sold = sale.judge(&catalogue).unwrap();
+        let sold = sale.validate(&catalogue).unwrap();
         assert_eq!(sold.amount.asset().code(), "USDT");
         assert_eq!(sold.network.chain, "ethereum");
     }
@@ -148,29 +149,29 @@ mod tests {
     #[test]
     fn each_field_has_its_own_error() {
         let catalogue = Catalogue::built_in().unwrap();
-        let fault = |change: fn(&mut OrderDraft)| {
+        let error = |change: fn(&mut OrderDraft)| {
             let mut draft = draft();
             change(&mut draft);
-            draft.judge(&catalogue).unwrap_err()
+            draft.validate(&catalogue).unwrap_err()
         };
         assert_eq!(
-            fault(|it| it.currency = "CHF".to_owned()),
+            error(|it| it.currency = "CHF".to_owned()),
             OrderError::UnknownCurrency
         );
         assert_eq!(
-            fault(|it| it.asset = "DOGE".to_owned()),
+            error(|it| it.asset = "DOGE".to_owned()),
             OrderError::UnknownAsset
         );
         assert_eq!(
-            fault(|it| it.asset = "U".to_owned()),
+            error(|it| it.asset = "U".to_owned()),
             OrderError::UnknownAsset
         );
         assert_eq!(
-            fault(|it| it.network = Some("Tron".to_owned())),
+            error(|it| it.network = Some("Tron".to_owned())),
             OrderError::UnknownNetwork
         );
         assert_eq!(
-            fault(|it| it.country_code = Some("ZZ".to_owned())),
+            error(|it| it.country_code = Some("ZZ".to_owned())),
             OrderError::UnknownCountry
         );
         for (amount, expected) in [
@@ -184,8 +185,8 @@ mod tests {
                 amount: amount.to_owned(),
                 ..draft()
             };
-            let fault = draft.judge(&catalogue).unwrap_err();
-            assert_eq!(fault, OrderError::Amount(expected), "{amount}");
+            let error = draft.validate(&catalogue).unwrap_err();
+            assert_eq!(error, OrderError::Amount(expected), "{amount}");
         }
     }
 }

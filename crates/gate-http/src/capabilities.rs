@@ -361,7 +361,7 @@ pub(crate) async fn check_eligibility(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Json<EligibilityRecord>, ApiError> {
-    let verdict = app.parts().catalogue.eligibility(&Enquiry {
+    let decision = app.parts().catalogue.eligibility(&Enquiry {
         region: region(&app, &headers, &query)?,
         currency: query.text("currency")?.map(str::to_owned),
         asset: query.text("asset")?.map(str::to_owned),
@@ -369,12 +369,12 @@ pub(crate) async fn check_eligibility(
     });
     Ok(Json(EligibilityRecord {
         object: "eligibility",
-        eligible: verdict.reason.is_none(),
-        unavailable_reason: verdict.reason.map(|reason| reason.as_str()),
-        country_code: verdict.country,
-        currency: verdict.currency,
-        asset: verdict.asset,
-        geo_source: verdict.source.as_str(),
+        eligible: decision.reason.is_none(),
+        unavailable_reason: decision.reason.map(|reason| reason.as_str()),
+        country_code: decision.country,
+        currency: decision.currency,
+        asset: decision.asset,
+        geo_source: decision.source.as_str(),
     }))
 }
 

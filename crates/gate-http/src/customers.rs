@@ -368,7 +368,7 @@ impl From<UpdateCustomerRequest> for CustomerUpdate {
             last_name: request.last_name,
             country_code: request.country_code,
             metadata: match request.metadata {
-                Change::Leave => Change::Leave,
+                Change::Keep => Change::Keep,
                 Change::Clear => Change::Clear,
                 Change::Set(metadata) => Change::Set(metadata.into_string()),
             },

@@ -130,7 +130,7 @@ pub(crate) async fn create_embed_token(
     let ask = BootstrapRequest {
         stands: stands(&headers),
         client_secret: request.client_secret.as_deref(),
-        scopes: scopes.map_err(|fault| ApiError::invalid_request(format!("{fault}.")))?,
+        scopes: scopes.map_err(|error| ApiError::invalid_request(format!("{error}.")))?,
     };
     let embed = app.parts().bootstrapping.bootstrap(who.access(), ask).await;
     let embed = embed.map_err(errors::bootstrap_error)?;

@@ -281,8 +281,8 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
 pub(crate) fn create_error(error: CreateError) -> ApiError {
     match error {
         CreateError::InProgress => in_progress(),
-        CreateError::Draft(fault) => draft_fault(fault),
-        CreateError::Preview(fault) => preview_fault(fault),
+        CreateError::Draft(error) => draft_error(error),
+        CreateError::Preview(refusal) => preview_refusal(refusal),
         CreateError::Denied(denial) => denied(denial),
         CreateError::NotEntitled(refusal) => not_entitled(refusal),
         CreateError::Exhausted(_) => ApiError::forbidden(
@@ -309,7 +309,7 @@ pub(crate) fn act_error(error: ActError) -> ApiError {
 pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
     match error {
         RebrandError::InProgress => in_progress(),
-        RebrandError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
+        RebrandError::Field(error) => ApiError::invalid_request(format!("{error}.")),
         RebrandError::Failed(error) => gate_error(error),
     }
 }
@@ -340,7 +340,7 @@ pub(crate) fn replay_error(error: ReplayError) -> ApiError {
             "delivery_not_dead_lettered",
             "Only a delivery that is `dead_lettered` is replayed.",
         ),
-        ReplayError::Store(fault) => fault.into(),
+        ReplayError::Store(error) => error.into(),
     }
 }
 
@@ -354,27 +354,27 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
     }
 }
 
-fn preview_fault(fault: PreviewRefusal) -> ApiError {
-    let code = match fault {
+fn preview_refusal(refusal: PreviewRefusal) -> ApiError {
+    let code = match refusal {
         PreviewRefusal::Missing => "quote_preview_missing",
         PreviewRefusal::Expired => "quote_preview_expired",
         PreviewRefusal::Used => "quote_preview_used",
         PreviewRefusal::Mismatch => "quote_preview_mismatch",
     };
-    ApiError::invalid(code, format!("{fault}."))
+    ApiError::invalid(code, format!("{refusal}."))
 }
 
-fn draft_fault(fault: DraftError) -> ApiError {
-    let code = match fault {
+fn draft_error(error: DraftError) -> ApiError {
+    let code = match error {
         DraftError::Amount(AmountError::OutOfRange) => "amount_out_of_range",
         DraftError::UnknownCurrency => "unknown_currency",
-        DraftError::PreviewMissing => "quote_preview_missing",
+        DraftError::UnknownPreview => "quote_preview_missing",
         DraftError::Amount(AmountError::Malformed | AmountError::Zero)
         | DraftError::Redirect { .. }
         | DraftError::TooLong { .. }
         | DraftError::Object { .. } => "invalid_request",
     };
-    ApiError::invalid(code, format!("{fault}."))
+    ApiError::invalid(code, format!("{error}."))
 }
 
 fn not_entitled(refusal: NotEntitled) -> ApiError {
@@ -426,9 +426,9 @@ pub(crate) fn gate_error(error: GateError) -> ApiError {
 }
 
 /// The response to a decision that could not be carried out.
-fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
+fn undoable(error: impl std::error::Error + Send + Sync + 'static) -> ApiError {
     violated(Violation::Undoable);
-    ApiError::internal(fault)
+    ApiError::internal(error)
 }
 
 #[cfg(test)]
@@ -446,7 +446,7 @@ mod tests {
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
 
-    use super::orders::order_fault;
+    use super::orders::order_error;
     use super::*;
 
     /// The error response to every refusal of the domain.
@@ -458,16 +458,16 @@ mod tests {
             DraftError::UnknownCurrency,
             DraftError::Redirect {
                 field: "return_url",
-                fault: RedirectError::NotAllowed,
+                error: RedirectError::NotAllowed,
             },
             DraftError::TooLong {
                 field: "wallet_address",
             },
             DraftError::Object {
                 field: "metadata",
-                fault: ObjectError::TooLarge,
+                error: ObjectError::TooLarge,
             },
-            DraftError::PreviewMissing,
+            DraftError::UnknownPreview,
         ];
         let denials = [
             GateDenial::Access(Denial::KeyRevoked),
@@ -526,7 +526,7 @@ mod tests {
             .chain(denials.map(CreateError::Denied))
             .map(create_error);
         creates
-            .chain(orders.map(order_fault))
+            .chain(orders.map(order_error))
             .chain([preview_error(PreviewError::UnknownMethod)])
             .chain(acts.map(act_error))
             .chain(brandings.map(rebrand_error))

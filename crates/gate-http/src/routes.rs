@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use gate_core::profile::GateProfile;
-use http_kit::{CorsPolicy, Door, Limit, OwnPage, first_answer};
+use http_kit::{CorsPolicy, Door, Limit, OwnPage, replay_first_response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -106,7 +106,7 @@ pub(crate) fn router(
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
     let responses = app.parts().creating.idempotent.responses.clone();
-    let repeats = from_fn_with_state(responses, first_answer);
+    let repeats = from_fn_with_state(responses, replay_first_response);
     let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
         Router::from(routes)
             .route_layer(repeats.clone())

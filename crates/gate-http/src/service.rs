@@ -23,7 +23,7 @@ const HELPERS: &str = "gate-test-helpers-v1";
 const EMBED: &str = "gate-embed-v1";
 
 /// The error codes of the gate: each mistake with a key has its own code.
-const WORDING: ProductErrorCodes = ProductErrorCodes {
+const ERROR_CODES: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "test_key_on_live",
     live_key_on_test: "live_key_on_sandbox",
     wrong_kind: "key_kind_not_allowed",
@@ -119,8 +119,8 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         directory: Arc::clone(&setup.parts.directory),
         throttle: Arc::clone(&setup.throttle),
         proxies: setup.proxies,
-        wording: WORDING,
-        guesses: limits.as_ref().map(|limits| limits.global.clone()),
+        error_codes: ERROR_CODES,
+        failed_auth_limit: limits.as_ref().map(|limits| limits.global.clone()),
         clock: Arc::clone(setup.site.clock()),
         entitled: |profile| profile.entitled().map_err(errors::denied),
     });

@@ -2,10 +2,11 @@
 //! share.
 //!
 //! The reserved share serves health checks after a limit is reached. The path of a request is known
-//! only after its head was read, so a connection over a limit first takes a reserved place. It has
+//! only after its head was read, so a connection over a limit first takes a reserved slot. It has
 //! one second to send its head. A health check gets its response, any other request gets 503
 //! `overloaded`, and the connection closes after this one response. A connection that finds no
-//! reserved place is refused at once.
+//! reserved slot gets 503 without a read of its request, or is closed if many such responses are
+//! in flight.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,7 +32,7 @@ pub struct Bounds {
     pub proxies: TrustedProxies,
 }
 
-/// Places of the reserved share that one client network may take.
+/// Slots of the reserved share that one client network may take.
 const RESERVED_PER_NETWORK: usize = 4;
 
 impl Default for Bounds {
@@ -54,7 +55,7 @@ pub(crate) enum Share {
     Health,
 }
 
-/// Assigns places to connections.
+/// Assigns slots to connections.
 #[derive(Debug)]
 pub(crate) struct Admission {
     bounds: Bounds,
@@ -64,11 +65,11 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Taken {
     all: Used,
-    /// Only networks with a place have an entry, so the number of places bounds the map.
+    /// Only networks with a slot have an entry, so the number of slots bounds the map.
     networks: HashMap<ClientNetwork, Used>,
 }
 
-/// Places in use.
+/// Slots in use.
 #[derive(Debug, Default, Clone, Copy)]
 struct Used {
     full: usize,
@@ -92,8 +93,8 @@ impl Admission {
         })
     }
 
-    /// Takes a place for a connection from this address; `None` if the reserved share is full too.
-    pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// Takes a slot for a connection from this address; `None` if the reserved share is full too.
+    pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let network = ClientNetwork::of(peer);
         let bounds = &self.bounds;
         let mut taken = self.taken.lock();
@@ -101,8 +102,8 @@ impl Admission {
             taken.all,
             taken.networks.get(&network).copied().unwrap_or_default(),
         );
-        let is_bound = own.full >= bounds.per_network && !bounds.proxies.trusts(peer);
-        let share = if all.full < bounds.connections && !is_bound {
+        let is_over_limit = own.full >= bounds.per_network && !bounds.proxies.trusts(peer);
+        let share = if all.full < bounds.connections && !is_over_limit {
             Share::Full
         } else if all.reserved < bounds.reserved && own.reserved < RESERVED_PER_NETWORK {
             Share::Health
@@ -111,7 +112,7 @@ impl Admission {
         };
         *taken.all.of(share) += 1;
         *taken.networks.entry(network).or_default().of(share) += 1;
-        Some(Place {
+        Some(Slot {
             admission: Arc::clone(self),
             network,
             share,
@@ -137,28 +138,28 @@ impl Admission {
     }
 }
 
-/// A connection's place, released on drop.
-pub(crate) struct Place {
+/// A connection's slot, released on drop.
+pub(crate) struct Slot {
     admission: Arc<Admission>,
     network: ClientNetwork,
     share: Share,
 }
 
-impl Place {
+impl Slot {
     pub(crate) const fn share(&self) -> Share {
         self.share
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.admission.release(self.network, self.share);
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({:?})", self.share)
+        write!(f, "Slot({:?})", self.share)
     }
 }
 
@@ -175,10 +176,10 @@ mod tests {
         })
     }
 
-    fn share(admission: &Arc<Admission>, held: &mut Vec<Place>, peer: &str) -> Option<Share> {
-        let place = admission.admit(peer.parse().unwrap())?;
-        let share = place.share();
-        held.push(place);
+    fn share(admission: &Arc<Admission>, held: &mut Vec<Slot>, peer: &str) -> Option<Share> {
+        let slot = admission.admit(peer.parse().unwrap())?;
+        let share = slot.share();
+        held.push(slot);
         Some(share)
     }
 

@@ -33,7 +33,7 @@ pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else {
+        let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else {
             continue;
         };
         if first.len() + rest.len() + data.len() > BODY_LIMIT {
@@ -63,8 +63,8 @@ fn too_large() -> ApiError {
     .closing()
 }
 
-fn broken(fault: &(dyn Error + 'static)) -> ApiError {
-    let mut next = Some(fault);
+fn broken(error: &(dyn Error + 'static)) -> ApiError {
+    let mut next = Some(error);
     while let Some(cause) = next {
         if cause.is::<TooSlow>() {
             return request_timeout("The request body did not arrive in time.");

@@ -62,11 +62,11 @@ pub struct DoorConfig<P> {
     pub throttle: Arc<dyn Throttle>,
     /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
-    /// The product's codes.
-    pub wording: ProductErrorCodes,
-    /// Limits responses with 401 by client address, and so the guessing of keys. `None` if
+    /// The error codes of the product.
+    pub error_codes: ProductErrorCodes,
+    /// Limits responses with 401 by client address, against the guessing of keys. `None` if
     /// throttles are off.
-    pub guesses: Option<Limit>,
+    pub failed_auth_limit: Option<Limit>,
     /// Decides whether a key has expired.
     pub clock: Arc<dyn Clock>,
     /// Whether the partner is entitled to the product, for the routes that ask.
@@ -77,8 +77,8 @@ impl<P> fmt::Debug for DoorConfig<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DoorConfig")
             .field("mode", &self.mode)
-            .field("wording", &self.wording)
-            .field("guesses", &self.guesses)
+            .field("error_codes", &self.error_codes)
+            .field("failed_auth_limit", &self.failed_auth_limit)
             .finish_non_exhaustive()
     }
 }
@@ -321,8 +321,8 @@ where
         let mut inner = self.inner.clone();
         Box::pin(async move {
             let caller = Arriving::of(&request, &guard);
-            let (standing, judged) = guard.judge(&caller).await;
-            let mut response = match judged {
+            let (consulted, checked) = guard.check(&caller).await;
+            let mut response = match checked {
                 Err(refusal) => {
                     let mut response = refusal.error.into_response();
                     if let Some(access) = refusal.key {
@@ -348,8 +348,8 @@ where
                     response
                 }
             };
-            if let Some((limit, verdict)) = standing {
-                limit.write(&verdict, response.headers_mut());
+            if let Some((limit, decision)) = consulted {
+                limit.write(&decision, response.headers_mut());
             }
             Ok(response)
         })

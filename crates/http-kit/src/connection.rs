@@ -47,7 +47,7 @@ const BUFFER_LIMIT: usize = HEAD_LIMIT;
 /// Closing at once would reset the connection and lose the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 1024 * 1024;
-/// The total time for the refusal of a connection that found no place.
+/// The total time for the refusal of a connection that found no slot.
 const TURN_AWAY: Duration = Duration::from_millis(500);
 
 /// State that all connections of one listener share.
@@ -106,9 +106,9 @@ pub(crate) async fn drive(
         End::Late(DeadlineExceeded::Header) => Some(request_timeout(
             "The head of the request did not arrive in time.",
         )),
-        End::Closed(fault) => fault
+        End::Closed(error) => error
             .filter(|_| progress.is_between_requests())
-            .and_then(|fault| unreadable_head(&fault)),
+            .and_then(|error| unreadable_head(&error)),
     };
     let rude = refusal.is_some() || progress.has_unread_body();
     let linger = rude && !progress.has_ended();
@@ -117,7 +117,7 @@ pub(crate) async fn drive(
     let _ = timeout(deadlines.write, parting).await;
 }
 
-/// Refuses a connection that found no place.
+/// Refuses a connection that found no slot.
 pub(crate) async fn turn_away(stream: TcpStream, site: ServiceInfo) {
     let parting = part(stream, Some(ApiError::connections_taken()), true, &site);
     let _ = timeout(TURN_AWAY, parting).await;
@@ -178,14 +178,14 @@ fn poll_deadline(
 }
 
 /// The error for a head that could not be read; `None` if the client has disconnected.
-fn unreadable_head(fault: &hyper::Error) -> Option<ApiError> {
-    if fault.is_parse_too_large() {
+fn unreadable_head(error: &hyper::Error) -> Option<ApiError> {
+    if error.is_parse_too_large() {
         Some(ApiError::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "headers_too_large",
             "The head of the request is larger than 16 KiB or has more than 100 header fields.",
         ))
-    } else if fault.is_parse() {
+    } else if error.is_parse() {
         Some(ApiError::invalid_request(
             "The request is not well-formed HTTP/1.1.",
         ))
@@ -308,7 +308,7 @@ impl Handler {
         });
         request.extensions_mut().insert(self.peer);
         let router = self.shared.router.clone();
-        let mut work = Box::pin(answer(router, request));
+        let mut work = Box::pin(respond(router, request));
         let mut cx = Context::from_waker(Waker::noop());
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut cx))) {
             Ok(Poll::Ready(response)) => Answer::Ready(response),
@@ -333,7 +333,7 @@ impl Handler {
 }
 
 /// Runs one request through the router and collects its response into one buffer.
-async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Bytes>> {
+async fn respond(mut router: Router, request: Request<Body>) -> Response<Full<Bytes>> {
     let Ok(response) = router.call(request).await;
     let (parts, body) = response.into_parts();
     // Every response of our routes is one buffer already.
@@ -397,7 +397,7 @@ impl Future for Answering {
             Answer::Ready(response) => response,
             Answer::Task(mut task) => match Pin::new(&mut task).poll(cx) {
                 Poll::Ready(Ok(response)) => response,
-                Poll::Ready(Err(fault)) => failed(ApiError::internal(fault), &self.shared.site),
+                Poll::Ready(Err(error)) => failed(ApiError::internal(error), &self.shared.site),
                 Poll::Pending => {
                     self.state = Answer::Task(task);
                     return Poll::Pending;

@@ -55,7 +55,7 @@ const RESERVED_HEAD: Duration = Duration::from_secs(1);
 const RESERVED_WRITE: Duration = Duration::from_secs(2);
 
 impl Deadlines {
-    /// The deadlines of the reserved share, whose places must become free soon.
+    /// The deadlines of the reserved share, whose slots must become free soon.
     pub(crate) fn reserved(self) -> Self {
         Self {
             first_byte: self.first_byte.min(RESERVED_HEAD),

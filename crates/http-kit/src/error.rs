@@ -328,21 +328,21 @@ impl IntoResponse for ApiError {
 /// The response to a store error. An unknown commit is never a 4xx, because only a retry with the
 /// same key can find the outcome.
 impl From<StoreError> for ApiError {
-    fn from(fault: StoreError) -> Self {
-        instruments::faults::of_store(&fault);
-        match &fault {
-            StoreError::Retry | StoreError::Overloaded => Self::overloaded().caused_by(fault),
+    fn from(error: StoreError) -> Self {
+        instruments::faults::of_store(&error);
+        match &error {
+            StoreError::Retry | StoreError::Overloaded => Self::overloaded().caused_by(error),
             StoreError::Unavailable(_) => {
-                Self::unavailable("service_unavailable", GENERIC, 1).caused_by(fault)
+                Self::unavailable("service_unavailable", GENERIC, 1).caused_by(error)
             }
             StoreError::CommitUnknown(_) => Self::unavailable(
                 "outcome_unknown",
                 "The outcome is not known yet. Retry under the same Idempotency-Key to find out.",
                 1,
             )
-            .caused_by(fault),
+            .caused_by(error),
             StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => {
-                Self::internal(fault)
+                Self::internal(error)
             }
         }
     }

@@ -32,7 +32,7 @@ impl ResponseBuilder {
         let id = self
             .0
             .ok_or_else(|| RenderError("the request has no id".into()))?;
-        let body = serde_json::to_vec(body).map_err(|fault| RenderError(fault.into()))?;
+        let body = serde_json::to_vec(body).map_err(|error| RenderError(error.into()))?;
         let response = StoredParts {
             status: status.as_u16(),
             request_id: &id.to_string(),
@@ -135,8 +135,8 @@ mod tests {
     #[tokio::test]
     async fn replay_equals_first_response_to_the_byte() {
         let write = async |pen: ResponseBuilder| {
-            let answer = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
-            IdempotentReply(IdempotentResponse::First(answer))
+            let response = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
+            IdempotentReply(IdempotentResponse::First(response))
         };
         let (first, body) = send(finish(
             Router::new().route("/v1/write", post(write)),
@@ -148,15 +148,15 @@ mod tests {
             (first.status.as_u16(), body.as_slice()),
             (201, &br#"{"a":"1"}"#[..])
         );
-        let answer = StoredParts {
+        let response = StoredParts {
             status: 201,
             request_id: &id,
             body: &body,
         };
-        let answer = answer.pack();
+        let response = response.pack();
         let repeat = move || {
             std::future::ready(IdempotentReply(IdempotentResponse::Replayed {
-                response: answer.clone(),
+                response: response.clone(),
                 same_request: false,
             }))
         };

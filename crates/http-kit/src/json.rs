@@ -186,14 +186,14 @@ mod tests {
         _brand_name: Option<String>,
     }
 
-    fn fault<T: DeserializeOwned + fmt::Debug>(text: &str) -> (&'static str, String) {
+    fn error<T: DeserializeOwned + fmt::Debug>(text: &str) -> (&'static str, String) {
         let error = parse::<T>(text.as_bytes()).unwrap_err();
         assert_eq!(error.status(), 400);
         (error.code(), error.message().to_owned())
     }
 
     fn order_fault(text: &str) -> String {
-        let (code, message) = fault::<Order>(text);
+        let (code, message) = error::<Order>(text);
         assert_eq!(code, "invalid_request", "{message}");
         message
     }
@@ -219,7 +219,7 @@ mod tests {
     // rule: error.all-missing
     #[test]
     fn parse_names_all_missing_fields_and_misspelt_ones() {
-        let whole = |text: &str| fault::<Whole>(text).1;
+        let whole = |text: &str| error::<Whole>(text).1;
         assert_eq!(
             whole("{}"),
             "`firstName`, `side`, `count`, `isFast`, `parts` and `raw` are required."
@@ -327,18 +327,18 @@ mod tests {
 
     #[test]
     fn parse_refuses_unknown_fields_if_type_denies_them() {
-        let (code, message) = fault::<Branding>(r#"{"brand":"x"}"#);
+        let (code, message) = error::<Branding>(r#"{"brand":"x"}"#);
         assert_eq!(code, "invalid_request");
         assert_eq!(message, "`brand`: this field is not accepted here.");
     }
 
     #[test]
     fn parse_separates_invalid_json_from_invalid_fields() {
-        let (code, message) = fault::<Order>(r#"{"amount":"1","amount":"2"}"#);
+        let (code, message) = error::<Order>(r#"{"amount":"1","amount":"2"}"#);
         assert_eq!(code, "invalid_json");
         assert_eq!(message, "The key `amount` stands twice in one object.");
-        assert_eq!(fault::<Order>("").0, "invalid_json");
-        assert_eq!(fault::<Order>("[]").0, "invalid_json");
+        assert_eq!(error::<Order>("").0, "invalid_json");
+        assert_eq!(error::<Order>("[]").0, "invalid_json");
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ pub mod openapi;
 mod pages;
 mod path;
 mod query;
-mod replay_before_body;
+mod replay_on_bad_request;
 mod request_layer;
 mod serve;
 mod service_info;
@@ -47,7 +47,7 @@ pub use json::{Json, JsonWithUnknown, OptionalJson, RawJson, UnknownFields, pars
 pub use pages::{Check, Document, documentation, health_routes, metrics_router, probes};
 pub use path::PathId;
 pub use query::Query;
-pub use replay_before_body::first_answer;
+pub use replay_on_bad_request::replay_first_response;
 pub use request_layer::{X_REQUEST_ID, finish};
 pub use serve::{Options, serve};
 pub use service_info::ServiceInfo;

@@ -192,9 +192,9 @@ impl Contract {
     pub fn examples(mut self, recorded: &str) -> Self {
         let mut recorded: BTreeMap<String, Exchange> = match serde_json::from_str(recorded) {
             Ok(recorded) => recorded,
-            Err(fault) => {
+            Err(error) => {
                 self.faults
-                    .push(format!("the examples cannot be read: {fault}"));
+                    .push(format!("the examples cannot be read: {error}"));
                 return self;
             }
         };
@@ -285,7 +285,7 @@ impl Contract {
 pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
     let yaml = api
         .to_yaml()
-        .map_err(|fault| ContractError(vec![fault.to_string()]))?;
+        .map_err(|error| ContractError(vec![error.to_string()]))?;
     Ok(yaml.lines().map(with_quotes).collect())
 }
 
@@ -295,7 +295,7 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
 /// [`ContractError`] if JSON cannot express the document.
 pub fn to_json(api: &OpenApi) -> Result<String, ContractError> {
     let json = api.to_pretty_json();
-    json.map_err(|fault| ContractError(vec![fault.to_string()]))
+    json.map_err(|error| ContractError(vec![error.to_string()]))
 }
 
 /// Quotes a date or hexadecimal text in a line of YAML. Both are strings in YAML 1.2, which we
@@ -326,7 +326,7 @@ fn is_date(value: &str) -> bool {
 /// # Errors
 /// [`ContractError`] if JSON cannot express the document.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractError> {
-    serde_json::to_value(api).map_err(|fault| ContractError(vec![fault.to_string()]))
+    serde_json::to_value(api).map_err(|error| ContractError(vec![error.to_string()]))
 }
 
 /// A recorded request and its response.

@@ -131,7 +131,7 @@ pub struct Check {
     /// The text for a successful check.
     pub word: &'static str,
     /// The cause of a failed check, for the log only.
-    pub fault: Option<Box<dyn std::error::Error + Send + Sync>>,
+    pub error: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Check {
@@ -143,7 +143,7 @@ impl Check {
         Self {
             name,
             word: "ok",
-            fault: found.err().map(Into::into),
+            error: found.err().map(Into::into),
         }
     }
 
@@ -153,7 +153,7 @@ impl Check {
         Self {
             name,
             word,
-            fault: None,
+            error: None,
         }
     }
 }
@@ -225,13 +225,13 @@ fn readiness(checks: Vec<Check>) -> Response {
         .map(|check| (check.name.to_owned(), check.word.into()))
         .collect();
     for check in checks {
-        if let Some(fault) = check.fault {
+        if let Some(error) = check.error {
             return ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "not_ready",
                 format!("Not ready: the check `{}` failed.", check.name),
             )
-            .caused_by(fault)
+            .caused_by(error)
             .into_response();
         }
     }
@@ -285,8 +285,8 @@ mod tests {
             ("/openapi/things-helpers-v1.json", "application/json", "{\n"),
             ("/favicon.ico", "image/svg+xml", "<svg"),
         ] {
-            let (answer, body) = fetch(app.clone(), path).await;
-            assert_eq!(answer.headers()["content-type"], kind, "{path}");
+            let (response, body) = fetch(app.clone(), path).await;
+            assert_eq!(response.headers()["content-type"], kind, "{path}");
             assert!(body.starts_with(text), "{path}: {body}");
         }
         for (path, target) in [
@@ -295,9 +295,9 @@ mod tests {
             ("/openapi", "/openapi/things-v1.json"),
             ("/openapi.json", "/openapi/things-v1.json"),
         ] {
-            let (answer, _) = fetch(app.clone(), path).await;
-            assert_eq!(answer.status(), 307, "{path}");
-            assert_eq!(answer.headers()["location"], target, "{path}");
+            let (response, _) = fetch(app.clone(), path).await;
+            assert_eq!(response.status(), 307, "{path}");
+            assert_eq!(response.headers()["location"], target, "{path}");
         }
         for path in ["/docs/x", "/openapi/", "/openapi/x.json", "/favicon.svg"] {
             assert_eq!(fetch(app.clone(), path).await.0.status(), 404, "{path}");
@@ -309,9 +309,9 @@ mod tests {
         let app = metrics_router(|| "up 1\n".to_owned());
         let ask = async |path: &str| {
             let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-            let answer = app.clone().oneshot(request).await.unwrap();
-            let kind = answer.headers()["content-type"].clone();
-            (answer.status().as_u16(), kind)
+            let response = app.clone().oneshot(request).await.unwrap();
+            let kind = response.headers()["content-type"].clone();
+            (response.status().as_u16(), kind)
         };
         let (status, kind) = ask("/metrics").await;
         assert_eq!(status, 200);
@@ -326,16 +326,16 @@ mod tests {
         let good = health_routes(|| ready(vec![Check::of("database", Ok::<(), &str>(()))]));
         let (_, body) = fetch(good.clone(), "/health").await;
         assert_eq!(body, r#"{"status":"ok"}"#);
-        let (answer, body) = fetch(good, "/health/ready").await;
-        assert_eq!(answer.status(), 200);
+        let (response, body) = fetch(good, "/health/ready").await;
+        assert_eq!(response.status(), 200);
         assert_eq!(body, r#"{"status":"ready","checks":{"database":"ok"}}"#);
         let detailed = health_routes(|| ready(vec![Check::detail("limits", "apart")]));
-        let (answer, body) = fetch(detailed, "/health/ready").await;
-        assert_eq!(answer.status(), 200);
+        let (response, body) = fetch(detailed, "/health/ready").await;
+        assert_eq!(response.status(), 200);
         assert_eq!(body, r#"{"status":"ready","checks":{"limits":"apart"}}"#);
         let bad = health_routes(|| ready(vec![Check::of("database", Err("disk gone"))]));
-        let (answer, body) = fetch(bad, "/health/ready").await;
-        assert_eq!(answer.status(), 503);
+        let (response, body) = fetch(bad, "/health/ready").await;
+        assert_eq!(response.status(), 503);
         assert!(
             body.contains("\"not_ready\"") && body.contains("`database`"),
             "{body}"

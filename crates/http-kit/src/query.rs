@@ -42,10 +42,10 @@ impl Query {
             return Ok(None);
         };
         if found.next().is_some() {
-            return Err(fault(name, "must not be repeated"));
+            return Err(error(name, "must not be repeated"));
         }
         if value.contains('\0') {
-            return Err(fault(name, "must not contain a NUL character"));
+            return Err(error(name, "must not contain a NUL character"));
         }
         Ok(Some(value))
     }
@@ -82,7 +82,7 @@ impl Query {
         };
         match read_integer(text) {
             Some(value) => Ok(Some(value.clamp(*range.start(), *range.end()))),
-            None => Err(fault(name, "must be an integer")),
+            None => Err(error(name, "must be an integer")),
         }
     }
 
@@ -102,7 +102,7 @@ impl Query {
             return Ok(Some(*value));
         }
         let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        Err(fault(name, &format!("must be one of {}", list.join(", "))))
+        Err(error(name, &format!("must be one of {}", list.join(", "))))
     }
 
     /// An instant that is a bound of a range.
@@ -162,10 +162,10 @@ fn outside(name: &'static str, range: &RangeInclusive<i64>) -> ApiError {
         range.start(),
         range.end()
     );
-    fault(name, &expected)
+    error(name, &expected)
 }
 
-fn fault(name: &'static str, expected: &str) -> ApiError {
+fn error(name: &'static str, expected: &str) -> ApiError {
     ApiError::invalid_request(format!("Query parameter `{name}` {expected}."))
 }
 
@@ -211,12 +211,12 @@ mod tests {
         Query::read(raw).unwrap()
     }
 
-    fn message(fault: &ApiError) -> &str {
+    fn message(error: &ApiError) -> &str {
         assert_eq!(
-            (fault.status().as_u16(), fault.code()),
+            (error.status().as_u16(), error.code()),
             (400, "invalid_request")
         );
-        fault.message()
+        error.message()
     }
 
     #[test]
@@ -258,9 +258,9 @@ mod tests {
             "٣",
             "99999999999999999999",
         ] {
-            let fault = limit(bad).unwrap_err();
+            let error = limit(bad).unwrap_err();
             assert_eq!(
-                message(&fault),
+                message(&error),
                 "Query parameter `limit` must be an integer from 1 to 100.",
                 "{bad}"
             );
@@ -284,7 +284,7 @@ mod tests {
             query("side=off_ramp").one_of("side", &sides).unwrap(),
             Some(2)
         );
-        let fault = read.instant("created_after", Bound::Lower).unwrap_err();
-        assert!(message(&fault).contains("%2B"), "{fault}");
+        let error = read.instant("created_after", Bound::Lower).unwrap_err();
+        assert!(message(&error).contains("%2B"), "{error}");
     }
 }

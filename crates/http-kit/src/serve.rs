@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, Bounds, Place, Share};
+use crate::admission::{Admission, Bounds, Share, Slot};
 use crate::connection::{Shared, drive, turn_away};
 use crate::deadlines::Deadlines;
 use crate::service_info::ServiceInfo;
@@ -104,23 +104,23 @@ async fn accept(
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
-            Err(fault) if is_of_one_connection(&fault) => continue,
-            Err(fault) => {
+            Err(error) if is_of_one_connection(&error) => continue,
+            Err(error) => {
                 // File descriptors or memory are exhausted. The pause lets other requests finish.
                 http::unaccepted(shared.name);
-                tracing::warn!(error.chain = %fault, "Failed to accept a connection");
+                tracing::warn!(error.chain = %error, "Failed to accept a connection");
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
         // Responses are small and complete, so waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
-        let place = admission.admit(peer.ip());
-        if place.as_ref().map(Place::share) != Some(Share::Full) {
+        let slot = admission.admit(peer.ip());
+        if slot.as_ref().map(Slot::share) != Some(Share::Full) {
             http::over_bound(shared.name);
             warn_of_bounds(&mut warned);
         }
-        let Some(place) = place else {
+        let Some(slot) = slot else {
             let site = shared.site.clone();
             // If too many refusals are in flight, the connection is closed without a response.
             if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
@@ -135,8 +135,8 @@ async fn accept(
         let shutdown = shutdown.clone();
         let counted = Connection::accepted(shared.name);
         connections.spawn(async move {
-            drive(stream, peer, place.share(), shared, shutdown).await;
-            drop((place, counted));
+            drive(stream, peer, slot.share(), shared, shutdown).await;
+            drop((slot, counted));
         });
     }
 }
@@ -156,9 +156,9 @@ fn warn_of_bounds(warned: &mut Option<Instant>) {
     }
 }
 
-fn is_of_one_connection(fault: &io::Error) -> bool {
+fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
-        fault.kind(),
+        error.kind(),
         io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset

@@ -40,7 +40,7 @@ pub struct Limit {
 #[derive(Debug)]
 struct Fields {
     group: &'static str,
-    whose: LimitBy,
+    scope: LimitBy,
     tiers: Box<[Tier]>,
     ceiling: Box<[Tier]>,
     headers: Box<[TierHeaders]>,
@@ -58,10 +58,10 @@ struct TierHeaders {
 impl Limit {
     /// `group` names the bucket. Routes with the same group share one bucket.
     #[must_use]
-    pub fn new(group: &'static str, whose: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
+    pub fn new(group: &'static str, scope: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
-        http::limited(group, whose.as_str(), tiers.iter().map(|tier| tier.name));
-        Self::of_tiers(group, whose, tiers, Box::default())
+        http::limited(group, scope.as_str(), tiers.iter().map(|tier| tier.name));
+        Self::of_tiers(group, scope, tiers, Box::default())
     }
 
     /// Adds a ceiling: tiers that count every admitted request of one API key, from all clients
@@ -73,7 +73,7 @@ impl Limit {
         http::limited(self.group(), LimitBy::Credential.as_str(), names);
         Self::of_tiers(
             self.group(),
-            self.whose(),
+            self.scope(),
             self.fields.tiers.clone(),
             ceiling,
         )
@@ -81,7 +81,7 @@ impl Limit {
 
     fn of_tiers(
         group: &'static str,
-        whose: LimitBy,
+        scope: LimitBy,
         tiers: Box<[Tier]>,
         ceiling: Box<[Tier]>,
     ) -> Self {
@@ -92,7 +92,7 @@ impl Limit {
             .collect();
         let fields = Fields {
             group,
-            whose,
+            scope,
             tiers,
             ceiling,
             headers,
@@ -105,14 +105,14 @@ impl Limit {
     /// The same limit with this tier in place of its own.
     pub(crate) fn with_tier(&self, tier: Tier) -> Self {
         let ceiling = self.fields.ceiling.clone();
-        Self::of_tiers(self.group(), self.whose(), [tier].into(), ceiling)
+        Self::of_tiers(self.group(), self.scope(), [tier].into(), ceiling)
     }
 
-    /// The same limit with another counter. Guesses of keys are counted by client address, with the
-    /// tiers of the routes.
+    /// The same limit with another scope. Failed key lookups are counted by client address, with
+    /// the tiers of the routes.
     #[must_use]
-    pub fn counting(&self, whose: LimitBy) -> Self {
-        Self::new(self.fields.group, whose, self.fields.tiers.clone())
+    pub fn with_scope(&self, scope: LimitBy) -> Self {
+        Self::new(self.fields.group, scope, self.fields.tiers.clone())
     }
 
     /// The name of the bucket.
@@ -123,8 +123,8 @@ impl Limit {
 
     /// Whose requests the limit counts together.
     #[must_use]
-    pub fn whose(&self) -> LimitBy {
-        self.fields.whose
+    pub fn scope(&self) -> LimitBy {
+        self.fields.scope
     }
 
     /// The tiers of the limit.
@@ -140,25 +140,25 @@ impl Limit {
     }
 
     /// The counter of a tier: of the limit itself or of the ceiling.
-    fn whose_tier(&self, tier: &str) -> LimitBy {
+    fn scope_of_tier(&self, tier: &str) -> LimitBy {
         if self.fields.ceiling.iter().any(|known| known.name == tier) {
             LimitBy::Credential
         } else {
-            self.fields.whose
+            self.fields.scope
         }
     }
 
     /// Writes the status of each tier to the headers, and after a refusal the seconds to wait.
-    pub(crate) fn write(&self, verdict: &ThrottleDecision, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, decision: &ThrottleDecision, headers: &mut HeaderMap) {
         // Reserves space also for the headers of the outermost layer.
-        headers.reserve(3 * verdict.standings.len() + 4);
+        headers.reserve(3 * decision.statuses.len() + 4);
         let mut wait = 0;
-        for (names, standing) in self.fields.headers.iter().zip(&verdict.standings) {
-            let reset = whole_seconds(standing.reset);
-            headers.insert(&names.limit, number(u64::from(standing.limit)));
-            headers.insert(&names.remaining, number(u64::from(standing.remaining)));
+        for (names, status) in self.fields.headers.iter().zip(&decision.statuses) {
+            let reset = whole_seconds(status.reset);
+            headers.insert(&names.limit, number(u64::from(status.limit)));
+            headers.insert(&names.remaining, number(u64::from(status.remaining)));
             headers.insert(&names.reset, number(reset));
-            if standing.exhausted {
+            if status.exhausted {
                 let after = reset.max(1);
                 headers.insert(&names.retry_after, HeaderValue::from(after));
                 wait = wait.max(after);
@@ -185,16 +185,13 @@ impl TierHeaders {
 }
 
 /// 429 `rate_limited`. The layer that consulted the throttle writes the headers.
-pub(crate) fn rate_limited(limit: &Limit, verdict: &ThrottleDecision) -> ApiError {
-    let full = verdict
-        .standings
-        .iter()
-        .filter(|standing| standing.exhausted);
-    for standing in full {
+pub(crate) fn rate_limited(limit: &Limit, decision: &ThrottleDecision) -> ApiError {
+    let exhausted = decision.statuses.iter().filter(|status| status.exhausted);
+    for status in exhausted {
         http::throttled(
             limit.group(),
-            limit.whose_tier(standing.tier).as_str(),
-            standing.tier,
+            limit.scope_of_tier(status.tier).as_str(),
+            status.tier,
         );
     }
     ApiError::rate_limited(
@@ -231,7 +228,7 @@ mod tests {
         }
     }
 
-    fn standing(tier: &'static str, remaining: u32, millis: u64, exhausted: bool) -> TierStatus {
+    fn status(tier: &'static str, remaining: u32, millis: u64, exhausted: bool) -> TierStatus {
         TierStatus {
             tier,
             limit: 10,
@@ -250,14 +247,14 @@ mod tests {
         ];
         let limit = Limit::new("pools", LimitBy::Credential, tiers);
         let mut headers = HeaderMap::new();
-        let verdict = ThrottleDecision {
-            standings: vec![
-                standing("short", 0, 1, true),
-                standing("medium", 0, 59_001, true),
-                standing("long", 7, 3_600_000, false),
+        let decision = ThrottleDecision {
+            statuses: vec![
+                status("short", 0, 1, true),
+                status("medium", 0, 59_001, true),
+                status("long", 7, 3_600_000, false),
             ],
         };
-        limit.write(&verdict, &mut headers);
+        limit.write(&decision, &mut headers);
         let mut lines: Vec<String> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
@@ -286,10 +283,10 @@ mod tests {
     fn admitted_request_has_no_retry_after() {
         let limit = Limit::new("pools", LimitBy::Credential, [tier("short", 10, 1)]);
         let mut headers = HeaderMap::new();
-        let verdict = ThrottleDecision {
-            standings: vec![standing("short", 9, 1000, false)],
+        let decision = ThrottleDecision {
+            statuses: vec![status("short", 9, 1000, false)],
         };
-        limit.write(&verdict, &mut headers);
+        limit.write(&decision, &mut headers);
         assert_eq!(headers.len(), 3);
         assert_eq!(headers["x-ratelimit-reset-short"], "1");
     }

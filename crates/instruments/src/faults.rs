@@ -83,11 +83,11 @@ impl Violation {
 }
 
 /// Counts an error of the store. Call it once, at the place that handles the error.
-pub fn of_store(fault: &StoreError) {
+pub fn of_store(error: &StoreError) {
     let Some(metrics) = metrics() else {
         return;
     };
-    let (kind, broken) = match fault {
+    let (kind, broken) = match error {
         StoreError::Retry => ("retry", None),
         StoreError::Unavailable(_) => ("unavailable", None),
         StoreError::Overloaded => ("overloaded", None),

@@ -98,20 +98,20 @@ pub struct Answer<'a> {
 }
 
 /// Counts a response.
-pub fn answered(answer: &Answer<'_>) {
+pub fn answered(response: &Answer<'_>) {
     let Some(metrics) = metrics().map(|metrics| &metrics.http) else {
         return;
     };
-    let route = answer.route.map_or(UNMATCHED, interned);
-    let method = method(answer.method);
+    let route = response.route.map_or(UNMATCHED, interned);
+    let method = method(response.method);
     let labels = [
         route,
         method,
-        status(answer.status),
-        answer.code.unwrap_or_default(),
+        status(response.status),
+        response.code.unwrap_or_default(),
     ];
     metrics.requests.inc(labels);
-    if let Some(took) = answer.took {
+    if let Some(took) = response.took {
         metrics.duration.took([route, method], took);
     }
 }

@@ -313,7 +313,7 @@ mod tests {
     fn deposit_address_parser_finds_typing_errors() {
         use DepositError as F;
         let zero = format!("0x{}", "0".repeat(40));
-        for (bad, fault) in [
+        for (bad, error) in [
             (
                 "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
                 F::Evm(AddressError::Checksum),
@@ -334,7 +334,7 @@ mod tests {
             ("tronaddress", F::Unknown),
             (&"T".repeat(200), F::Unknown),
         ] {
-            assert_eq!(DepositAddress::parse(bad), Err(fault), "{bad}");
+            assert_eq!(DepositAddress::parse(bad), Err(error), "{bad}");
         }
     }
 
@@ -353,13 +353,13 @@ mod tests {
             "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
             "11111111111111111111111111111111",
         ];
-        for (read, own, fault) in readers {
+        for (read, own, error) in readers {
             let address = read(own).unwrap();
             assert_eq!(address.as_str(), own);
             assert_eq!(DeliveryAddress::stored(own), Some(address));
             let foreign = [TRON, SOLANA, MIXED[0], ""].into_iter().chain(zero);
             for foreign in foreign.filter(|foreign| *foreign != own) {
-                assert_eq!(read(foreign), Err(fault), "{foreign}");
+                assert_eq!(read(foreign), Err(error), "{foreign}");
             }
         }
         let slip = TRON.replace("v8", "v9");

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn amount_parser_reports_most_specific_error() {
         let long = "9".repeat(60_000);
-        for (text, fault) in [
+        for (text, error) in [
             ("", AmountError::Malformed),
             ("1e3", AmountError::Malformed),
             ("+1", AmountError::Malformed),
@@ -248,7 +248,7 @@ mod tests {
             ("10000000000.01", AmountError::OutOfRange),
             (long.as_str(), AmountError::OutOfRange),
         ] {
-            assert_eq!(Amount::parse(text, eur()), Err(fault), "{text:.20}");
+            assert_eq!(Amount::parse(text, eur()), Err(error), "{text:.20}");
         }
     }
 

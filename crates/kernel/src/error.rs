@@ -54,9 +54,9 @@ impl StoreError {
 /// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some libraries
 /// repeat the source in their own text.
 #[must_use]
-pub fn causes(fault: &dyn Error) -> String {
-    let mut line = fault.to_string();
-    let mut next = fault.source();
+pub fn causes(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut next = error.source();
     while let Some(cause) = next {
         let text = cause.to_string();
         if !line.ends_with(&text) {

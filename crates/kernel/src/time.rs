@@ -165,7 +165,7 @@ mod tests {
     fn read(text: &str) -> String {
         match Timestamp::parse(text, Bound::Lower) {
             Ok(at) => at.to_string(),
-            Err(fault) => format!("{fault:?}"),
+            Err(error) => format!("{error:?}"),
         }
     }
 

@@ -236,7 +236,7 @@ pub struct ConcludedDelivery {
     /// The lease token of the claim.
     pub token: u64,
     /// The outcome of the attempt.
-    pub ending: AttemptOutcome,
+    pub outcome: AttemptOutcome,
     /// The status of the endpoint's response, if it responded.
     pub response_status: Option<u16>,
     /// The error of the attempt, if there was one.

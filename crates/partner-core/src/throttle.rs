@@ -154,14 +154,14 @@ pub struct TierStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottleDecision {
     /// One status per tier, in the order of the request.
-    pub standings: Vec<TierStatus>,
+    pub statuses: Vec<TierStatus>,
 }
 
 impl ThrottleDecision {
     /// Whether every tier admitted the request.
     #[must_use]
     pub fn admitted(&self) -> bool {
-        !self.standings.iter().any(|standing| standing.exhausted)
+        !self.statuses.iter().any(|status| status.exhausted)
     }
 }
 

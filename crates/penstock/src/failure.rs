@@ -40,16 +40,16 @@ impl From<Vec<ConfigError>> for Failure {
 }
 
 impl From<OpenError> for Failure {
-    fn from(fault: OpenError) -> Self {
-        match fault {
+    fn from(error: OpenError) -> Self {
+        match error {
             OpenError::Config(faults) => faults.into(),
-            OpenError::Store(_) => Self::Failed(fault.to_string()),
+            OpenError::Store(_) => Self::Failed(error.to_string()),
         }
     }
 }
 
 impl From<StoreError> for Failure {
-    fn from(fault: StoreError) -> Self {
-        Self::Failed(kernel::causes(&fault))
+    fn from(error: StoreError) -> Self {
+        Self::Failed(kernel::causes(&error))
     }
 }

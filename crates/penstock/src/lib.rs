@@ -32,7 +32,7 @@ pub fn run() -> ExitCode {
     let terminal = Terminal::new(arguments.output);
     let ended = match tokio::runtime::Runtime::new() {
         Ok(tokio) => tokio.block_on(dispatch(arguments, &terminal)),
-        Err(fault) => Err(Failure::Failed(fault.to_string())),
+        Err(error) => Err(Failure::Failed(error.to_string())),
     };
     match ended {
         Ok(code) => code,

@@ -70,8 +70,8 @@ impl Terminal {
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         match write(&self.line(value, text)?) {
-            Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::Failed(format!("cannot write to stdout ({fault})")))
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::Failed(format!("cannot write to stdout ({error})")))
             }
             _ => Ok(()),
         }
@@ -85,9 +85,9 @@ impl Terminal {
         remedy: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         let written = self.line(value, text).map(|line| write(&line))?;
-        written.map_err(|fault| {
+        written.map_err(|error| {
             let remedy = remedy();
-            Failure::Failed(format!("cannot write to stdout ({fault}); {remedy}"))
+            Failure::Failed(format!("cannot write to stdout ({error}); {remedy}"))
         })
     }
 
@@ -100,7 +100,7 @@ impl Terminal {
             Output::Text => Ok(text()),
             Output::Json => serde_json::to_string(value),
         };
-        let line = line.map_err(|fault| Failure::Failed(fault.to_string()))?;
+        let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(line.trim_end().to_owned())
     }
 

@@ -19,7 +19,7 @@ use crate::ports::Hold;
 use crate::profile::{PoolId, PoolsProfile};
 use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
 use crate::trade::{Trade, TradeId, TradeState};
-use crate::velocity::{self, Unfit, Velocity};
+use crate::velocity::{self, DoesNotFit, Velocity};
 
 /// One transact, with everything that must be known before its batch runs.
 #[derive(Debug, Clone)]
@@ -350,8 +350,8 @@ fn draft(
     let total = total
         .admit(quote.terms.notional, cap, cutoff)
         .map_err(|unfit| match unfit {
-            Unfit::Exceeded => Refusal::VelocityCapExceeded,
-            Unfit::Behind => Refusal::VelocityBehind,
+            DoesNotFit::Exceeded => Refusal::VelocityCapExceeded,
+            DoesNotFit::Behind => Refusal::VelocityBehind,
         })?;
     let trade = new_trade(command, quote, access, now);
     let posted = post_reserve(account, command, &trade)?;
@@ -447,7 +447,7 @@ fn post_reserve(
     };
     let asset = transfer.amount.asset();
     let account = account(asset).unwrap_or(Account::empty(asset));
-    let (account, mark) = account.post(&transfer).map_err(|fault| match fault {
+    let (account, mark) = account.post(&transfer).map_err(|error| match error {
         PostError::Insufficient
         | PostError::TooLarge
         | PostError::WrongAsset

@@ -20,14 +20,14 @@ const MARGIN: Duration = Duration::from_secs(24 * 60 * 60);
 pub const SLICE: u32 = 2_000;
 
 /// The smallest difference between two instants.
-const TICK: Duration = Duration::from_millis(1);
+const RESOLUTION: Duration = Duration::from_millis(1);
 
 /// The progress of a recount.
 ///
-/// It reads settled trades first, by the instant of settlement, then reserved trades, by the instant of creation. A
-/// trade may settle after it was counted as reserved. The recount recognizes such a trade by its creation at
-/// `reserved` or earlier. Each slice reads the trades settled since the previous slice before it continues with
-/// reserved trades.
+/// A recount reads settled trades first, ordered by settlement, then reserved trades, ordered by creation. A trade that
+/// was counted as reserved may settle later. The recount does not count it twice: settled trades that were created at
+/// `reserved` or earlier add nothing. Each slice first reads the trades settled since the previous slice, then it
+/// continues with reserved trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recount {
     /// When it began.
@@ -45,14 +45,14 @@ pub struct Recount {
 /// The range of trades that a slice reads, the oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// Trades settled after `after` and up to `up_to`. Only trades created after `made_after` add to the amount.
+    /// Trades settled after `after` and up to `up_to`. Only trades created after `created_after` add to the amount.
     Settled {
         /// Only trades settled after this instant.
         after: Timestamp,
         /// Only trades settled at this instant or earlier.
         up_to: Timestamp,
         /// Trades created at this instant or earlier are counted already.
-        made_after: Timestamp,
+        created_after: Timestamp,
     },
     /// Reserved trades created after `after`.
     Reserved {
@@ -98,8 +98,8 @@ impl Recount {
     pub fn settled_range(&self, now: Timestamp) -> Range {
         Range::Settled {
             after: self.settled,
-            up_to: now.minus(TICK),
-            made_after: self.reserved,
+            up_to: now.minus(RESOLUTION),
+            created_after: self.reserved,
         }
     }
 
@@ -107,9 +107,9 @@ impl Recount {
     #[must_use]
     pub fn latest_range(&self, now: Timestamp) -> Range {
         Range::Settled {
-            after: now.minus(TICK),
+            after: now.minus(RESOLUTION),
             up_to: now,
-            made_after: self.reserved,
+            created_after: self.reserved,
         }
     }
 
@@ -125,7 +125,10 @@ impl Recount {
     #[must_use]
     pub fn with_settled(&self, read: &Amounts, now: Timestamp) -> (Self, bool) {
         let after = Self {
-            settled: read.reached.unwrap_or(now.minus(TICK)).max(self.settled),
+            settled: read
+                .reached
+                .unwrap_or(now.minus(RESOLUTION))
+                .max(self.settled),
             total: self.total_with(read.amount),
             ..*self
         };
@@ -241,14 +244,14 @@ mod tests {
                 Range::Settled {
                     after,
                     up_to,
-                    made_after,
+                    created_after,
                 } => open
                     .filter_map(|sale| Some((sale.settled?, sale)))
                     .filter(|(at, _)| *at > after && *at <= up_to)
                     .map(|(at, sale)| {
                         (
                             at,
-                            if sale.made > made_after {
+                            if sale.made > created_after {
                                 sale.amount
                             } else {
                                 0
@@ -328,7 +331,7 @@ mod tests {
             }
             world.recount = None;
             // From the next millisecond on, every slice reads at least one trade.
-            now = now.plus(TICK);
+            now = now.plus(RESOLUTION);
             for _ in 0..=world.sales.len() * 2 {
                 if world.slice(now) { break; }
             }

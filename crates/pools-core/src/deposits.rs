@@ -1,10 +1,10 @@
-//! Whose a deposit is: a deposit address and a funding reference belong to one partner of a mode.
+//! Ownership of deposits: a deposit address and a funding reference belong to one partner of a mode.
 
 use std::fmt;
 
 use crate::profile::PoolsProfile;
 
-/// What a deposit is recognized by.
+/// The identifier of a deposit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimKind {
     /// The address that crypto is sent to.
@@ -36,14 +36,14 @@ impl ClaimKind {
 /// A deposit address or a funding reference in the form in which two of them are compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DepositClaim {
-    /// Which of the two.
+    /// The kind of claim.
     pub kind: ClaimKind,
     /// The text: an EVM address in lower case, a reference in upper case, any other address as it is.
     pub text: String,
 }
 
 impl DepositClaim {
-    /// The claim of an address. The case of an EVM address carries its checksum only.
+    /// The claim of an address. The case of an EVM address only encodes the checksum.
     #[must_use]
     pub fn of_address(address: &str) -> Self {
         let text = if address.starts_with("0x") {

@@ -17,7 +17,7 @@ use crate::export::{ExportedEntry, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 use crate::trade::{Contradiction, EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
-use crate::velocity::{Crossed, Velocity};
+use crate::velocity::{TradesRead, Velocity};
 
 // Reads
 
@@ -472,7 +472,7 @@ pub trait VelocityTx: Send {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<Crossed, StoreError>;
+    ) -> Result<TradesRead, StoreError>;
 }
 
 /// The range of trades that a velocity total is about to lose or gain.
@@ -520,7 +520,7 @@ pub trait Engine: Send + Sync {
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
 
     /// Releases a hold. The result shows whether the engine responded; only metrics need it.
-    async fn let_go(&self, trade: TradeId) -> Option<()>;
+    async fn release(&self, trade: TradeId) -> Option<()>;
 
     /// The engine's report about a trade.
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;

@@ -169,7 +169,7 @@ pub enum EngineReport {
     /// The attempt failed, and the trade cannot complete.
     CannotComplete,
     /// The hold was released, or lapsed, before any attempt.
-    LetGo,
+    Released,
     /// The delivery was reversed downstream. Contains the fill reference if the engine sent one.
     Reversed(Option<String>),
 }
@@ -182,7 +182,7 @@ impl EngineReport {
             Self::InProgress => "in_progress",
             Self::Delivered(_) => "delivered",
             Self::CannotComplete => "cannot_complete",
-            Self::LetGo => "let_go",
+            Self::Released => "let_go",
             Self::Reversed(_) => "reversed",
         }
     }
@@ -209,7 +209,7 @@ pub struct Step {
     /// The event of the step; `None` for a return.
     pub event: Option<TradeEvent>,
     /// Whether the trade stops counting for velocity.
-    pub uncounts: bool,
+    pub leaves_velocity: bool,
 }
 
 impl Step {
@@ -321,7 +321,7 @@ impl Trade {
             (S::Reserved, R::CannotComplete) => {
                 Some(self.give_back(S::Failed { at: now }, TradeEvent::Failed))
             }
-            (S::Reserved, R::LetGo) => {
+            (S::Reserved, R::Released) => {
                 Some(self.give_back(S::Released { at: now }, TradeEvent::Released))
             }
             (S::Reserved, R::Reversed(fill)) => {
@@ -332,7 +332,7 @@ impl Trade {
                 return Err(self.contradiction("delivered under another fill id"));
             }
             (S::Settled(_), R::CannotComplete) => return Err(self.contradiction("failed")),
-            (S::Settled(_), R::LetGo) => return Err(self.contradiction("released")),
+            (S::Settled(_), R::Released) => return Err(self.contradiction("released")),
             (S::Settled(_), R::InProgress | R::Delivered(_)) => None,
             (S::Released { .. } | S::Failed { .. } | S::Returned { .. }, _) => None,
         })
@@ -401,7 +401,7 @@ impl Trade {
             state,
             transfer,
             event: Some(TradeEvent::Settled),
-            uncounts: false,
+            leaves_velocity: false,
         }
     }
 
@@ -423,7 +423,7 @@ impl Trade {
             state,
             transfer,
             event: Some(event),
-            uncounts: true,
+            leaves_velocity: true,
         }
     }
 
@@ -445,7 +445,7 @@ impl Trade {
             state,
             transfer,
             event: None,
-            uncounts: false,
+            leaves_velocity: false,
         }
     }
 }

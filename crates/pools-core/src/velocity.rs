@@ -4,8 +4,9 @@
 //! or fails. The floor of the total moves towards the start of the window in stored steps of bounded size, so the
 //! total may lag.
 //!
-//! A lagging total is the exact sum of a longer window, and so an upper bound. It never refuses a trade; the floor
-//! catches up first.
+//! A lagging total is the exact sum of a longer window, and so an upper bound. If it does not admit a trade, the result
+//! is [`DoesNotFit::Behind`], and the caller lets the floor catch up before it decides. Only an exact total refuses a
+//! trade.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub fn cutoff(now: Timestamp, window: Duration) -> Timestamp {
 
 /// The trades that one step has read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Crossed {
+pub struct TradesRead {
     /// The notional of each trade that counts.
     pub notionals: Vec<i64>,
     /// The instant of the last trade read; `None` if the step has read all trades of its range.
@@ -48,20 +49,20 @@ pub struct Crossed {
 
 /// The next step that moves a total's floor to the start of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Catch {
+pub enum CatchUpStep {
     /// None: the total is exact.
     Nothing,
     /// The oldest trades after the floor leave the total.
-    Forget,
+    RemoveOldest,
     /// The newest trades up to the floor return to the total.
-    Recall,
+    AddNewest,
     /// The floor lags by more than a window. The total starts again from the newest trades.
     Restart,
 }
 
 /// Why a trade does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
+pub enum DoesNotFit {
     /// The trade would exceed the cap.
     Exceeded,
     /// The trade would exceed the cap by a total that has not caught up with the window.
@@ -82,11 +83,11 @@ impl Velocity {
     /// the window.
     #[must_use]
     pub fn slide(&self, cutoff: Timestamp, between: &[i64]) -> Self {
-        let crossed: i128 = between.iter().map(|notional| i128::from(*notional)).sum();
+        let moved: i128 = between.iter().map(|notional| i128::from(*notional)).sum();
         let total = if cutoff >= self.floor {
-            self.total.saturating_sub(crossed)
+            self.total.saturating_sub(moved)
         } else {
-            self.total.saturating_add(crossed)
+            self.total.saturating_add(moved)
         };
         Self {
             total,
@@ -96,43 +97,48 @@ impl Velocity {
 
     /// The next step of this total.
     #[must_use]
-    pub fn next(&self, cutoff: Timestamp, window: Duration) -> Catch {
+    pub fn next(&self, cutoff: Timestamp, window: Duration) -> CatchUpStep {
         match self.floor.cmp(&cutoff) {
-            Ordering::Equal => Catch::Nothing,
-            Ordering::Greater => Catch::Recall,
-            Ordering::Less if self.floor < cutoff.minus(window) => Catch::Restart,
-            Ordering::Less => Catch::Forget,
+            Ordering::Equal => CatchUpStep::Nothing,
+            Ordering::Greater => CatchUpStep::AddNewest,
+            Ordering::Less if self.floor < cutoff.minus(window) => CatchUpStep::Restart,
+            Ordering::Less => CatchUpStep::RemoveOldest,
         }
     }
 
     /// Removes the oldest trades after the floor. A floor at or after the cutoff stays.
     #[must_use]
-    pub fn forgotten(&self, cutoff: Timestamp, crossed: &Crossed) -> Self {
+    pub fn remove_oldest(&self, cutoff: Timestamp, trades: &TradesRead) -> Self {
         if self.floor >= cutoff {
             return *self;
         }
-        self.slide(crossed.reached.unwrap_or(cutoff), &crossed.notionals)
+        self.slide(trades.reached.unwrap_or(cutoff), &trades.notionals)
     }
 
     /// Adds the newest trades up to the floor.
     #[must_use]
-    pub fn recalled(&self, cutoff: Timestamp, crossed: &Crossed) -> Self {
+    pub fn add_newest(&self, cutoff: Timestamp, trades: &TradesRead) -> Self {
         let before = |reached: Timestamp| reached.minus(Duration::from_millis(1));
-        let floor = crossed.reached.map_or(cutoff, before).max(cutoff);
-        self.slide(floor, &crossed.notionals)
+        let floor = trades.reached.map_or(cutoff, before).max(cutoff);
+        self.slide(floor, &trades.notionals)
     }
 
     /// The total of only the newest trades created up to `now`.
     #[must_use]
-    pub fn restarted(now: Timestamp, cutoff: Timestamp, crossed: &Crossed) -> Self {
-        Self::new(now).recalled(cutoff, crossed)
+    pub fn restarted(now: Timestamp, cutoff: Timestamp, trades: &TradesRead) -> Self {
+        Self::new(now).add_newest(cutoff, trades)
     }
 
     /// The total with one more trade. It may reach the cap but not exceed it (rule `pools.velocity.boundary`).
     ///
     /// # Errors
-    /// [`Unfit`] if the trade does not fit under the cap.
-    pub fn admit(&self, notional: i64, cap: Option<i64>, cutoff: Timestamp) -> Result<Self, Unfit> {
+    /// [`DoesNotFit`] if the trade does not fit under the cap.
+    pub fn admit(
+        &self,
+        notional: i64,
+        cap: Option<i64>,
+        cutoff: Timestamp,
+    ) -> Result<Self, DoesNotFit> {
         let total = self.total.saturating_add(i128::from(notional));
         let admitted = Self { total, ..*self };
         let Some(cap) = cap else {
@@ -140,16 +146,16 @@ impl Velocity {
         };
         match self.floor.cmp(&cutoff) {
             // The total lacks trades of the window.
-            Ordering::Greater => Err(Unfit::Behind),
+            Ordering::Greater => Err(DoesNotFit::Behind),
             _ if total <= i128::from(cap) => Ok(admitted),
-            Ordering::Less => Err(Unfit::Behind),
-            Ordering::Equal => Err(Unfit::Exceeded),
+            Ordering::Less => Err(DoesNotFit::Behind),
+            Ordering::Equal => Err(DoesNotFit::Exceeded),
         }
     }
 
     /// Removes a released or failed trade if it still counts.
     #[must_use]
-    pub fn forget(&self, notional: i64, created_at: Timestamp) -> Self {
+    pub fn remove_trade(&self, notional: i64, created_at: Timestamp) -> Self {
         let counted = created_at > self.floor;
         let total = if counted {
             self.total.saturating_sub(i128::from(notional))
@@ -204,7 +210,7 @@ mod tests {
                     Act::Window(millis) => window = Duration::from_millis(millis.into()),
                     Act::Fail(which) => if let Some(trade) = made.get_mut(which).filter(|trade| trade.counts) {
                         trade.counts = false;
-                        velocity = velocity.forget(trade.notional, trade.at);
+                        velocity = velocity.remove_trade(trade.notional, trade.at);
                     },
                     Act::Trade(notional) => {
                         let cutoff = cutoff(now, window);
@@ -227,7 +233,7 @@ mod tests {
     }
 
     /// The trades of a range, as a store reads them for one step.
-    fn read(made: &[Made], (after, up_to): (Timestamp, Timestamp), newest: bool) -> Crossed {
+    fn read(made: &[Made], (after, up_to): (Timestamp, Timestamp), newest: bool) -> TradesRead {
         const LIMIT: usize = 3;
         let within = |trade: &&Made| trade.at > after && trade.at <= up_to;
         let mut instants: Vec<Timestamp> = made.iter().filter(within).map(|t| t.at).collect();
@@ -244,7 +250,7 @@ mod tests {
         let counting = made
             .iter()
             .filter(|t| t.counts && t.at > low && t.at <= high);
-        Crossed {
+        TradesRead {
             notionals: counting.map(|t| t.notional).collect(),
             reached,
         }
@@ -254,12 +260,16 @@ mod tests {
     fn step(velocity: Velocity, made: &[Made], now: Timestamp, window: Duration) -> Velocity {
         let cutoff = cutoff(now, window);
         match velocity.next(cutoff, window) {
-            Catch::Nothing => velocity,
-            Catch::Forget => {
-                velocity.forgotten(cutoff, &read(made, (velocity.floor, cutoff), false))
+            CatchUpStep::Nothing => velocity,
+            CatchUpStep::RemoveOldest => {
+                velocity.remove_oldest(cutoff, &read(made, (velocity.floor, cutoff), false))
             }
-            Catch::Recall => velocity.recalled(cutoff, &read(made, (cutoff, velocity.floor), true)),
-            Catch::Restart => Velocity::restarted(now, cutoff, &read(made, (cutoff, now), true)),
+            CatchUpStep::AddNewest => {
+                velocity.add_newest(cutoff, &read(made, (cutoff, velocity.floor), true))
+            }
+            CatchUpStep::Restart => {
+                Velocity::restarted(now, cutoff, &read(made, (cutoff, now), true))
+            }
         }
     }
 
@@ -283,7 +293,7 @@ mod tests {
                     Act::Window(millis) => window = Duration::from_millis(millis.into()),
                     Act::Fail(which) => if let Some(trade) = made.get_mut(which).filter(|trade| trade.counts) {
                         trade.counts = false;
-                        velocity = velocity.forget(trade.notional, trade.at);
+                        velocity = velocity.remove_trade(trade.notional, trade.at);
                     },
                     Act::Trade(notional) => {
                         let cutoff = cutoff(now, window);
@@ -292,7 +302,7 @@ mod tests {
                         let mut decided = velocity.admit(notional, cap, cutoff);
                         // The total of a partner without a cap never lags and needs no step.
                         prop_assert!(capped || decided.is_ok());
-                        while patient && decided == Err(Unfit::Behind) {
+                        while patient && decided == Err(DoesNotFit::Behind) {
                             velocity = step(velocity, &made, now, window);
                             decided = velocity.admit(notional, cap, cutoff);
                         }
@@ -302,8 +312,8 @@ mod tests {
                                 velocity = admitted;
                                 made.push(Made { at: now, notional, counts: true });
                             }
-                            Err(Unfit::Exceeded) => prop_assert!(after > 5_000),
-                            Err(Unfit::Behind) => velocity = step(velocity, &made, now, window),
+                            Err(DoesNotFit::Exceeded) => prop_assert!(after > 5_000),
+                            Err(DoesNotFit::Behind) => velocity = step(velocity, &made, now, window),
                         }
                     }
                 }

@@ -208,36 +208,36 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
     ]
 };
 
-pub(crate) fn ask_fault(fault: QuoteInputError, unknown: &UnknownFields) -> ApiError {
-    let message = match &fault {
+pub(crate) fn ask_error(error: QuoteInputError, unknown: &UnknownFields) -> ApiError {
+    let message = match &error {
         QuoteInputError::Missing(fields) => unknown.explain(fields),
         QuoteInputError::MissingAddress => unknown.explain(&["destAddress"]),
         other => format!("{other}."),
     };
-    let code = match &fault {
+    let code = match &error {
         QuoteInputError::Missing(_) | QuoteInputError::NotAllowed(_, _) => "invalid_request",
-        QuoteInputError::Amount(fault) => amount_code(*fault),
+        QuoteInputError::Amount(error) => amount_code(*error),
         QuoteInputError::UnknownCurrency(_) => "unknown_currency",
         QuoteInputError::CurrencyMismatch(_) => "currency_mismatch",
         QuoteInputError::NetworkNotSupported { .. }
         | QuoteInputError::DestNetworkNotSupported { .. } => "network_not_supported",
         QuoteInputError::MissingAddress => "invalid_address",
-        QuoteInputError::Address(fault) if fault.is_checksum() => "address_checksum_mismatch",
+        QuoteInputError::Address(error) if error.is_checksum() => "address_checksum_mismatch",
         QuoteInputError::Address(_) => "invalid_address",
     };
     ApiError::invalid(code, message)
 }
 
-const fn amount_code(fault: AmountError) -> &'static str {
-    match fault {
+const fn amount_code(error: AmountError) -> &'static str {
+    match error {
         AmountError::Malformed | AmountError::Zero => "invalid_request",
         AmountError::TooPrecise(_) => "amount_precision",
         AmountError::OutOfRange => "amount_out_of_range",
     }
 }
 
-pub(crate) fn price_fault(fault: PriceError) -> ApiError {
-    let (code, message) = match fault {
+pub(crate) fn price_error(error: PriceError) -> ApiError {
+    let (code, message) = match error {
         PriceError::OutOfRange => (
             "amount_out_of_range",
             "`amount`: a leg of the order rounds to zero or exceeds 10000000000.",
@@ -256,9 +256,9 @@ pub(crate) fn price_fault(fault: PriceError) -> ApiError {
 
 pub(crate) fn quote_error(error: QuoteError, unknown: &UnknownFields) -> ApiError {
     match error {
-        QuoteError::Ask(fault) => ask_fault(fault, unknown),
-        QuoteError::Price(fault) => price_fault(fault),
-        QuoteError::Store(fault) => fault.into(),
+        QuoteError::Ask(error) => ask_error(error, unknown),
+        QuoteError::Price(error) => price_error(error),
+        QuoteError::Store(error) => error.into(),
     }
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn reject_error(error: RejectError) -> ApiError {
     match error {
         RejectError::NotFound => ApiError::not_found("quote"),
         RejectError::Closed(closed) => quote_closed(closed),
-        RejectError::Store(fault) => fault.into(),
+        RejectError::Store(error) => error.into(),
     }
 }
 
@@ -281,14 +281,14 @@ pub(crate) fn transact_error(error: TransactError) -> ApiError {
             "Another transact of this quote is being worked on. Retry it, or read the trade by its quote.",
         ),
         TransactError::Refused(refusal) => transact_refusal(refusal),
-        TransactError::Store(fault) => fault.into(),
+        TransactError::Store(error) => error.into(),
     }
 }
 
 pub(crate) fn poll_error(error: PollError) -> ApiError {
     match error {
         PollError::NotFound => ApiError::not_found("trade"),
-        PollError::Store(fault) => fault.into(),
+        PollError::Store(error) => error.into(),
         PollError::Post(_) | PollError::Event(_) => {
             violated(Violation::Undoable);
             ApiError::internal(error)
@@ -435,8 +435,8 @@ mod tests {
         ];
         let asks = asks
             .into_iter()
-            .map(|fault| ask_fault(fault, &UnknownFields::default()));
-        let prices = prices.into_iter().map(price_fault);
+            .map(|error| ask_error(error, &UnknownFields::default()));
+        let prices = prices.into_iter().map(price_error);
         let closed = closed.into_iter().map(quote_closed);
         let refusals = refusals
             .into_iter()

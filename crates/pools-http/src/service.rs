@@ -21,7 +21,7 @@ use crate::{errors, routes};
 const DOCUMENT: &str = "pools-v1";
 
 /// The error codes of pools: the same code for every key of the wrong mode or kind.
-const WORDING: ProductErrorCodes = ProductErrorCodes {
+const ERROR_CODES: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "key_mode_mismatch",
     live_key_on_test: "key_mode_mismatch",
     wrong_kind: "key_mode_mismatch",
@@ -67,8 +67,10 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         directory: Arc::clone(&setup.parts.directory),
         throttle: Arc::clone(&setup.throttle),
         proxies: setup.proxies,
-        wording: WORDING,
-        guesses: limit.as_ref().map(|limit| limit.counting(LimitBy::Client)),
+        error_codes: ERROR_CODES,
+        failed_auth_limit: limit
+            .as_ref()
+            .map(|limit| limit.with_scope(LimitBy::Client)),
         clock: Arc::clone(setup.site.clock()),
         entitled: |profile| profile.entitled().map_err(errors::denied),
     });

@@ -105,11 +105,11 @@ impl HttpClient {
         let response = self.client.request(request).await;
         let (head, body) = response.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
-        let body = body.map_err(|fault| {
-            if fault.is::<LengthLimitError>() {
+        let body = body.map_err(|error| {
+            if error.is::<LengthLimitError>() {
                 CallError::TooLong(self.longest)
             } else {
-                CallError::Broken(fault)
+                CallError::Broken(error)
             }
         })?;
         Ok(HttpResponse {

@@ -112,12 +112,12 @@ impl HttpEngine {
                 tracing::info!(operation = name, "The engine responds again");
             }
             Ok(_) => {}
-            Err(fault) => {
+            Err(error) => {
                 let trade = trade.map(tracing::field::display);
                 if self.answering.swap(false, Ordering::Relaxed) {
-                    tracing::warn!(operation = name, trade.id = trade, error = %fault, "The engine gave no valid response; check the engine and its URL");
+                    tracing::warn!(operation = name, trade.id = trade, error = %error, "The engine gave no valid response; check the engine and its URL");
                 } else {
-                    tracing::debug!(operation = name, trade.id = trade, error = %fault, "The engine still gives no valid response");
+                    tracing::debug!(operation = name, trade.id = trade, error = %error, "The engine still gives no valid response");
                 }
             }
         }
@@ -194,7 +194,7 @@ impl Engine for HttpEngine {
         Some(response.status.into())
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
+    async fn release(&self, trade: TradeId) -> Option<()> {
         let asked = self.ask(Operation::Release, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await?;
         Some(())

@@ -78,8 +78,8 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        measured("let_go", self.0.let_go(trade), |response| match response {
+    async fn release(&self, trade: TradeId) -> Option<()> {
+        measured("let_go", self.0.release(trade), |response| match response {
             None => NO_RESPONSE,
             Some(()) => "done",
         })
@@ -184,7 +184,7 @@ mod tests {
         let trade = TradeId::new(Mode::Test, at, &Ones);
         let engine = MeasuredEngine::new(Arc::new(NoEngine));
         assert_eq!(engine.confirm(trade).await, None);
-        assert_eq!(engine.let_go(trade).await, None);
+        assert_eq!(engine.release(trade).await, None);
         let counted = instruments::render();
         for operation in ["confirm", "let_go"] {
             let silent = format!(

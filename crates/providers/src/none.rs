@@ -40,7 +40,7 @@ impl Engine for NoEngine {
         None
     }
 
-    async fn let_go(&self, _: TradeId) -> Option<()> {
+    async fn release(&self, _: TradeId) -> Option<()> {
         None
     }
 

@@ -132,7 +132,7 @@ impl Engine for SandboxEngine {
         Some(Confirmation::Confirmed)
     }
 
-    async fn let_go(&self, _: TradeId) -> Option<()> {
+    async fn release(&self, _: TradeId) -> Option<()> {
         Some(())
     }
 
@@ -161,7 +161,7 @@ fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<Engine
         SandboxScenario::SlowDelivery if first => Some(EngineReport::InProgress),
         SandboxScenario::SilentFirstPoll if first => None,
         SandboxScenario::Fails => Some(EngineReport::CannotComplete),
-        SandboxScenario::Releases => Some(EngineReport::LetGo),
+        SandboxScenario::Releases => Some(EngineReport::Released),
         SandboxScenario::SlowDelivery
         | SandboxScenario::SilentFirstPoll
         | SandboxScenario::Dry
@@ -254,7 +254,7 @@ mod tests {
             ("100.99", "Delivered", "Delivered", "Delivered"),
             ("100.21", "InProgress", "Delivered", "Delivered"),
             ("0.31", "CannotComplete", "CannotComplete", "Delivered"),
-            ("0.32", "LetGo", "LetGo", "Delivered"),
+            ("0.32", "Released", "Released", "Delivered"),
             ("7.33", "silence", "Delivered", "Delivered"),
             ("7.41", "Delivered", "Reversed", "Reversed"),
             ("7.51", "Delivered", "Delivered", "Delivered"),
@@ -289,7 +289,7 @@ mod tests {
                     known = match (is_heard, said.as_str(), known) {
                         (true, "Delivered", TradeStatus::Reserved) => TradeStatus::Settled,
                         (true, "CannotComplete", TradeStatus::Reserved) => TradeStatus::Failed,
-                        (true, "LetGo", TradeStatus::Reserved) => TradeStatus::Released,
+                        (true, "Released", TradeStatus::Reserved) => TradeStatus::Released,
                         (true, "Reversed", _) => TradeStatus::Returned,
                         _ => known,
                     };

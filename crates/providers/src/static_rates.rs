@@ -101,10 +101,10 @@ impl StaticRates {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&file, &text, mode, clock),
-            Err(fault) => Err(vec![RatesError {
+            Err(error) => Err(vec![RatesError {
                 file,
                 line: None,
-                expected: format!("expected a readable TOML file of [[rates]] ({fault})"),
+                expected: format!("expected a readable TOML file of [[rates]] ({error})"),
             }]),
         }
     }
@@ -119,7 +119,7 @@ impl StaticRates {
         mode: Mode,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Vec<RatesError>> {
-        let fault = |at: Option<Range<usize>>, expected: String| RatesError {
+        let error = |at: Option<Range<usize>>, expected: String| RatesError {
             file: file.to_owned(),
             line: at.map(|at| line_of(text, at.start)),
             expected,
@@ -127,11 +127,11 @@ impl StaticRates {
         let rows: File = toml::from_str(text).map_err(|unread| {
             let at = unread.span().map_or(0, |span| span.start);
             let problem = tables::broken_syntax(text, at, unread.message());
-            vec![fault(unread.span(), problem)]
+            vec![error(unread.span(), problem)]
         })?;
         let mut faults = Vec::new();
         let of_all = instant(rows.valid_until.as_ref()).unwrap_or_else(|(at, expected)| {
-            faults.push(fault(Some(at), expected));
+            faults.push(error(Some(at), expected));
             None
         });
         let needed = mode == Mode::Live && rows.valid_until.is_none();
@@ -144,22 +144,22 @@ impl StaticRates {
                         let expected = format!(
                             "valid_until: missing for {pair}; set an instant for the pair, or for all pairs before the first [[rates]]; mode live requires it"
                         );
-                        faults.push(fault(Some(row.pair.span()), expected));
+                        faults.push(error(Some(row.pair.span()), expected));
                     }
                     let line = line_of(text, row.pair.span().start);
                     if let Some(first) = first_lines.insert(pair, line) {
                         let expected = format!("{pair} already has a rate, on line {first}");
-                        faults.push(fault(Some(row.pair.span()), expected));
+                        faults.push(error(Some(row.pair.span()), expected));
                     }
                     rates.insert(pair, rate);
                 }
                 Err(unread) => {
-                    faults.extend(unread.into_iter().map(|(at, what)| fault(Some(at), what)));
+                    faults.extend(unread.into_iter().map(|(at, what)| error(Some(at), what)));
                 }
             }
         }
         if rows.rates.is_empty() {
-            faults.push(fault(None, "expected at least one [[rates]]".to_owned()));
+            faults.push(error(None, "expected at least one [[rates]]".to_owned()));
         }
         if faults.is_empty() {
             Ok(Self { rates, clock })
@@ -419,8 +419,8 @@ spread_bps = 25
             "rates.toml:17: EUR-USDT already has a rate, on line 2",
         ];
         assert_eq!(faults.len(), starts.len(), "{faults:#?}");
-        for (fault, start) in faults.iter().zip(starts) {
-            assert!(fault.starts_with(start), "{fault}");
+        for (error, start) in faults.iter().zip(starts) {
+            assert!(error.starts_with(start), "{error}");
         }
     }
 

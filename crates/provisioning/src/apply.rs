@@ -192,7 +192,7 @@ impl ApplyDocument {
         if faults.is_empty() {
             return Ok(());
         }
-        faults.sort_by_key(|fault| fault.line);
+        faults.sort_by_key(|error| error.line);
         Err(ApplyError::Faults(Faults(faults)))
     }
 
@@ -389,7 +389,7 @@ impl Work<'_> {
         changes: &mut Changes,
     ) -> Result<Option<EndpointSecret>, ApplyError> {
         let place = secret_place(endpoint.id);
-        let broken = |fault| ApplyError::Sealed(who.partner.clone(), fault);
+        let broken = |error| ApplyError::Sealed(who.partner.clone(), error);
         let text = match (&entry.secret, endpoint.secrets.first()) {
             (None, Some(_)) => return Ok(None),
             (Some(literal), present) => {

@@ -559,8 +559,8 @@ fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
 fn deposit_address(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<String> {
     match DepositAddress::parse(field.text().unwrap_or_default()) {
         Ok(address) => Some(address.into_text()),
-        Err(fault) => {
-            field.refuse(sink, &fault.to_string());
+        Err(error) => {
+            field.refuse(sink, &error.to_string());
             None
         }
     }

@@ -76,7 +76,7 @@ fn faults(text: &str, setting: Setting) -> Vec<String> {
 /// The errors of a partner's tables, without their lines.
 fn faults_in(tables: &str) -> Vec<String> {
     let text = format!("[[partners]]\nid = \"acme\"\nname = \"Acme\"\n{tables}");
-    let strip = |fault: String| fault.split_once(": ").unwrap().1.to_owned();
+    let strip = |error: String| error.split_once(": ").unwrap().1.to_owned();
     faults(&text, TEST).into_iter().map(strip).collect()
 }
 
@@ -169,10 +169,10 @@ fn broken_syntax_is_reported_alone_and_on_one_line() {
     assert!(
         found
             .iter()
-            .any(|fault| fault == "line 4: duplicate key `name`; remove one of the two"),
+            .any(|error| error == "line 4: duplicate key `name`; remove one of the two"),
         "{found:?}"
     );
-    assert!(found.iter().all(|fault| !fault.contains('\n')), "{found:?}");
+    assert!(found.iter().all(|error| !error.contains('\n')), "{found:?}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn numbers_stay_within_their_bounds_and_out_of_binary_floats() {
             "[[partners.pools.terms]]\npool = \"EUR-USDT\"\n{lines}\n"
         ))
     };
-    for (line, fault) in [
+    for (line, error) in [
         (
             "draw_fee_bps = 5001",
             "expected a whole number from 0 to 5000, found \"5001\"",
@@ -268,7 +268,7 @@ fn numbers_stay_within_their_bounds_and_out_of_binary_floats() {
     ] {
         let found = terms(line);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].ends_with(fault), "{found:?}");
+        assert!(found[0].ends_with(error), "{found:?}");
     }
     for bad in [
         "-1",
@@ -516,9 +516,9 @@ fn single_typo_neither_panics_nor_shows_secret() {
                 continue;
             };
             assert!(!found.is_empty(), "{at} {slip:?}");
-            for fault in found {
-                let line = fault.to_string();
-                let plain = !line.contains('\n') && fault.line <= FULL.lines().count() + 1;
+            for error in found {
+                let line = error.to_string();
+                let plain = !line.contains('\n') && error.line <= FULL.lines().count() + 1;
                 assert!(plain, "{at} {slip:?}: {line}");
                 let secret = line.contains("abcdefghijABCDEFGHIJ") || line.contains("AAECAwQF");
                 assert!(!secret, "{at} {slip:?}: {line}");

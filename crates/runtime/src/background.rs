@@ -187,10 +187,10 @@ pub(crate) async fn sweep_idempotency(
             Ok(deleted) => {
                 tracing::debug!(idempotency.swept = deleted, "Idempotency records swept");
             }
-            Err(fault) => {
-                faults::of_store(&fault);
+            Err(error) => {
+                faults::of_store(&error);
                 tracing::warn!(
-                    error.chain = causes(&fault),
+                    error.chain = causes(&error),
                     "Failed to sweep idempotency records"
                 );
             }
@@ -215,9 +215,9 @@ pub(crate) async fn forget_quotes(
         match forget(&*store, mode, retention, &stop).await {
             Ok(0) => {}
             Ok(deleted) => tracing::debug!(quotes.deleted = deleted, "Old quotes deleted"),
-            Err(fault) => {
-                faults::of_store(&fault);
-                tracing::warn!(error.chain = causes(&fault), "Failed to delete old quotes");
+            Err(error) => {
+                faults::of_store(&error);
+                tracing::warn!(error.chain = causes(&error), "Failed to delete old quotes");
             }
         }
     }
@@ -239,12 +239,12 @@ async fn record_key_uses(
         };
         let due = uses.due(clock.now());
         if !due.is_empty()
-            && let Err(fault) = store.key_uses_record(&due).await
+            && let Err(error) = store.key_uses_record(&due).await
         {
             uses.restore(&due);
-            faults::of_store(&fault);
+            faults::of_store(&error);
             tracing::warn!(
-                error.chain = causes(&fault),
+                error.chain = causes(&error),
                 "Failed to store the last use of keys"
             );
         }
@@ -291,9 +291,9 @@ async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken)
         match store.gather_statistics().await {
             Ok(0) => {}
             Ok(tables) => tracing::debug!(tables.gathered = tables, "Statistics gathered"),
-            Err(fault) => {
-                faults::of_store(&fault);
-                tracing::warn!(error.chain = causes(&fault), "Failed to gather statistics");
+            Err(error) => {
+                faults::of_store(&error);
+                tracing::warn!(error.chain = causes(&error), "Failed to gather statistics");
             }
         }
     }
@@ -314,10 +314,10 @@ async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
                 log_jump(jump, is_refused);
                 (is_refused, is_failing) = (jump.is_some(), false);
             }
-            Err(fault) if !is_failing => {
+            Err(error) if !is_failing => {
                 is_failing = true;
-                faults::of_store(&fault);
-                tracing::warn!(error.chain = causes(&fault), "Failed to check the clock");
+                faults::of_store(&error);
+                tracing::warn!(error.chain = causes(&error), "Failed to check the clock");
             }
             Err(_) => {}
         }
@@ -348,8 +348,8 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
         }
         let due = match recounting.due().await {
             Ok(due) => due,
-            Err(fault) => {
-                log_recount_failure(&fault);
+            Err(error) => {
+                log_recount_failure(&error);
                 continue;
             }
         };
@@ -361,7 +361,7 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
                     recount.slices = slices,
                     "Contingent credits recounted"
                 ),
-                Err(fault) => log_recount_failure(&fault),
+                Err(error) => log_recount_failure(&error),
             }
         }
     }
@@ -382,10 +382,10 @@ async fn recount(
     Ok(slices)
 }
 
-fn log_recount_failure(fault: &StoreError) {
-    faults::of_store(fault);
+fn log_recount_failure(error: &StoreError) {
+    faults::of_store(error);
     tracing::warn!(
-        error.chain = causes(fault),
+        error.chain = causes(error),
         "Failed to recount contingent credits"
     );
 }
@@ -407,11 +407,11 @@ pub(crate) async fn sweep_sessions(
         match expire(&sessions, mode, &stop).await {
             Ok(0) => {}
             Ok(expired) => tracing::debug!(sessions.expired = expired, "Sessions expired"),
-            Err(fault) => {
-                if let GateError::Store(fault) = &fault {
-                    faults::of_store(fault);
+            Err(error) => {
+                if let GateError::Store(error) = &error {
+                    faults::of_store(error);
                 }
-                tracing::warn!(error.chain = causes(&fault), "Failed to expire sessions");
+                tracing::warn!(error.chain = causes(&error), "Failed to expire sessions");
             }
         }
     }
@@ -446,8 +446,8 @@ pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: Cance
         }
         let due = match settling.due(mode, MAX_RAILS_PER_POLL).await {
             Ok(due) => due,
-            Err(fault) => {
-                log_rail_failure(&GateError::Store(fault));
+            Err(error) => {
+                log_rail_failure(&GateError::Store(error));
                 continue;
             }
         };
@@ -470,19 +470,19 @@ async fn advance_records(settling: &AdvanceRails, records: &[(Tenant, RailId)]) 
     while let Some(ended) = calls.join_next().await {
         match ended {
             Ok(Ok(())) => {}
-            Ok(Err(fault)) => log_rail_failure(&fault),
+            Ok(Err(error)) => log_rail_failure(&error),
             Err(end) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
             Err(_) => {}
         }
     }
 }
 
-fn log_rail_failure(fault: &GateError) {
-    if let GateError::Store(fault) = fault {
-        faults::of_store(fault);
+fn log_rail_failure(error: &GateError) {
+    if let GateError::Store(error) = error {
+        faults::of_store(error);
     }
     tracing::warn!(
-        error.chain = causes(fault),
+        error.chain = causes(error),
         "Failed to ask the rail about an open record; it is asked again"
     );
 }

@@ -12,19 +12,19 @@ use crate::config::ConfigError;
 /// Every error of the file, each with its line.
 pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigError>> {
     let Some(file) = file else {
-        let faulty = |fault| vec![named(format!("the built-in catalogue: {fault}"))];
+        let faulty = |error| vec![named(format!("the built-in catalogue: {error}"))];
         return Catalogue::built_in().map_err(faulty);
     };
     let name = file.display();
-    let text = std::fs::read_to_string(file).map_err(|fault| {
+    let text = std::fs::read_to_string(file).map_err(|error| {
         vec![named(format!(
-            "{name}: expected a readable TOML file ({fault})"
+            "{name}: expected a readable TOML file ({error})"
         ))]
     })?;
     Catalogue::parse(&text).map_err(|faults| {
-        let line = |fault: &partner_core::tables::TableError| {
-            let colon = if fault.key.is_empty() { "" } else { ": " };
-            let (line, key, problem) = (fault.line, &fault.key, &fault.problem);
+        let line = |error: &partner_core::tables::TableError| {
+            let colon = if error.key.is_empty() { "" } else { ": " };
+            let (line, key, problem) = (error.line, &error.key, &error.problem);
             named(format!("{name}:{line}: {key}{colon}{problem}"))
         };
         faults.0.iter().map(line).collect()

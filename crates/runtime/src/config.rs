@@ -176,7 +176,7 @@ impl Config {
             return Err(faults);
         }
         Ok(Loaded {
-            config: Self::build(&given).map_err(|fault| vec![fault])?,
+            config: Self::build(&given).map_err(|error| vec![error])?,
             warnings,
             serving_warnings: live_warnings(&given),
             effective: effective(&given),

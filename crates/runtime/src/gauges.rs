@@ -40,11 +40,11 @@ pub(crate) async fn sample(
             measure(file).await;
         }
         let sampled = trades(&*store, mode).await;
-        if let Err(fault) = &sampled {
-            faults::of_store(fault);
+        if let Err(error) = &sampled {
+            faults::of_store(error);
             if !failing {
                 tracing::warn!(
-                    error.chain = causes(fault),
+                    error.chain = causes(error),
                     "Failed to count trades for the metrics"
                 );
             }
@@ -58,7 +58,7 @@ async fn measure(file: PathBuf) {
     let disk = tokio::task::spawn_blocking(move || disk(&file)).await;
     match disk {
         Ok(Ok(disk)) => of_store::disk(disk),
-        Ok(Err(fault)) => tracing::warn!(error.chain = %fault, "Failed to measure the disk"),
+        Ok(Err(error)) => tracing::warn!(error.chain = %error, "Failed to measure the disk"),
         // The read is skipped only if the tokio runtime shuts down.
         Err(_) => {}
     }
@@ -79,8 +79,8 @@ fn disk(file: &Path) -> io::Result<Disk> {
 fn size(file: &Path) -> io::Result<u64> {
     match fs::metadata(file) {
         Ok(found) => Ok(found.len()),
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(fault) => Err(fault),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
     }
 }
 

@@ -31,13 +31,13 @@ pub fn file_beside(database: &Path) -> PathBuf {
 pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
     let text = match std::fs::read_to_string(file) {
         Err(absent) if absent.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(fault(file, &format!("cannot be read ({cause})"))),
+        Err(cause) => return Err(error(file, &format!("cannot be read ({cause})"))),
         Ok(text) => Zeroizing::new(text),
     };
     warn_if_shared(file);
     match read_master_keys(&text) {
         Some(keys) => Ok(Some(keys)),
-        None => Err(fault(file, "contains no key: expected 32 bytes in base64")),
+        None => Err(error(file, "contains no key: expected 32 bytes in base64")),
     }
 }
 
@@ -46,13 +46,13 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
 /// # Errors
 /// An error that names the file, if the file cannot be read or written, or if another program changes it.
 pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterKey, ConfigError> {
-    let broken = |cause: io::Error| fault(file, &format!("cannot be written ({cause})"));
+    let broken = |cause: io::Error| error(file, &format!("cannot be written ({cause})"));
     // A symbolic link stays a symbolic link.
     let file = &std::fs::canonicalize(file).map_err(broken)?;
     let draft = file.with_file_name(format!("{FILE}.draft"));
     // The draft is created before the file is read, so that only one of two concurrent programs succeeds.
     let made = write_new(&draft, b"").map_err(|cause| match cause.kind() {
-        ErrorKind::AlreadyExists => fault(
+        ErrorKind::AlreadyExists => error(
             &draft,
             "exists: another program is adding a key; if none is, remove this file, which an interrupted program has left",
         ),
@@ -74,7 +74,7 @@ fn append_by(
     entropy: &dyn Entropy,
 ) -> Result<MasterKey, ConfigError> {
     if read(file)?.map_or(0, |keys| keys.len()) != held {
-        return Err(fault(file, "was changed by another program meanwhile"));
+        return Err(error(file, "was changed by another program meanwhile"));
     }
     let written = || -> io::Result<MasterKey> {
         let mut text = Zeroizing::new(std::fs::read_to_string(file)?);
@@ -95,7 +95,7 @@ fn append_by(
         File::open(folder_of(file))?.sync_all()?;
         Ok(MasterKey::new(*bytes))
     };
-    written().map_err(|cause| fault(file, &format!("cannot be written ({cause})")))
+    written().map_err(|cause| error(file, &format!("cannot be written ({cause})")))
 }
 
 /// Creates a key in a file, and returns the keys of the file, which another program may have created first.
@@ -103,11 +103,11 @@ fn append_by(
 /// # Errors
 /// An error that names the file, if the file cannot be created or read.
 pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigError> {
-    write(file, entropy).map_err(|cause| fault(file, &format!("cannot be created ({cause})")))?;
-    read(file)?.ok_or_else(|| fault(file, "was removed immediately after its creation"))
+    write(file, entropy).map_err(|cause| error(file, &format!("cannot be created ({cause})")))?;
+    read(file)?.ok_or_else(|| error(file, "was removed immediately after its creation"))
 }
 
-fn fault(file: &Path, what: &str) -> ConfigError {
+fn error(file: &Path, what: &str) -> ConfigError {
     ConfigError {
         setting: "PENSTOCK_MASTER_KEY".to_owned(),
         expected: format!("{} {what}", file.display()),
@@ -203,10 +203,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         std::fs::write(&file, "hunter2").unwrap();
-        let fault = read(&file).unwrap_err().to_string();
+        let error = read(&file).unwrap_err().to_string();
         assert!(
-            fault.ends_with("master.key contains no key: expected 32 bytes in base64"),
-            "{fault}"
+            error.ends_with("master.key contains no key: expected 32 bytes in base64"),
+            "{error}"
         );
     }
 }

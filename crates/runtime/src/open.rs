@@ -60,8 +60,8 @@ pub enum OpenError {
 }
 
 /// The cause alone if it already says what failed.
-fn explained(fault: &StoreError) -> String {
-    match fault {
+fn explained(error: &StoreError) -> String {
+    match error {
         StoreError::Unexpected(point) => kernel::causes(&**point),
         StoreError::Unavailable(cause) => {
             format!(
@@ -74,14 +74,14 @@ fn explained(fault: &StoreError) -> String {
 }
 
 impl From<StoreError> for OpenError {
-    fn from(fault: StoreError) -> Self {
-        Self::Store(fault)
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 
 impl From<ConfigError> for OpenError {
-    fn from(fault: ConfigError) -> Self {
-        Self::Config(vec![fault])
+    fn from(error: ConfigError) -> Self {
+        Self::Config(vec![error])
     }
 }
 
@@ -120,9 +120,9 @@ impl OpenedBase {
         let store = store::open(&config, &ports).await?;
         let (sealer, derived) = match keys.unlock(&*store, &*ports.entropy).await {
             Ok(unlocked) => unlocked,
-            Err(fault) => {
+            Err(error) => {
                 store.close().await;
-                return Err(fault);
+                return Err(error);
             }
         };
         Ok(Self {

@@ -112,9 +112,9 @@ impl Block {
     reason = "this is the one implementation of the `Entropy` port"
 )]
 fn draw(buffer: &mut [u8]) {
-    if let Err(fault) = getrandom::fill(buffer) {
+    if let Err(error) = getrandom::fill(buffer) {
         // Without randomness, ids and nonces would repeat. Money and secrets depend on both, so the process ends.
-        tracing::error!(error.chain = %fault, "The operating system returned no random bytes; the process ends");
+        tracing::error!(error.chain = %error, "The operating system returned no random bytes; the process ends");
         std::process::abort();
     }
 }

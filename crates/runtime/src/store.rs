@@ -133,7 +133,7 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
     Ok(match &config.migrate_database {
         Database::Sqlite(file) => SqliteStore::migrate(file)
             .await
-            .map_err(|fault| refused(setting, fault))?,
+            .map_err(|error| refused(setting, error))?,
         Database::Postgres(url) => PostgresStore::migrate(url.as_str()).await?,
     })
 }
@@ -161,7 +161,7 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
         Database::Sqlite(file) => Arc::new(
             open_file(file, config, ports)
                 .await
-                .map_err(|fault| refused("PENSTOCK_DATABASE_URL", fault))?,
+                .map_err(|error| refused("PENSTOCK_DATABASE_URL", error))?,
         ),
         Database::Postgres(url) => {
             let options = store_postgres::Options {
@@ -181,8 +181,8 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
 }
 
 /// Reports a file that is not a Penstock database as an error of the setting that names it.
-fn refused(setting: &str, fault: StoreError) -> OpenError {
-    let foreign = match &fault {
+fn refused(setting: &str, error: StoreError) -> OpenError {
+    let foreign = match &error {
         StoreError::Unexpected(cause) => cause.downcast_ref::<ForeignFile>(),
         _ => None,
     };
@@ -191,7 +191,7 @@ fn refused(setting: &str, fault: StoreError) -> OpenError {
             setting: setting.to_owned(),
             expected: format!("expected a Penstock database; {foreign}"),
         }),
-        None => OpenError::from(fault),
+        None => OpenError::from(error),
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
             let rates = HttpRates::read(file, &environment, Arc::clone(clock));
             let rates = Arc::new(rates.map_err(|unopened| match unopened {
                 RatesUnopened::File(faults) => of_rates(faults),
-                RatesUnopened::Trust(fault) => {
-                    OpenError::from(refusal_of("PENSTOCK_RATES", &fault))
+                RatesUnopened::Trust(error) => {
+                    OpenError::from(refusal_of("PENSTOCK_RATES", &error))
                 }
             })?);
             Ok((rates.clone(), Some(rates)))
@@ -73,14 +73,14 @@ pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
 fn of_rates(faults: Vec<RatesError>) -> OpenError {
     let named = faults
         .iter()
-        .map(|fault| refusal_of("PENSTOCK_RATES", fault));
+        .map(|error| refusal_of("PENSTOCK_RATES", error));
     OpenError::Config(named.collect())
 }
 
-fn refusal_of(setting: &str, fault: &dyn fmt::Display) -> ConfigError {
+fn refusal_of(setting: &str, error: &dyn fmt::Display) -> ConfigError {
     ConfigError {
         setting: setting.to_owned(),
-        expected: fault.to_string(),
+        expected: error.to_string(),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
         EngineChoice::Http(url) => {
             let secret = config.engine_secret.as_ref();
             let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
-            let engine = engine.map_err(|fault| refusal_of("PENSTOCK_ENGINE", &fault))?;
+            let engine = engine.map_err(|error| refusal_of("PENSTOCK_ENGINE", &error))?;
             Ok(match &config.engine_name {
                 Some(name) => Arc::new(engine.named(name.clone())),
                 None => Arc::new(engine),

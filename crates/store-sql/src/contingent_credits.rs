@@ -30,7 +30,7 @@ pub(crate) async fn refundable(
             Range::Settled {
                 after,
                 up_to,
-                made_after,
+                created_after,
             },
             AssetKind::Fiat,
         ) => {
@@ -40,7 +40,7 @@ pub(crate) async fn refundable(
                 &leg,
                 after,
                 up_to,
-                made_after,
+                created_after,
                 offset
             ];
             connection.fetch_one(&SETTLED_FIAT, values).await?

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kernel::StoreError;
 use partner_core::Tenant;
 use pools_core::ports::{VelocityRange, VelocityTx};
-use pools_core::velocity::{Crossed, Velocity};
+use pools_core::velocity::{TradesRead, Velocity};
 
 use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
@@ -34,12 +34,12 @@ impl VelocityTx for StoreTx {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<Crossed, StoreError> {
+    ) -> Result<TradesRead, StoreError> {
         let statement = if range.newest_first { &NEWEST } else { &OLDEST };
         let offset = limit.saturating_sub(1);
         let values = values![who.mode, &who.partner, range.after, range.up_to, offset];
         let rows = self.locked(who).await?.fetch_all(statement, values).await?;
-        let mut crossed = Crossed::default();
+        let mut crossed = TradesRead::default();
         for row in &rows {
             crossed.reached = row.opt_instant("reached")?;
             crossed.notionals.extend(row.opt_integer("notional")?);

@@ -69,7 +69,7 @@ impl Deliveries for SqliteStore {
         let mut outcomes = vec![Cas::Lost; batch.len()];
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
-            let input = DeliveryInput::End(concluded.token, concluded.ending);
+            let input = DeliveryInput::End(concluded.token, concluded.outcome);
             if let Some(stored) = found.get(&place)
                 && let Some(next) = stored.progress.advance(input, now)
             {

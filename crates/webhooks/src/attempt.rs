@@ -90,7 +90,7 @@ impl Delivery {
 
     fn concluded(
         &self,
-        ending: AttemptOutcome,
+        outcome: AttemptOutcome,
         response_status: Option<u16>,
         error: Option<String>,
     ) -> ConcludedDelivery {
@@ -98,7 +98,7 @@ impl Delivery {
             tenant: self.claimed.tenant.clone(),
             id: self.claimed.id,
             token: self.token,
-            ending,
+            outcome,
             response_status,
             error,
         }
@@ -153,19 +153,19 @@ impl Attempts {
         };
         let took = began.elapsed();
         instruments::webhooks::attempted(service, end.outcome, took);
-        let ending = self.ending(claimed, end.outcome);
-        log(claimed, &end, ending);
-        let health = match ending {
+        let outcome = self.attempt_outcome(claimed, end.outcome);
+        log(claimed, &end, outcome);
+        let health = match outcome {
             AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Fast,
             AttemptOutcome::Delivered => EndpointHealth::Slow,
             AttemptOutcome::RetryAfter(_) | AttemptOutcome::GivenUp | AttemptOutcome::Released => {
                 EndpointHealth::Failing
             }
         };
-        (delivery.concluded(ending, end.status, end.error), health)
+        (delivery.concluded(outcome, end.status, end.error), health)
     }
 
-    fn ending(&self, claimed: &ClaimedDelivery, outcome: Outcome) -> AttemptOutcome {
+    fn attempt_outcome(&self, claimed: &ClaimedDelivery, outcome: Outcome) -> AttemptOutcome {
         match outcome {
             Outcome::Delivered => {
                 let lag = self.clock.now().since(claimed.event.created_at);
@@ -220,18 +220,18 @@ impl Attempts {
     }
 
     /// Closes connections that were idle for too long.
-    pub(crate) fn tidy(&self) {
-        self.poster.tidy();
+    pub(crate) fn close_idle(&self) {
+        self.poster.close_idle();
     }
 }
 
 /// Logs an attempt, without body, URL and secrets.
-fn log(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
+fn log(claimed: &ClaimedDelivery, end: &End, outcome: AttemptOutcome) {
     let attempt = claimed.attempts.saturating_add(1);
     let (delivery, event) = (claimed.id, claimed.event.id.as_str());
     let partner = &claimed.tenant.partner;
     let error = end.error.as_deref().unwrap_or_default();
-    match ending {
+    match outcome {
         AttemptOutcome::Delivered => tracing::debug!(
             delivery.id = %delivery,
             event.id = event,

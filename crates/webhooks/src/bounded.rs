@@ -13,7 +13,7 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// A response exceeded the limit.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer is longer than 64 KiB")]
+#[error("the response is longer than 64 KiB")]
 pub(crate) struct TooLong;
 
 /// The bytes that may still be read of the current response.

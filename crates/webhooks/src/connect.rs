@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use partner_core::webhooks::target::{AllowPrivate, Target, refusal};
+use partner_core::webhooks::target::{AllowPrivate, Target, forbidden_kind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use url::Host;
 
-use crate::answer::PostError;
+use crate::post_error::PostError;
 use crate::resolve::Resolve;
 use crate::tls::Tls;
 
@@ -72,7 +72,7 @@ impl Connector {
     }
 
     fn check(&self, address: IpAddr) -> Result<(), PostError> {
-        refusal(address, self.allow).map_or(Ok(()), |kind| Err(PostError::Forbidden(kind)))
+        forbidden_kind(address, self.allow).map_or(Ok(()), |kind| Err(PostError::Forbidden(kind)))
     }
 }
 

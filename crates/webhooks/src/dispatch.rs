@@ -19,8 +19,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::attempt::{Attempts, Delivery};
 use crate::in_flight::InFlight;
 
-/// Outcomes wait this long after the first for others, or until there are this many, so that one
-/// commit records many.
+/// How long the first outcome waits for others, and how many outcomes end the wait, so that one
+/// commit records many outcomes.
 const RECORD_BATCH_DELAY: Duration = Duration::from_millis(2);
 const RECORD_BATCH: usize = 64;
 
@@ -84,16 +84,18 @@ impl Dispatcher {
     }
 
     /// Releases what was prefetched too long ago, and starts what may start now.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn release_stale_and_start(&mut self) {
         while self.tasks.try_join_next().is_some() {}
         let now = Instant::now();
         let mut state = self.shared.state.lock();
-        let late = state.in_flight.remove_late(now);
-        state.outcomes.extend(late.iter().map(Delivery::released));
+        let expired = state.in_flight.remove_expired(now);
+        state
+            .outcomes
+            .extend(expired.iter().map(Delivery::released));
         let started = iter::from_fn(|| state.in_flight.start_any(now)).collect();
         drop(state);
         self.start(started);
-        self.shared.attempts.tidy();
+        self.shared.attempts.close_idle();
     }
 
     /// Releases everything that has not started.
@@ -106,15 +108,15 @@ impl Dispatcher {
     }
 
     /// Waits until outcomes should be recorded.
-    pub(crate) async fn record_due(&self) {
-        self.shared.record_due().await;
+    pub(crate) async fn wait_for_batch(&self) {
+        self.shared.wait_for_batch().await;
     }
 
     /// Waits until outcomes should be recorded, or no attempt is running.
-    pub(crate) async fn record_due_or_idle(&mut self) {
+    pub(crate) async fn wait_for_batch_or_idle(&mut self) {
         let idle = async { while self.tasks.join_next().await.is_some() {} };
         tokio::select! {
-            () = self.shared.record_due() => {}
+            () = self.shared.wait_for_batch() => {}
             () = idle => {}
         }
     }
@@ -152,7 +154,7 @@ impl Dispatcher {
 
 impl Shared {
     /// Returns when there is a full batch of outcomes, or the first has waited long enough.
-    async fn record_due(&self) {
+    async fn wait_for_batch(&self) {
         let mut deadline = None;
         loop {
             let outcomes = self.state.lock().outcomes.len();

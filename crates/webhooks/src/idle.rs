@@ -117,7 +117,7 @@ impl Idle {
     }
 
     /// Closes connections that were idle for too long.
-    pub(crate) fn tidy(&self) {
+    pub(crate) fn close_idle(&self) {
         let now = Instant::now();
         self.0.lock().retain(|_, list| {
             list.retain(|(since, connection)| {

@@ -70,7 +70,7 @@ impl<T> EndpointState<T> {
 
     /// Starts the first prefetched delivery if an attempt is free and the delivery is not too old.
     fn start(&mut self, now: Instant) -> Option<T> {
-        if self.attempts >= self.health.max_attempts(MAX_PER_ENDPOINT) || self.is_late(now) {
+        if self.attempts >= self.health.max_attempts(MAX_PER_ENDPOINT) || self.is_expired(now) {
             return None;
         }
         let (_, next) = self.prefetched.pop_front()?;
@@ -78,7 +78,7 @@ impl<T> EndpointState<T> {
         Some(next)
     }
 
-    fn is_late(&self, now: Instant) -> bool {
+    fn is_expired(&self, now: Instant) -> bool {
         let first = self.prefetched.front();
         first.is_some_and(|(start_by, _)| *start_by <= now)
     }
@@ -126,18 +126,18 @@ impl<T> InFlight<T> {
 
     /// Removes the deliveries that are too old to start. An endpoint that let one grow too old is
     /// slow until its next attempt.
-    pub(crate) fn remove_late(&mut self, now: Instant) -> Vec<T> {
-        let mut late = Vec::new();
+    pub(crate) fn remove_expired(&mut self, now: Instant) -> Vec<T> {
+        let mut expired = Vec::new();
         for state in self.0.values_mut() {
-            while state.is_late(now) {
-                late.extend(state.prefetched.pop_front().map(|(_, delivery)| delivery));
+            while state.is_expired(now) {
+                expired.extend(state.prefetched.pop_front().map(|(_, delivery)| delivery));
                 if state.health == EndpointHealth::Fast {
                     state.health = EndpointHealth::Slow;
                 }
             }
         }
         self.0.retain(|_, state| state.is_relevant(now));
-        late
+        expired
     }
 
     /// Removes all deliveries that have not started.
@@ -156,7 +156,7 @@ impl<T> InFlight<T> {
             .map(|(endpoint, state)| (*endpoint, state.load()));
         ClaimCapacity {
             total: MAX_ATTEMPTS,
-            each: MAX_PER_ENDPOINT,
+            max_per_endpoint: MAX_PER_ENDPOINT,
             in_flight: loads.collect(),
         }
     }
@@ -208,7 +208,7 @@ mod tests {
     fn endpoint_has_limited_attempts() {
         let mut in_flight = InFlight::default();
         let capacity = in_flight.capacity();
-        assert_eq!((capacity.total, capacity.each), (512, 32));
+        assert_eq!((capacity.total, capacity.max_per_endpoint), (512, 32));
         assert_eq!(add(&mut in_flight, 1, 33).len(), 32);
         assert_eq!(load(&in_flight, 1), Some((33, Slow)));
         assert_eq!(end(&mut in_flight, 1, Slow), Some(32));
@@ -220,7 +220,7 @@ mod tests {
         for _ in 0..31 {
             end(&mut in_flight, 1, Slow);
         }
-        assert!(in_flight.remove_late(Instant::now()).is_empty());
+        assert!(in_flight.remove_expired(Instant::now()).is_empty());
         assert_eq!(in_flight.capacity(), InFlight::<u32>::default().capacity());
     }
 
@@ -262,10 +262,10 @@ mod tests {
             add(&mut in_flight, number, 1);
             in_flight.end(endpoint(number), Some(health), now);
         }
-        assert!(in_flight.remove_late(now + HEALTH_MEMORY / 2).is_empty());
+        assert!(in_flight.remove_expired(now + HEALTH_MEMORY / 2).is_empty());
         assert_eq!(load(&in_flight, 1), Some((0, Fast)));
         assert_eq!(load(&in_flight, 2), None);
-        assert!(in_flight.remove_late(now + HEALTH_MEMORY).is_empty());
+        assert!(in_flight.remove_expired(now + HEALTH_MEMORY).is_empty());
         assert_eq!(load(&in_flight, 1), None);
         assert_eq!(load(&in_flight, 3), Some((0, Failing)));
     }
@@ -278,8 +278,8 @@ mod tests {
         end(&mut in_flight, 1, Fast);
         assert_eq!(add(&mut in_flight, 1, 40).len(), 32);
         assert_eq!(load(&in_flight, 1), Some((40, Fast)));
-        let late = in_flight.remove_late(Instant::now() + PREFETCH_TIMEOUT);
-        assert_eq!((late.len(), load(&in_flight, 1)), (8, Some((32, Slow))));
+        let expired = in_flight.remove_expired(Instant::now() + PREFETCH_TIMEOUT);
+        assert_eq!((expired.len(), load(&in_flight, 1)), (8, Some((32, Slow))));
         end(&mut in_flight, 1, Fast);
         assert_eq!(load(&in_flight, 1), Some((31, Fast)));
     }
@@ -292,7 +292,7 @@ mod tests {
         let now = Instant::now();
         assert_eq!(in_flight.add(endpoint(1), 1, now, now), None);
         assert_eq!(in_flight.start_any(now), None);
-        assert_eq!(in_flight.remove_late(now), [1]);
+        assert_eq!(in_flight.remove_expired(now), [1]);
         let soon = now + Duration::from_millis(1);
         assert_eq!(in_flight.add(endpoint(1), 2, now, soon), Some(2));
     }
@@ -305,13 +305,13 @@ mod tests {
         assert_eq!(add(&mut in_flight, 1, 40).len(), 32);
         in_flight.end(endpoint(1), None, claimed);
         let early = claimed + PREFETCH_TIMEOUT - Duration::from_millis(100);
-        assert!(in_flight.remove_late(early).is_empty());
+        assert!(in_flight.remove_expired(early).is_empty());
         assert_eq!(in_flight.start_at(endpoint(1), early), Some(32));
         in_flight.end(endpoint(1), None, claimed);
         let late = Instant::now() + PREFETCH_TIMEOUT;
         assert_eq!(in_flight.start_at(endpoint(1), late), None);
         assert_eq!(in_flight.start_any(late), None);
-        assert_eq!(in_flight.remove_late(late), (33..40).collect::<Vec<_>>());
+        assert_eq!(in_flight.remove_expired(late), (33..40).collect::<Vec<_>>());
         assert_eq!(load(&in_flight, 1), Some((31, Slow)));
     }
 

@@ -7,7 +7,6 @@
 //! The HTTP client does one thing: it connects, posts once and reads a status. It has no redirects,
 //! no proxies, no cookies and no decompression.
 
-mod answer;
 mod attempt;
 mod bounded;
 mod connect;
@@ -15,6 +14,7 @@ mod dispatch;
 mod idle;
 mod in_flight;
 mod post;
+mod post_error;
 mod resolve;
 mod tls;
 mod worker;

@@ -15,10 +15,10 @@ use partner_core::webhooks::signing::Header;
 use partner_core::webhooks::target::Target;
 use tokio::sync::Semaphore;
 
-use crate::answer::PostError;
 use crate::bounded::Bounded;
 use crate::connect::Connector;
 use crate::idle::{Connection, Idle, Origin};
+use crate::post_error::PostError;
 
 const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
 /// The longest head of a response.
@@ -67,8 +67,8 @@ impl Poster {
     }
 
     /// Closes connections that were idle for too long.
-    pub(crate) fn tidy(&self) {
-        self.idle.tidy();
+    pub(crate) fn close_idle(&self) {
+        self.idle.close_idle();
     }
 
     async fn open(&self, target: &Target) -> Result<Connection, PostError> {
@@ -134,7 +134,7 @@ fn request(
     }
     request
         .body(Full::new(body.clone()))
-        .map_err(PostError::Unmade)
+        .map_err(PostError::InvalidRequest)
 }
 
 /// Reads a body. Returns `false` if it broke or exceeded the limit.

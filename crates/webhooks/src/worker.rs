@@ -143,7 +143,7 @@ impl Worker {
                 biased;
                 () = &mut stop => break,
                 () = self.waker.0.notified() => is_woken = true,
-                () = self.dispatcher.record_due(), if may_record => is_woken = false,
+                () = self.dispatcher.wait_for_batch(), if may_record => is_woken = false,
                 () = tokio::time::sleep(pause) => is_woken = false,
             }
         }
@@ -152,7 +152,7 @@ impl Worker {
 
     /// Records outcomes and claims deliveries. Returns how long to pause.
     async fn turn(&mut self, is_woken: bool) -> Duration {
-        self.dispatcher.tidy();
+        self.dispatcher.release_stale_and_start();
         let turn = self.record_and_claim(is_woken).await;
         self.count_queue();
         match turn {
@@ -205,7 +205,7 @@ impl Worker {
             service: self.config.service,
             room: self.dispatcher.capacity(),
             token: token(&*self.config.entropy),
-            lease: Lease::span(self.config.timeout),
+            lease: Lease::duration(self.config.timeout),
         };
         // The lease begins after this instant, however long the store takes.
         let start_by = Instant::now() + Lease::MARGIN;
@@ -293,7 +293,7 @@ impl Worker {
                 break;
             }
             tokio::select! {
-                () = self.dispatcher.record_due_or_idle() => {}
+                () = self.dispatcher.wait_for_batch_or_idle() => {}
                 () = tokio::time::sleep_until(end) => break,
             }
         }

@@ -38,7 +38,7 @@ fn counted(asked: &[Asked]) -> (usize, usize, usize) {
     (
         count(|asked| matches!(asked, Asked::Hold(..))),
         count(|asked| matches!(asked, Asked::Confirm(_))),
-        count(|asked| matches!(asked, Asked::LetGo(_))),
+        count(|asked| matches!(asked, Asked::Release(_))),
     )
 }
 
@@ -48,7 +48,7 @@ fn most_open(asked: &[Asked]) -> usize {
     for asked in asked {
         match asked {
             Asked::Hold(..) => open += 1,
-            Asked::Confirm(_) | Asked::LetGo(_) => open -= 1,
+            Asked::Confirm(_) | Asked::Release(_) => open -= 1,
             Asked::Depth(_) | Asked::Report(_) => {}
         }
         most = most.max(open);
@@ -227,7 +227,7 @@ async fn transaction_refuses_what_was_allowed_before_the_hold_and_releases_it() 
         assert_eq!(refused["code"], code);
         world.engine().in_peace();
         let asked = world.engine().asked();
-        let [Asked::Hold(held, _), Asked::LetGo(gone)] = &asked[..] else {
+        let [Asked::Hold(held, _), Asked::Release(gone)] = &asked[..] else {
             panic!("{asked:?}")
         };
         assert_eq!(held, gone);

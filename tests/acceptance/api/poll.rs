@@ -238,7 +238,7 @@ async fn ended_trade_ignores_later_reports() {
         let before = world.database().digest().await;
         for report in [
             EngineReport::CannotComplete,
-            EngineReport::LetGo,
+            EngineReport::Released,
             EngineReport::Reversed(None),
         ] {
             world.engine().report(Reply::Says(report));
@@ -263,7 +263,7 @@ async fn settled_trade_can_only_be_returned() {
     let settled = acme.read(&trade).await.ok();
     for report in [
         EngineReport::CannotComplete,
-        EngineReport::LetGo,
+        EngineReport::Released,
         EngineReport::Delivered("another".into()),
         EngineReport::InProgress,
     ] {

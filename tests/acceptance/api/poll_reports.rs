@@ -19,7 +19,7 @@ async fn settled_trade_counts_and_logs_each_contradiction() {
     let another = EngineReport::Delivered("another".into());
     for (report, said) in [
         (EngineReport::CannotComplete, "failed"),
-        (EngineReport::LetGo, "released"),
+        (EngineReport::Released, "released"),
         (another, "delivered under another fill id"),
         // A repeated contradiction counts again.
         (EngineReport::CannotComplete, "failed"),
@@ -118,7 +118,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
 async fn poll_believes_lapsed_hold_only_if_report_agrees() {
     let delivered = EngineReport::Delivered("fill".into());
     for (report, status, balance) in [
-        (Some(EngineReport::LetGo), "released", "1000.00"),
+        (Some(EngineReport::Released), "released", "1000.00"),
         (Some(delivered), "settled", "900.00"),
         (Some(EngineReport::Reversed(None)), "returned", "1000.00"),
         (Some(EngineReport::CannotComplete), "failed", "1000.00"),
@@ -145,7 +145,7 @@ async fn trade_stays_released_when_its_hold_outlives_it() {
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
     world.engine().confirm(Reply::Says(Confirmation::Lapsed));
-    world.engine().report(Reply::Says(EngineReport::LetGo));
+    world.engine().report(Reply::Says(EngineReport::Released));
     assert_eq!(acme.status(&quote).await, "released");
     world.engine().confirm(Reply::Sandbox);
     world.engine().report(Reply::Sandbox);

@@ -93,7 +93,7 @@ async fn quote_that_ends_during_the_engine_request_is_not_executed() {
         world.engine().in_peace();
         assert!(matches!(
             world.engine().asked()[..],
-            [Asked::Hold(..), Asked::LetGo(_)]
+            [Asked::Hold(..), Asked::Release(_)]
         ));
         assert_eq!(
             (
@@ -163,7 +163,7 @@ async fn lapsed_hold_is_reported_released() {
     world
         .engine()
         .confirm(Reply::Then(vec![None, Some(Confirmation::Lapsed)]));
-    world.engine().report(Reply::Says(EngineReport::LetGo));
+    world.engine().report(Reply::Says(EngineReport::Released));
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
     assert_eq!(acme.balance("EUR-USDT").await, "900.00");
     assert_eq!(acme.status(&quote).await, "released");
@@ -194,7 +194,7 @@ async fn unknown_commit_leaves_the_hold_unreleased() {
         let asked = world.engine().asked();
         let told = asked
             .iter()
-            .filter(|asked| matches!(asked, Asked::LetGo(_) | Asked::Confirm(_)))
+            .filter(|asked| matches!(asked, Asked::Release(_) | Asked::Confirm(_)))
             .count();
         assert_eq!(told, later, "{fault:?}: {asked:?}");
         world.finish().await;

@@ -121,14 +121,14 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         )),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         proxies: TrustedProxies::default(),
-        wording: ProductErrorCodes {
+        error_codes: ProductErrorCodes {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",
             not_in_live: "key_mode_mismatch",
         },
         // Otherwise guesses soon get 429, which is the purpose of the limits.
-        guesses: None,
+        failed_auth_limit: None,
         clock,
         entitled: |_| Ok(()),
     });

@@ -25,7 +25,7 @@ pub enum Asked {
     /// A confirmation.
     Confirm(TradeId),
     /// A release.
-    LetGo(TradeId),
+    Release(TradeId),
     /// A report request.
     Report(TradeReportRequest),
 }
@@ -195,9 +195,9 @@ impl Engine for ScriptedEngine {
         }
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        self.note(Asked::LetGo(trade)).await;
-        self.behind().let_go(trade).await
+    async fn release(&self, trade: TradeId) -> Option<()> {
+        self.note(Asked::Release(trade)).await;
+        self.behind().release(trade).await
     }
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {

@@ -185,14 +185,19 @@ impl Gate {
     }
 
     /// Concludes every due delivery of the gate, as a worker does.
-    pub async fn conclude(&self, ending: AttemptOutcome, status: Option<u16>, error: Option<&str>) {
+    pub async fn conclude(
+        &self,
+        outcome: AttemptOutcome,
+        status: Option<u16>,
+        error: Option<&str>,
+    ) {
         let operator = self.world().operator();
         let order = ClaimRequest {
             mode: self.world().setup().mode,
             service: Service::Gate,
             room: ClaimCapacity {
                 total: 1_000,
-                each: 1_000,
+                max_per_endpoint: 1_000,
                 ..ClaimCapacity::default()
             },
             token: operator.entropy.next(),
@@ -206,7 +211,7 @@ impl Gate {
                 tenant: one.tenant,
                 id: one.id,
                 token: order.token,
-                ending,
+                outcome,
                 response_status: status,
                 error: error.map(str::to_owned),
             });

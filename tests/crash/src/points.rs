@@ -1,6 +1,6 @@
 //! Every crash point once: the process ends there under load, or the step fails or is delayed there.
 
-mod roads;
+mod paths;
 
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
@@ -24,8 +24,8 @@ use crate::servers::Servers;
 use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
-pub(crate) use roads::{Chosen, Database};
-use roads::{Road, START_COMMIT, is_of_handler, road_to, writes_to_disk};
+pub(crate) use paths::{Chosen, Database};
+use paths::{Reach, START_COMMIT, is_of_handler, reach_of, writes_to_disk};
 
 /// Time limit of the load until a point is reached; an idle machine needs a second or two.
 const REACH_TIMEOUT: Duration = Duration::from_secs(90);
@@ -72,7 +72,7 @@ impl Points {
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
 pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
-    let of_pools = |road| !matches!(road, Road::Gate | Road::LiveGate);
+    let of_pools = |reach| !matches!(reach, Reach::Gate | Reach::LiveGate);
     again_and_again(
         programs,
         Served::Pools,
@@ -107,7 +107,7 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
             let sandbox = Gate::on(installation.clone(), Mode::Test, seed)?;
             all_end(
                 &sandbox,
-                &chosen.points(|road| road == Road::Gate, seed),
+                &chosen.points(|reach| reach == Reach::Gate, seed),
                 seed,
                 points,
             )?;
@@ -115,7 +115,7 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
             let live = Gate::on(installation, Mode::Live, seed)?;
             all_end(
                 &live,
-                &chosen.points(|road| road == Road::LiveGate, seed),
+                &chosen.points(|reach| reach == Reach::LiveGate, seed),
                 seed,
                 points,
             )?;
@@ -281,18 +281,18 @@ fn end_at(
     seed: u64,
     points: &mut Points,
 ) -> Result<()> {
-    match road_to(step) {
+    match reach_of(step) {
         // The schema of a Postgres database is migrated only by a command.
-        Road::Start if store == Database::Postgres && step != START_COMMIT => {
+        Reach::Start if store == Database::Postgres && step != START_COMMIT => {
             let armed = format!("{point}=1*return(abort)");
             let mut migrating = world.installation.service(Some(&armed));
             let done = migrating.arg("migrate").output()?;
             fired(&String::from_utf8_lossy(&done.stderr), point, "abort")?;
         }
-        Road::Start => ended_at_start(&world.installation, point)?,
-        Road::Credit => credit_ends(world, point)?,
-        Road::Revoke => revoke_ends(world, point)?,
-        Road::Sweep => {
+        Reach::Start => ended_at_start(&world.installation, point)?,
+        Reach::Credit => credit_ends(world, point)?,
+        Reach::Revoke => revoke_ends(world, point)?,
+        Reach::Sweep => {
             let armed = format!("{point}=1*return(abort)");
             let said = match world.installation.serve(Some(&armed), &SWEPT) {
                 Ok(service) => {
@@ -304,8 +304,8 @@ fn end_at(
             };
             fired(&said, point, "abort")?;
         }
-        Road::Pools | Road::Either => return load_ends(world, point, seed, points),
-        Road::Gate | Road::LiveGate => return Err(format!("{point} is the gate's").into()),
+        Reach::Pools | Reach::Either => return load_ends(world, point, seed, points),
+        Reach::Gate | Reach::LiveGate => return Err(format!("{point} is the gate's").into()),
     }
     points.end();
     Ok(())
@@ -410,7 +410,7 @@ fn disturb(
         ..chosen.clone()
     };
     let armed: Vec<String> = all
-        .points(|road| road.is_load_of(served), seed)
+        .points(|reach| reach.is_load_of(served), seed)
         .into_iter()
         .filter(|(step, _)| match word {
             "full" => writes_to_disk(step),

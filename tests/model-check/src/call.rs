@@ -29,7 +29,7 @@ pub(crate) enum Call {
     Write,
     Hold,
     Confirm,
-    LetGo,
+    Release,
     Report,
 }
 
@@ -40,7 +40,7 @@ impl Call {
         Self::Write,
         Self::Hold,
         Self::Confirm,
-        Self::LetGo,
+        Self::Release,
         Self::Report,
     ];
 
@@ -51,7 +51,7 @@ impl Call {
             Self::Write => &[Fault::Away, Fault::Unheard, Fault::Lost],
             Self::Hold => &[Fault::Refused, Fault::Unheard, Fault::Lost],
             Self::Confirm => &[Fault::Unheard, Fault::Lost, Fault::Lapsed],
-            Self::LetGo => &[Fault::Lost],
+            Self::Release => &[Fault::Lost],
             Self::Report => &[Fault::Lost, Fault::Earlier, Fault::Contradiction],
         }
     }
@@ -59,7 +59,7 @@ impl Call {
     pub(crate) const fn is_engine_call(self) -> bool {
         matches!(
             self,
-            Self::Hold | Self::Confirm | Self::LetGo | Self::Report
+            Self::Hold | Self::Confirm | Self::Release | Self::Report
         )
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Stage {
     /// The hold was not confirmed in time.
     Lapsed,
     /// Released, by Penstock or by the engine before it attempted the trade.
-    LetGo,
+    Released,
     /// Confirmed and in progress.
     Working,
     CannotComplete,
@@ -40,9 +40,9 @@ impl Stage {
     pub(crate) const fn next(self) -> &'static [Self] {
         match self {
             Self::Held => &[Self::Lapsed],
-            Self::Working => &[Self::Delivered, Self::CannotComplete, Self::LetGo],
+            Self::Working => &[Self::Delivered, Self::CannotComplete, Self::Released],
             Self::Delivered => &[Self::Reversed],
-            Self::Lapsed | Self::LetGo | Self::CannotComplete | Self::Reversed => &[],
+            Self::Lapsed | Self::Released | Self::CannotComplete | Self::Reversed => &[],
         }
     }
 
@@ -54,7 +54,7 @@ impl Stage {
             Self::CannotComplete => EngineReport::CannotComplete,
             Self::Delivered => EngineReport::Delivered(fill().into()),
             Self::Reversed => EngineReport::Reversed(attempt.is_multiple_of(2).then(fill)),
-            Self::Lapsed | Self::LetGo => EngineReport::LetGo,
+            Self::Lapsed | Self::Released => EngineReport::Released,
         }
     }
 
@@ -63,7 +63,9 @@ impl Stage {
         match self {
             Self::Reversed => Self::Delivered,
             Self::Held | Self::Lapsed => Self::Held,
-            Self::Working | Self::LetGo | Self::CannotComplete | Self::Delivered => Self::Working,
+            Self::Working | Self::Released | Self::CannotComplete | Self::Delivered => {
+                Self::Working
+            }
         }
     }
 }
@@ -72,7 +74,7 @@ impl Stage {
 pub(crate) fn contradiction(attempt: u32) -> EngineReport {
     match attempt % 3 {
         2 => EngineReport::CannotComplete,
-        0 => EngineReport::LetGo,
+        0 => EngineReport::Released,
         _ => EngineReport::Delivered("another fill".into()),
     }
 }
@@ -90,16 +92,16 @@ impl EngineState {
                 *stage = Stage::Working;
                 Confirmation::Confirmed
             }
-            None | Some(Stage::Lapsed | Stage::LetGo) => Confirmation::Lapsed,
+            None | Some(Stage::Lapsed | Stage::Released) => Confirmation::Lapsed,
             Some(Stage::Working | Stage::CannotComplete | Stage::Delivered | Stage::Reversed) => {
                 Confirmation::Confirmed
             }
         }
     }
 
-    pub(crate) fn let_go(&mut self, trade: TradeId) {
+    pub(crate) fn release(&mut self, trade: TradeId) {
         if let Some(stage @ Stage::Held) = self.holds.get_mut(&trade) {
-            *stage = Stage::LetGo;
+            *stage = Stage::Released;
         }
     }
 

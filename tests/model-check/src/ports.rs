@@ -29,7 +29,7 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
-use pools_core::velocity::{Crossed, Velocity};
+use pools_core::velocity::{TradesRead, Velocity};
 
 pub(crate) use crate::call::{Call, Fault};
 use crate::db::{Db, facts};
@@ -518,7 +518,7 @@ impl VelocityTx for Tx {
         _: &Tenant,
         _: VelocityRange,
         _: u32,
-    ) -> Result<Crossed, StoreError> {
+    ) -> Result<TradesRead, StoreError> {
         Err(no_lists())
     }
 }

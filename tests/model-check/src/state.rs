@@ -282,7 +282,7 @@ impl State {
         let now = at(self.tick);
         let progress = self.db.events.get(event)?.progress;
         let progress = progress
-            .advance(DeliveryInput::Lapse, now)
+            .advance(DeliveryInput::LeaseExpired, now)
             .unwrap_or(progress);
         progress.advance(act, now)
     }
@@ -314,14 +314,14 @@ impl State {
 
     pub(crate) fn report(&mut self, worker: usize) {
         let worker = self.workers.remove(worker);
-        let ending = if worker.taken == Some(true) {
+        let outcome = if worker.taken == Some(true) {
             AttemptOutcome::Delivered
         } else {
             AttemptOutcome::RetryAfter(TICK)
         };
         let progress = self.db.events[worker.event].progress;
         if let Some(after) =
-            progress.advance(DeliveryInput::End(worker.token, ending), at(self.tick))
+            progress.advance(DeliveryInput::End(worker.token, outcome), at(self.tick))
         {
             self.put(worker.event, after);
         }

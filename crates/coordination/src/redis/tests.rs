@@ -20,7 +20,7 @@ use crate::throttle::suite::{self, TestClock, ThrottleFixture, bucket, figures, 
 
 /// Timeouts for a busy machine: a test of exact counts must not lose Redis.
 const LONG_TIMEOUTS: RedisTimeouts = RedisTimeouts {
-    answer: Duration::from_secs(20),
+    response: Duration::from_secs(20),
     connection: Duration::from_secs(20),
     claim: Duration::from_secs(20),
 };
@@ -374,8 +374,8 @@ async fn password_connects_and_wrong_password_is_not_logged() {
         let url = RedisUrl::parse(&url).unwrap();
         let shared = RedisConnection::open(&url, Mode::Test, Arc::new(Random), LONG_TIMEOUTS).await;
         assert_eq!(shared.is_up(), up);
-        if let Err(fault) = shared.dial().await {
-            let error = format!("{} {fault:?} {url:?}", causes(&fault));
+        if let Err(error) = shared.dial().await {
+            let error = format!("{} {error:?} {url:?}", causes(&error));
             assert!(
                 error.contains("auth") && !error.contains(password),
                 "{error}"

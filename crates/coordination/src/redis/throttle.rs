@@ -11,7 +11,7 @@ use partner_core::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use redis::Script;
 
 use super::{NoResponse, RedisConnection};
-use crate::throttle::{Counts, MemoryThrottle, WindowState, verdict};
+use crate::throttle::{Counts, MemoryThrottle, WindowState, decision};
 
 /// The script's time: the server's, because all replicas share it.
 pub(super) const SERVER_TIME: &str =
@@ -70,7 +70,7 @@ impl RedisThrottle {
                 used,
                 closes_in: Duration::from_millis(closes_in),
             });
-        Ok(verdict(tiers.iter().zip(windows), counts))
+        Ok(decision(tiers.iter().zip(windows), counts))
     }
 }
 
@@ -84,18 +84,18 @@ impl fmt::Debug for RedisThrottle {
 impl Throttle for RedisThrottle {
     async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         match self.ask(bucket, tiers, Counts::Yes).await {
-            Ok(verdict) if verdict.admitted() => {
+            Ok(decision) if decision.admitted() => {
                 self.alone.take(bucket, tiers).await;
-                verdict
+                decision
             }
-            Ok(verdict) => verdict,
+            Ok(decision) => decision,
             Err(_) => self.alone.take(bucket, tiers).await,
         }
     }
 
     async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         match self.ask(bucket, tiers, Counts::No).await {
-            Ok(verdict) => verdict,
+            Ok(decision) => decision,
             Err(_) => self.alone.peek(bucket, tiers).await,
         }
     }

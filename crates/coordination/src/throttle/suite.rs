@@ -49,9 +49,9 @@ pub(crate) fn network_bucket(address: &str) -> Bucket {
 }
 
 /// For each tier: the remaining requests, the milliseconds to the reset, and whether the tier refused.
-pub(crate) fn figures(verdict: &ThrottleDecision) -> Vec<(u32, u128, bool)> {
+pub(crate) fn figures(decision: &ThrottleDecision) -> Vec<(u32, u128, bool)> {
     let figure = |one: &TierStatus| (one.remaining, one.reset.as_millis(), one.exhausted);
-    verdict.standings.iter().map(figure).collect()
+    decision.statuses.iter().map(figure).collect()
 }
 
 pub(crate) async fn full_tier_refuses_without_counting_in_other_tiers(rig: ThrottleFixture) {
@@ -171,8 +171,8 @@ pub(crate) async fn concurrent_requests_are_counted_exactly(rig: ThrottleFixture
         tasks.spawn(async move {
             let mut admitted = 0;
             for _ in 0..50 {
-                let verdict = throttle.take(&bucket("a"), &tier).await;
-                admitted += u32::from(verdict.admitted());
+                let decision = throttle.take(&bucket("a"), &tier).await;
+                admitted += u32::from(decision.admitted());
             }
             admitted
         });
@@ -268,12 +268,12 @@ async fn follow(rig: ThrottleFixture, steps: &[Step]) {
                 model.now += u128::from(millis);
             }
             Step::Take(who) => {
-                let verdict = throttle.take(&bucket(&who.to_string()), &tiers).await;
-                assert_eq!(figures(&verdict), model.expected(who, &tiers, true));
+                let decision = throttle.take(&bucket(&who.to_string()), &tiers).await;
+                assert_eq!(figures(&decision), model.expected(who, &tiers, true));
             }
             Step::Peek(who) => {
-                let verdict = throttle.peek(&bucket(&who.to_string()), &tiers).await;
-                assert_eq!(figures(&verdict), model.expected(who, &tiers, false));
+                let decision = throttle.peek(&bucket(&who.to_string()), &tiers).await;
+                assert_eq!(figures(&decision), model.expected(who, &tiers, false));
             }
         }
     }

@@ -400,17 +400,17 @@ fn sides(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Side> {
 
 fn contract_address(sink: &mut Sink<'_>, field: &Field<'_, '_>, evm: bool) -> Option<String> {
     let text = field.text().unwrap_or_default();
-    let fault = if evm {
-        EvmAddress::parse(text).err().map(|fault| fault.to_string())
+    let error = if evm {
+        EvmAddress::parse(text).err().map(|error| error.to_string())
     } else {
         DepositAddress::parse(text)
             .err()
-            .map(|fault| fault.to_string())
+            .map(|error| error.to_string())
     };
-    match fault {
+    match error {
         None => Some(text.to_owned()),
-        Some(fault) => {
-            field.refuse(sink, &fault);
+        Some(error) => {
+            field.refuse(sink, &error);
             None
         }
     }

@@ -172,7 +172,7 @@ fn every_error_has_its_line() {
     ] {
         let faults = faults(&with(old, new));
         assert!(
-            faults.iter().any(|fault| fault.starts_with(told)),
+            faults.iter().any(|error| error.starts_with(told)),
             "{told}: {faults:#?}"
         );
     }

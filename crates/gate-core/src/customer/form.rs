@@ -108,7 +108,7 @@ impl CustomerDraft {
     ///
     /// # Errors
     /// The first [`CustomerFormError`], in the order of the fields.
-    pub fn judge(&self) -> Result<Person, CustomerFormError> {
+    pub fn validate(&self) -> Result<Person, CustomerFormError> {
         if !is_email(&self.email) {
             return Err(CustomerFormError::Email);
         }
@@ -156,12 +156,12 @@ impl CustomerUpdate {
     ///
     /// # Errors
     /// The first [`CustomerFormError`], in the order of the fields.
-    pub fn judge(&self) -> Result<Changes, CustomerFormError> {
+    pub fn validate(&self) -> Result<Changes, CustomerFormError> {
         Ok(Changes {
-            first_name: self.first_name.read(|it| name(it, "first_name"))?,
-            last_name: self.last_name.read(|it| name(it, "last_name"))?,
-            country: self.country_code.read(|it| country(it))?,
-            metadata: self.metadata.read(|it| metadata(it))?,
+            first_name: self.first_name.try_map(|it| name(it, "first_name"))?,
+            last_name: self.last_name.try_map(|it| name(it, "last_name"))?,
+            country: self.country_code.try_map(|it| country(it))?,
+            metadata: self.metadata.try_map(|it| metadata(it))?,
         })
     }
 
@@ -169,7 +169,7 @@ impl CustomerUpdate {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let said = |change: &Change| match change {
-            Change::Leave => json!([]),
+            Change::Keep => json!([]),
             Change::Clear => Value::Null,
             Change::Set(value) => json!(value),
         };
@@ -311,7 +311,7 @@ mod tests {
             metadata: Some("{ \"n\": 1.10 }".to_owned()),
             ..draft()
         };
-        let person = sent.judge().unwrap();
+        let person = sent.validate().unwrap();
         assert_eq!(person.email, "Ann@Example.com");
         assert_eq!(person.external_id, sent.external_id);
         assert_eq!(person.first_name, sent.first_name);
@@ -321,7 +321,7 @@ mod tests {
             Some("DE")
         );
         assert_eq!(person.metadata.as_str(), "{\"n\":1.10}");
-        let bare = draft().judge().unwrap();
+        let bare = draft().validate().unwrap();
         assert_eq!(bare.metadata.as_str(), "{}");
         assert_eq!((bare.phone, bare.country), (None, None));
     }
@@ -353,23 +353,23 @@ mod tests {
             for spoil in all.iter().skip(from) {
                 spoil(&mut wrong);
             }
-            let fault = wrong.judge().unwrap_err().to_string();
+            let error = wrong.validate().unwrap_err().to_string();
             assert!(
-                fault.starts_with(&format!("`{field}`: expected")),
-                "{fault}"
+                error.starts_with(&format!("`{field}`: expected")),
+                "{error}"
             );
         }
         let wrong = CustomerDraft {
             external_id: long(),
             ..draft()
         };
-        assert_eq!(wrong.judge(), Err(CustomerFormError::ExternalId));
+        assert_eq!(wrong.validate(), Err(CustomerFormError::ExternalId));
         let wrong = CustomerUpdate {
             last_name: Change::Set("x".repeat(129)),
             ..CustomerUpdate::default()
         };
-        let fault = wrong.judge().err();
-        assert_eq!(fault, Some(CustomerFormError::Name("last_name")));
+        let error = wrong.validate().err();
+        assert_eq!(error, Some(CustomerFormError::Name("last_name")));
     }
 
     // rule: idempotency.gate-any-body

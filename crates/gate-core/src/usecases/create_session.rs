@@ -97,7 +97,7 @@ impl CreateSession {
             context: &self.context,
             ttl: self.ttl,
             access,
-            draft: draft.judge(&access.profile, access.tenant.mode)?,
+            draft: draft.validate(&access.profile, access.tenant.mode)?,
         };
         write.run(&new, render).await
     }
@@ -169,7 +169,7 @@ impl NewSession<'_> {
         let access = access.ok_or(GateDenial::Access(Denial::KeyRevoked))?;
         may_write(access, now)?;
         fits(&self.draft, rows.preview.as_ref(), now)?;
-        self.draft.package_is_trusted(&access.profile)?;
+        self.draft.check_kyc_package(&access.profile)?;
         let quota = access.profile.live_session_quota;
         let counted = match self.access.tenant.mode {
             Mode::Live => Some(Tally::count(rows.tally.as_ref(), now, quota)?),

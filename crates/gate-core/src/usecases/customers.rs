@@ -170,7 +170,7 @@ impl Customers {
         let new = NewCustomer {
             customers: self,
             who,
-            person: draft.judge()?,
+            person: draft.validate()?,
         };
         write.run(&new, render).await
     }
@@ -188,7 +188,7 @@ impl Customers {
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
         let request = request(who, key, update.fingerprint());
-        let change = || Ok(CustomerChange::Update(update.judge()?));
+        let change = || Ok(CustomerChange::Update(update.validate()?));
         self.change(who, id, request, change, render).await
     }
 

@@ -148,8 +148,8 @@ impl GateContext {
         for (who, id) in overdue {
             match self.expire_if_due(&who, id).await {
                 Ok(_) => found = found.saturating_add(1),
-                Err(fault) if concerns_one_session(&fault) => failed = Some(fault),
-                Err(fault) => return Err(fault),
+                Err(error) if concerns_one_session(&error) => failed = Some(error),
+                Err(error) => return Err(error),
             }
         }
         failed.map_or(Ok(found), Err)
@@ -164,12 +164,12 @@ impl GateContext {
         act: SessionAction,
         now: Timestamp,
     ) -> Result<SessionChange, GateError> {
-        let verdict = session.advance(act, now);
-        let Some(step) = verdict.step else {
+        let decision = session.advance(act, now);
+        let Some(step) = decision.step else {
             return Ok(SessionChange {
                 session,
                 changed: false,
-                refused: verdict.refused,
+                refused: decision.refused,
             });
         };
         tx.session_apply(who, session.id, &step).await?.won()?;
@@ -180,7 +180,7 @@ impl GateContext {
         Ok(SessionChange {
             session,
             changed: true,
-            refused: verdict.refused,
+            refused: decision.refused,
         })
     }
 

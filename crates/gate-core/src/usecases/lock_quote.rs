@@ -127,7 +127,7 @@ impl LockQuote {
     }
 
     async fn price(&self, draft: &LockDraft) -> Result<QuoteTerms, LockError> {
-        let order = draft.order.judge(&self.catalogue)?;
+        let order = draft.order.validate(&self.catalogue)?;
         let id = draft.payment_method.as_str();
         let method = self.catalogue.method(order.side, order.currency, id);
         let method = method.ok_or(LockError::UnknownMethod)?;

@@ -119,7 +119,7 @@ impl PreviewQuotes {
         access: &GateAccess,
         draft: &PreviewDraft,
     ) -> Result<Previewed<'_>, PreviewError> {
-        let order = draft.order.judge(&self.catalogue)?;
+        let order = draft.order.validate(&self.catalogue)?;
         let methods = self.methods(&order, draft.payment_method.as_deref())?;
         let options = self.options(&order, methods).await;
         if !options.is_empty() && options.iter().all(PreviewOption::is_out_of_range) {

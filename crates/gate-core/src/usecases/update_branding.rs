@@ -55,7 +55,7 @@ impl UpdateBranding {
             Begin::InProgress => return Err(RebrandError::InProgress),
             Begin::Proceed(write) => write,
         };
-        update.judge()?;
+        update.validate()?;
         write.run(&BrandingWrite { who, update }, render).await
     }
 }
@@ -93,7 +93,7 @@ impl GateWrite for BrandingWrite<'_> {
 
 fn fingerprint(update: &BrandingUpdate) -> Fingerprint {
     let said = |change: &Change| match change {
-        Change::Leave => json!([]),
+        Change::Keep => json!([]),
         Change::Clear => Value::Null,
         Change::Set(value) => json!(value),
     };

@@ -9,7 +9,7 @@ use super::{gate_error, in_progress};
 pub(crate) fn customer_error(error: CustomerError) -> ApiError {
     match error {
         CustomerError::InProgress => in_progress(),
-        CustomerError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
+        CustomerError::Field(error) => ApiError::invalid_request(format!("{error}.")),
         CustomerError::Exists(unique) => already_exists(unique),
         CustomerError::NotFound => ApiError::not_found("customer"),
         CustomerError::Failed(error) => gate_error(error),

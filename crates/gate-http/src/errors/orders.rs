@@ -7,19 +7,19 @@ use http_kit::ApiError;
 
 pub(crate) fn preview_error(error: PreviewError) -> ApiError {
     match error {
-        PreviewError::Order(fault) => order_fault(fault),
+        PreviewError::Order(error) => order_error(error),
         PreviewError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
-        PreviewError::OutOfRange(fault) => out_of_range(fault),
-        PreviewError::Store(fault) => fault.into(),
+        PreviewError::OutOfRange(error) => out_of_range(error),
+        PreviewError::Store(error) => error.into(),
     }
 }
 
-pub(super) fn out_of_range(fault: OutOfRange) -> ApiError {
-    ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
+pub(super) fn out_of_range(error: OutOfRange) -> ApiError {
+    ApiError::invalid("amount_out_of_range", format!("`amount`: {error}."))
 }
 
-pub(super) fn order_fault(fault: OrderError) -> ApiError {
-    let code = match fault {
+pub(super) fn order_error(error: OrderError) -> ApiError {
+    let code = match error {
         OrderError::UnknownCurrency | OrderError::UnknownAsset => "unknown_currency",
         OrderError::UnknownNetwork => "network_not_supported",
         OrderError::Amount(kernel::AmountError::TooPrecise(_)) => "amount_precision",
@@ -29,5 +29,5 @@ pub(super) fn order_fault(fault: OrderError) -> ApiError {
             "invalid_request"
         }
     };
-    ApiError::invalid(code, format!("{fault}."))
+    ApiError::invalid(code, format!("{error}."))
 }

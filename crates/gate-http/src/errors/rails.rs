@@ -7,20 +7,20 @@ use gate_core::usecases::lock_quote::LockError;
 use gate_core::usecases::redeem_quote::RedeemError;
 use http_kit::ApiError;
 
-use super::orders::{order_fault, out_of_range};
+use super::orders::{order_error, out_of_range};
 use super::{denied, gate_error, in_progress, session_refusal};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
         LockError::InProgress => in_progress(),
-        LockError::Order(fault) => order_fault(fault),
+        LockError::Order(error) => order_error(error),
         LockError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
         LockError::NotOffered(reason) => ApiError::invalid(reason.as_str(), not_offered(reason)),
         LockError::RateUnavailable => ApiError::conflict(
             "rate_unavailable",
             "There is no rate at present. Nothing was locked.",
         ),
-        LockError::OutOfRange(fault) => out_of_range(fault),
+        LockError::OutOfRange(error) => out_of_range(error),
         LockError::Denied(denial) => denied(denial),
         LockError::Failed(error) => gate_error(error),
     }

@@ -40,7 +40,7 @@ impl<'r> Arriving<'r> {
 }
 
 /// The limit that was consulted last, with its decision.
-pub(super) type Standing = Option<(Limit, ThrottleDecision)>;
+pub(super) type Consulted = Option<(Limit, ThrottleDecision)>;
 
 /// Why a caller is refused, and whose key it was if that is known.
 pub(super) struct Refusal<P> {
@@ -58,7 +58,7 @@ pub(super) struct Guard<P> {
 }
 
 impl<P: Profile> Guard<P> {
-    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
+    /// Attaches the key's owner to the response, for the log and for the CORS headers.
     pub(super) fn name(&self, access: Arc<Access<P>>, response: &mut Response) {
         if answers_are_logged() {
             response.extensions_mut().insert(Caller::of(&access));
@@ -75,23 +75,23 @@ impl<P: Profile> Guard<P> {
     }
 
     /// Checks in this order: a limit by address, the key, a limit by credential.
-    pub(super) async fn judge(
+    pub(super) async fn check(
         &self,
         caller: &Arriving<'_>,
-    ) -> (Standing, Result<Arc<Access<P>>, Refusal<P>>) {
+    ) -> (Consulted, Result<Arc<Access<P>>, Refusal<P>>) {
         let limit = self.limit.as_ref();
-        if let Some(limit) = limit.filter(|limit| limit.whose() == LimitBy::Client) {
+        if let Some(limit) = limit.filter(|limit| limit.scope() == LimitBy::Client) {
             let bucket = bucket(limit, Counted::Network(caller.network));
-            let verdict = self.config.throttle.take(&bucket, limit.tiers()).await;
-            if !verdict.admitted() {
+            let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
+            if !decision.admitted() {
                 let refused = Refusal {
-                    error: rate_limited(limit, &verdict),
+                    error: rate_limited(limit, &decision),
                     key: None,
                 };
-                return (Some((limit.clone(), verdict)), Err(refused));
+                return (Some((limit.clone(), decision)), Err(refused));
             }
-            let judged = self.recognise(&caller.key).await;
-            return (Some((limit.clone(), verdict)), judged);
+            let checked = self.recognise(&caller.key).await;
+            return (Some((limit.clone(), decision)), checked);
         }
         match self.recognise(&caller.key).await {
             Ok(access) => {
@@ -100,23 +100,23 @@ impl<P: Profile> Guard<P> {
                 };
                 let limit = &self.limit_of(limit, &access);
                 let counted = counted(limit, Some(&access), caller.network);
-                let verdict = if self.is_foreign(&access, caller.headers) {
+                let decision = if self.is_foreign(&access, caller.headers) {
                     self.take_foreign(limit, counted, &access).await
                 } else {
                     self.take(limit, counted, &access).await
                 };
-                let judged = if verdict.admitted() {
+                let checked = if decision.admitted() {
                     Ok(access)
                 } else {
                     Err(Refusal {
-                        error: rate_limited(limit, &verdict),
+                        error: rate_limited(limit, &decision),
                         key: Some(access),
                     })
                 };
-                (Some((limit.clone(), verdict)), judged)
+                (Some((limit.clone(), decision)), checked)
             }
             Err(refusal) if refusal.error.status() == 401 => {
-                self.count_guess(caller.network, refusal.error).await
+                self.count_failed_auth(caller.network, refusal.error).await
             }
             Err(refusal) => {
                 let Some(limit) = limit else {
@@ -125,8 +125,8 @@ impl<P: Profile> Guard<P> {
                 let key = refusal.key.as_deref();
                 let limit =
                     &key.map_or_else(|| limit.clone(), |access| self.limit_of(limit, access));
-                let verdict = self.peek(limit, key, caller.network).await;
-                (Some((limit.clone(), verdict)), Err(refusal))
+                let decision = self.peek(limit, key, caller.network).await;
+                (Some((limit.clone(), decision)), Err(refusal))
             }
         }
     }
@@ -138,23 +138,23 @@ impl<P: Profile> Guard<P> {
     }
 
     /// Counts a 401 against the client's address. Once that limit is full, the response is 429.
-    async fn count_guess(
+    async fn count_failed_auth(
         &self,
         network: ClientNetwork,
         error: ApiError,
-    ) -> (Standing, Result<Arc<Access<P>>, Refusal<P>>) {
-        let stranger = |error| Err(Refusal { error, key: None });
-        let Some(limit) = &self.config.guesses else {
-            return (None, stranger(error));
+    ) -> (Consulted, Result<Arc<Access<P>>, Refusal<P>>) {
+        let unidentified = |error| Err(Refusal { error, key: None });
+        let Some(limit) = &self.config.failed_auth_limit else {
+            return (None, unidentified(error));
         };
         let bucket = bucket(limit, Counted::Network(network));
-        let verdict = self.config.throttle.take(&bucket, limit.tiers()).await;
-        let error = if verdict.admitted() {
+        let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
+        let error = if decision.admitted() {
             error
         } else {
-            rate_limited(limit, &verdict)
+            rate_limited(limit, &decision)
         };
-        (Some((limit.clone(), verdict)), stranger(error))
+        (Some((limit.clone(), decision)), unidentified(error))
     }
 
     /// Checks in this order: mode, known key, revocation and expiry, kind of key, organization,
@@ -163,16 +163,18 @@ impl<P: Profile> Guard<P> {
         &self,
         key: &Result<PresentedKey, ApiError>,
     ) -> Result<Arc<Access<P>>, Refusal<P>> {
-        let stranger = |error| Refusal { error, key: None };
-        let key = key.as_ref().map_err(|error| stranger(error.clone()))?;
-        let DoorConfig { mode, wording, .. } = &*self.config;
+        let unidentified = |error| Refusal { error, key: None };
+        let key = key.as_ref().map_err(|error| unidentified(error.clone()))?;
+        let DoorConfig {
+            mode, error_codes, ..
+        } = &*self.config;
         if key.mode != *mode {
-            return Err(stranger(wrong_mode(*mode, wording)));
+            return Err(unidentified(wrong_mode(*mode, error_codes)));
         }
         let found = self.config.directory.access_find(*mode, &key.hash).await;
         let access = found
-            .map_err(|fault| stranger(fault.into()))?
-            .ok_or_else(|| stranger(credential::unknown()))?;
+            .map_err(|error| unidentified(error.into()))?
+            .ok_or_else(|| unidentified(credential::unknown()))?;
         let now = self.config.clock.now();
         match self.permit(&access, now) {
             Ok(()) => {
@@ -198,8 +200,10 @@ impl<P: Profile> Guard<P> {
 
     /// Checks that the kind and the mode of the key fit the route.
     fn permit_key(&self, kind: KeyKind) -> Result<(), ApiError> {
-        let DoorConfig { mode, wording, .. } = &*self.config;
-        let wrong_kind = |message| Err(ApiError::forbidden(wording.wrong_kind, message));
+        let DoorConfig {
+            mode, error_codes, ..
+        } = &*self.config;
+        let wrong_kind = |message| Err(ApiError::forbidden(error_codes.wrong_kind, message));
         match self.class.kind() {
             Some(KeyKind::Secret) if kind == KeyKind::Publishable => {
                 wrong_kind("This route takes a secret key, not a publishable one.")
@@ -208,7 +212,7 @@ impl<P: Profile> Guard<P> {
                 "This route takes a publishable key. A secret key must never reach a browser.",
             ),
             _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::forbidden(
-                wording.not_in_live,
+                error_codes.not_in_live,
                 "This route exists in the sandbox only; a live key cannot use it.",
             )),
             _ => Ok(()),
@@ -252,8 +256,8 @@ impl<P: Profile> Guard<P> {
         let shared = bucket(limit, by_key(access));
         let mut above = throttle.peek(&shared, limit.ceiling()).await;
         // A foreign page gets the same response whether or not the ceiling is full.
-        for standing in &mut above.standings {
-            standing.exhausted = false;
+        for status in &mut above.statuses {
+            status.exhausted = false;
         }
         together(below, above)
     }
@@ -301,7 +305,7 @@ fn by_key<P>(access: &Access<P>) -> Counted {
 
 /// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
 fn counted<P>(limit: &Limit, key: Option<&Access<P>>, network: ClientNetwork) -> Counted {
-    match (limit.whose(), key) {
+    match (limit.scope(), key) {
         (LimitBy::Client, _) | (_, None) => Counted::Network(network),
         (LimitBy::Credential, Some(access)) => by_key(access),
         (LimitBy::CredentialFromClient, Some(access)) => {
@@ -312,18 +316,18 @@ fn counted<P>(limit: &Limit, key: Option<&Access<P>>, network: ClientNetwork) ->
 
 /// Joins the tiers of a limit and the tiers of its ceiling.
 fn together(mut below: ThrottleDecision, above: ThrottleDecision) -> ThrottleDecision {
-    below.standings.extend(above.standings);
+    below.statuses.extend(above.statuses);
     below
 }
 
-fn wrong_mode(process: Mode, wording: &ProductErrorCodes) -> ApiError {
+fn wrong_mode(process: Mode, error_codes: &ProductErrorCodes) -> ApiError {
     match process {
         Mode::Live => ApiError::forbidden(
-            wording.test_key_on_live,
+            error_codes.test_key_on_live,
             "This is the live environment; a test key works on the sandbox host only.",
         ),
         Mode::Test => ApiError::forbidden(
-            wording.live_key_on_test,
+            error_codes.live_key_on_test,
             "This is the sandbox; a live key works on the live host only.",
         ),
     }

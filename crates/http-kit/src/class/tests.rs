@@ -13,7 +13,7 @@ use kernel::{Id, StoreError, Timestamp};
 use parking_lot::Mutex;
 use partner_core::key::{KeyHash, KeyRecord, PresentedKey};
 use partner_core::ports::ConfigVersions;
-use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus as TierStanding};
+use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus};
 use partner_core::{Partner, PartnerId, PartnerStatus};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -81,8 +81,8 @@ impl Directory<Product> for Keys {
 struct Counter(Mutex<HashMap<Bucket, u32>>);
 
 impl Counter {
-    fn standing(count: u32, tiers: &[Tier], exhausted: bool) -> ThrottleDecision {
-        let standing = |tier: &Tier| TierStanding {
+    fn decision(count: u32, tiers: &[Tier], exhausted: bool) -> ThrottleDecision {
+        let status = |tier: &Tier| TierStatus {
             tier: tier.name,
             limit: tier.limit,
             remaining: tier.limit - count,
@@ -90,7 +90,7 @@ impl Counter {
             exhausted,
         };
         ThrottleDecision {
-            standings: tiers.iter().map(standing).collect(),
+            statuses: tiers.iter().map(status).collect(),
         }
     }
 }
@@ -102,12 +102,12 @@ impl Throttle for Counter {
         let count = counts.entry(bucket.clone()).or_default();
         let full = *count == LIMIT;
         *count += u32::from(!full);
-        Self::standing(*count, tiers, full)
+        Self::decision(*count, tiers, full)
     }
 
     async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         let count = self.0.lock().get(bucket).copied().unwrap_or_default();
-        Self::standing(count, tiers, false)
+        Self::decision(count, tiers, false)
     }
 }
 
@@ -190,29 +190,29 @@ fn keys() -> Keys {
     )
 }
 
-fn app_over(directory: Keys, whose: LimitBy) -> Router {
-    app_in(Mode::Test, directory, whose)
+fn app_over(directory: Keys, scope: LimitBy) -> Router {
+    app_in(Mode::Test, directory, scope)
 }
 
-fn app_in(mode: Mode, directory: Keys, whose: LimitBy) -> Router {
+fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
     let tier = |name| Tier {
         name,
         limit: LIMIT,
         per: Duration::from_secs(10),
     };
-    let limit = Limit::new("pools", whose, [tier("short"), tier("medium")]);
+    let limit = Limit::new("pools", scope, [tier("short"), tier("medium")]);
     let door = Door::new(DoorConfig {
         mode,
         directory: Arc::new(directory),
         throttle: Arc::new(Counter::default()),
         proxies: TrustedProxies::default(),
-        wording: ProductErrorCodes {
+        error_codes: ProductErrorCodes {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",
             not_in_live: "live_keys_not_allowed",
         },
-        guesses: Some(limit.counting(LimitBy::Client)),
+        failed_auth_limit: Some(limit.with_scope(LimitBy::Client)),
         clock: Arc::new(Midnight),
         entitled,
     });

@@ -101,13 +101,13 @@ fn same_contract_renders_same_bytes() {
 
 #[test]
 fn unknown_names_are_reported() {
-    let fault = contract()
+    let error = contract()
         .errors("listThings", &["no_such_code"])
         .errors("noSuchOperation", &["unauthorized"])
         .finish()
         .err()
         .unwrap();
-    let text = fault.to_string();
+    let text = error.to_string();
     assert!(
         text.contains("no_such_code") && text.contains("noSuchOperation"),
         "{text}"

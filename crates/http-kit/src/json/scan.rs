@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    fn fault(text: &str) -> ScanError {
+    fn error(text: &str) -> ScanError {
         read_object(text.as_bytes()).unwrap_err()
     }
 
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn scanner_names_each_refusal() {
-        assert_eq!(fault(""), ScanError::Empty);
-        assert_eq!(fault(" \n"), ScanError::Empty);
-        assert_eq!(fault("\u{feff}{}"), ScanError::ByteOrderMark);
+        assert_eq!(error(""), ScanError::Empty);
+        assert_eq!(error(" \n"), ScanError::Empty);
+        assert_eq!(error("\u{feff}{}"), ScanError::ByteOrderMark);
         assert_eq!(
             read_object(b"{\"a\":\"\xff\"}").unwrap_err(),
             ScanError::NotUtf8
@@ -223,15 +223,15 @@ mod tests {
             ScanError::NotUtf8
         );
         for other in ["[]", "1", "\"x\"", "null", "true"] {
-            assert_eq!(fault(other), ScanError::NotAnObject);
+            assert_eq!(error(other), ScanError::NotAnObject);
         }
-        assert_eq!(fault("{\"a\":\"\0\"}"), ScanError::Nul);
-        assert_eq!(fault(r#"{"a":"x\u0000"}"#), ScanError::Nul);
-        assert_eq!(fault(r#"{"\u0000":1}"#), ScanError::Nul);
-        assert_eq!(fault("{}\0"), ScanError::Nul);
-        assert_eq!(fault("{}\n  {}"), ScanError::Malformed(5));
-        assert_eq!(fault("{\"a\":nul}"), ScanError::Malformed(8));
-        assert_eq!(fault("{\"a\":"), ScanError::Malformed(5));
+        assert_eq!(error("{\"a\":\"\0\"}"), ScanError::Nul);
+        assert_eq!(error(r#"{"a":"x\u0000"}"#), ScanError::Nul);
+        assert_eq!(error(r#"{"\u0000":1}"#), ScanError::Nul);
+        assert_eq!(error("{}\0"), ScanError::Nul);
+        assert_eq!(error("{}\n  {}"), ScanError::Malformed(5));
+        assert_eq!(error("{\"a\":nul}"), ScanError::Malformed(8));
+        assert_eq!(error("{\"a\":"), ScanError::Malformed(5));
         for lone in [
             r#"\ud800"#,
             r#"\udc00"#,
@@ -240,7 +240,7 @@ mod tests {
             r#"\ud800\ud800"#,
         ] {
             assert_eq!(
-                fault(&format!("{{\"a\":\"{lone}\"}}")),
+                error(&format!("{{\"a\":\"{lone}\"}}")),
                 ScanError::LoneSurrogate
             );
         }
@@ -278,9 +278,9 @@ mod tests {
             "{\"a\":\u{a0}1}",
         ] {
             assert!(
-                matches!(fault(bad), ScanError::Malformed(_)),
+                matches!(error(bad), ScanError::Malformed(_)),
                 "{bad}: {:?}",
-                fault(bad)
+                error(bad)
             );
         }
     }
@@ -288,15 +288,15 @@ mod tests {
     #[test]
     fn scanner_finds_duplicate_keys_at_any_depth() {
         let key = |text: &str| ScanError::DuplicateKey(text.to_owned());
-        assert_eq!(fault(r#"{"a":1,"a":1}"#), key("a"));
-        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), key("a"));
-        assert_eq!(fault(r#"{"x":[{"b":{},"c":1,"b":{}}]}"#), key("b"));
+        assert_eq!(error(r#"{"a":1,"a":1}"#), key("a"));
+        assert_eq!(error(r#"{"a":1,"\u0061":2}"#), key("a"));
+        assert_eq!(error(r#"{"x":[{"b":{},"c":1,"b":{}}]}"#), key("b"));
         assert!(read_object(br#"{"a":{"a":1},"b":{"a":1},"A":1}"#).is_ok());
         let many: Vec<String> = (0..6000).map(|n| format!("\"k{n}\":0")).collect();
         let text = format!("{{{}}}", many.join(","));
         assert!(read_object(text.as_bytes()).is_ok());
         let text = format!("{{{},\"k77\":0}}", many.join(","));
-        assert_eq!(fault(&text), key("k77"));
+        assert_eq!(error(&text), key("k77"));
     }
 
     #[test]
@@ -306,9 +306,9 @@ mod tests {
             format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
         };
         assert!(read_object(nested(MAX_DEPTH).as_bytes()).is_ok());
-        assert_eq!(fault(&nested(MAX_DEPTH + 1)), ScanError::TooDeep);
+        assert_eq!(error(&nested(MAX_DEPTH + 1)), ScanError::TooDeep);
         let deepest = nested(32_000);
-        assert_eq!(fault(&deepest), ScanError::TooDeep);
+        assert_eq!(error(&deepest), ScanError::TooDeep);
     }
 
     /// Any document, as a `serde_json` value.
@@ -380,7 +380,7 @@ mod tests {
             if let Ok(node) = read_object(text.as_bytes()) {
                 match serde_json::from_str(&text) {
                     Ok(theirs) => prop_assert!(same(&node, &theirs), "{}", text),
-                    Err(fault) => prop_assert!(fault.to_string().starts_with("number out of range"), "{}: {}", fault, text),
+                    Err(error) => prop_assert!(error.to_string().starts_with("number out of range"), "{}: {}", error, text),
                 }
             }
         }

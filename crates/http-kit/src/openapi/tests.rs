@@ -17,9 +17,9 @@ fn finish_reports_operation_without_errors() {
             .paths(paths)
             .build();
         let contract = Contract::new(api, SHARED_ERRORS.iter().copied());
-        let fault = contract.errors("known", &["unauthorized"]).finish();
+        let error = contract.errors("known", &["unauthorized"]).finish();
         assert_eq!(
-            fault.err().map(|fault| fault.0),
+            error.err().map(|error| error.0),
             Some(vec!["operation `forgotten` documents no errors".to_owned()])
         );
     }
@@ -44,7 +44,7 @@ fn finish_reports_operation_with_unknown_tag() {
     assert_eq!(
         contract(&[("Moons", "What reflects.")])
             .err()
-            .map(|fault| fault.0),
+            .map(|error| error.0),
         Some(vec![
             "operation `listStars` has the unknown tag `Stars`".to_owned()
         ])

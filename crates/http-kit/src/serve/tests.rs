@@ -94,19 +94,19 @@ async fn exchange(server: &Server, bytes: &[u8]) -> String {
 }
 
 async fn read_to_end(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+    let mut response = Vec::new();
+    timeout(Duration::from_secs(5), stream.read_to_end(&mut response))
         .await
         .expect("the server closes the connection")
         .unwrap();
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(response).unwrap()
 }
 
 /// Reads one response with a length and leaves the connection open.
 async fn read_answer(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&answer);
+        let text = String::from_utf8_lossy(&response);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length: usize = header_of(head, "content-length").parse().unwrap();
             if body.len() >= length {
@@ -119,9 +119,9 @@ async fn read_answer(stream: &mut TcpStream) -> String {
             read,
             0,
             "closed early: {}",
-            String::from_utf8_lossy(&answer)
+            String::from_utf8_lossy(&response)
         );
-        answer.extend_from_slice(&part[..read]);
+        response.extend_from_slice(&part[..read]);
     }
 }
 
@@ -132,19 +132,22 @@ fn header_of<'a>(head: &'a str, name: &str) -> &'a str {
         .map_or("", |(_, value)| value)
 }
 
-fn assert_envelope(answer: &str, status: u16, code: &str) {
-    let (head, body) = answer.split_once("\r\n\r\n").expect(answer);
-    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-    let value: Value = serde_json::from_str(body).expect(answer);
-    assert_eq!(value["code"], code, "{answer}");
+fn assert_envelope(response: &str, status: u16, code: &str) {
+    let (head, body) = response.split_once("\r\n\r\n").expect(response);
+    assert!(
+        head.starts_with(&format!("HTTP/1.1 {status} ")),
+        "{response}"
+    );
+    let value: Value = serde_json::from_str(body).expect(response);
+    assert_eq!(value["code"], code, "{response}");
     assert_eq!(value["statusCode"], status);
     assert_eq!(value["request_id"], header_of(head, "x-request-id"));
     assert_eq!(header_of(head, "content-length"), body.len().to_string());
     assert_eq!(header_of(head, "content-type"), "application/json");
 }
 
-fn assert_closes(answer: &str) {
-    assert_eq!(header_of(answer, "connection"), "close", "{answer}");
+fn assert_closes(response: &str) {
+    assert_eq!(header_of(response, "connection"), "close", "{response}");
 }
 
 #[tokio::test]
@@ -175,15 +178,15 @@ async fn server_responds_and_keeps_connection() {
 #[tokio::test]
 async fn pipelined_requests_get_responses_in_order() {
     let server = start(|_| {}).await;
-    let answer = exchange(
+    let response = exchange(
         &server,
         b"GET /fast HTTP/1.1\r\n\r\nGET /slow HTTP/1.1\r\n\r\nGET /panic HTTP/1.1\r\nConnection: close\r\n\r\n",
     )
     .await;
-    let order: Vec<&str> = answer.matches("HTTP/1.1 ").collect();
-    assert_eq!(order.len(), 3, "{answer}");
-    assert!(answer.find("fast") < answer.find("slow"));
-    assert!(answer.find("slow") < answer.find("internal_error"));
+    let order: Vec<&str> = response.matches("HTTP/1.1 ").collect();
+    assert_eq!(order.len(), 3, "{response}");
+    assert!(response.find("fast") < response.find("slow"));
+    assert!(response.find("slow") < response.find("internal_error"));
 }
 
 #[tokio::test]
@@ -195,9 +198,9 @@ async fn slow_head_times_out_with_envelope() {
         stream.write_all(part).await.unwrap();
         sleep(SHORT / 5).await;
     }
-    let answer = read_to_end(&mut stream).await;
-    assert_envelope(&answer, 408, "request_timeout");
-    assert_closes(&answer);
+    let response = read_to_end(&mut stream).await;
+    assert_envelope(&response, 408, "request_timeout");
+    assert_closes(&response);
     assert!(begun.elapsed() < 3 * SHORT);
 }
 
@@ -223,13 +226,13 @@ async fn idle_connection_outlives_head_deadline_and_is_closed_silently() {
 #[tokio::test]
 async fn slow_body_times_out() {
     let server = start(|_| {}).await;
-    let answer = exchange(
+    let response = exchange(
         &server,
         b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na",
     )
     .await;
-    assert_envelope(&answer, 408, "request_timeout");
-    assert_closes(&answer);
+    assert_envelope(&response, 408, "request_timeout");
+    assert_closes(&response);
 }
 
 #[tokio::test]
@@ -242,12 +245,12 @@ async fn incomplete_body_is_refused() {
         .unwrap();
     stream.shutdown().await.unwrap();
     assert_envelope(&read_to_end(&mut stream).await, 400, "invalid_request");
-    let answer = exchange(
+    let response = exchange(
         &server,
         b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     )
     .await;
-    assert_envelope(&answer, 400, "invalid_request");
+    assert_envelope(&response, 400, "invalid_request");
 }
 
 #[tokio::test]
@@ -257,9 +260,9 @@ async fn large_body_is_refused_without_losing_response() {
         b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
             .to_vec();
     request.resize(request.len() + 900_000, b'x');
-    let answer = exchange(&server, &request).await;
-    assert_envelope(&answer, 413, "body_too_large");
-    assert_closes(&answer);
+    let response = exchange(&server, &request).await;
+    assert_envelope(&response, 413, "body_too_large");
+    assert_closes(&response);
 }
 
 #[tokio::test]
@@ -329,9 +332,9 @@ async fn too_large_head_returns_envelope() {
         )
     };
     for request in [large, huge, path, fields(101)] {
-        let answer = exchange(&server, request.as_bytes()).await;
-        assert_envelope(&answer, 431, "headers_too_large");
-        assert_closes(&answer);
+        let response = exchange(&server, request.as_bytes()).await;
+        assert_envelope(&response, 431, "headers_too_large");
+        assert_closes(&response);
     }
     assert!(
         exchange(&server, fields(100).as_bytes())
@@ -361,9 +364,9 @@ async fn invalid_http_returns_envelope() {
         b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         b"POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n{}",
     ] {
-        let answer = exchange(&server, garbage).await;
-        assert_envelope(&answer, 400, "invalid_request");
-        assert_closes(&answer);
+        let response = exchange(&server, garbage).await;
+        assert_envelope(&response, 400, "invalid_request");
+        assert_closes(&response);
     }
     let second = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\nnonsense\r\n\r\n").await;
     let (first, second) = second.split_at(second.find("fast").unwrap() + 4);
@@ -379,16 +382,16 @@ async fn repeated_length_is_refused_without_smuggling() {
         "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-length: 40\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
         "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
     ] {
-        let answer = exchange(&server, request.as_bytes()).await;
-        assert_envelope(&answer, 400, "invalid_request");
-        assert_closes(&answer);
+        let response = exchange(&server, request.as_bytes()).await;
+        assert_envelope(&response, 400, "invalid_request");
+        assert_closes(&response);
     }
-    let answer = exchange(
+    let response = exchange(
         &server,
         b"GET /fast HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
     )
     .await;
-    assert!(answer.contains("HTTP/1.1 400 "), "{answer}");
+    assert!(response.contains("HTTP/1.1 400 "), "{response}");
 }
 
 #[tokio::test]
@@ -400,11 +403,11 @@ async fn unread_response_is_abandoned() {
         .await
         .unwrap();
     sleep(6 * SHORT).await;
-    let mut answer = Vec::new();
-    let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+    let mut response = Vec::new();
+    let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut response))
         .await
         .unwrap();
-    assert!(end.is_err() || answer.len() < 32 * 1024 * 1024);
+    assert!(end.is_err() || response.len() < 32 * 1024 * 1024);
 }
 
 #[tokio::test]
@@ -418,8 +421,8 @@ async fn shutdown_finishes_requests_in_flight() {
     sleep(SHORT).await;
     drop(gone);
     server.stop.cancel();
-    let answer = read_to_end(&mut busy).await;
-    assert!(answer.ends_with("slow"), "{answer}");
+    let response = read_to_end(&mut busy).await;
+    assert!(response.ends_with("slow"), "{response}");
     server.task.await.unwrap().unwrap();
     assert_eq!(server.done.load(Ordering::SeqCst), 2);
     drop(idle);
@@ -440,7 +443,7 @@ async fn shutdown_waits_no_longer_than_its_deadline() {
 
 const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\n\r\n";
 
-/// A connection that has a full place, as its first response shows.
+/// A connection that has a slot of the full share, as its first response shows.
 async fn served(server: &Server) -> TcpStream {
     let mut stream = connect(server).await;
     stream
@@ -455,9 +458,9 @@ async fn served(server: &Server) -> TcpStream {
 async fn connections_are_bounded() {
     let server = start(|options| options.bounds.connections = 1).await;
     let first = served(&server).await;
-    let answer = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\n").await;
-    assert_envelope(&answer, 503, "overloaded");
-    assert_closes(&answer);
+    let response = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\n").await;
+    assert_envelope(&response, 503, "overloaded");
+    assert_closes(&response);
     drop(first);
     sleep(SHORT).await;
     served(&server).await;
@@ -469,10 +472,10 @@ async fn connection_over_a_bound_is_served_health_only() {
     let server = start(|options| options.bounds.per_network = 1).await;
     let mut first = served(&server).await;
     for _ in 0..10 {
-        let answer = exchange(&server, HEALTH).await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        assert!(answer.ends_with("alive"), "{answer}");
-        assert_closes(&answer);
+        let response = exchange(&server, HEALTH).await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        assert!(response.ends_with("alive"), "{response}");
+        assert_closes(&response);
     }
     // The second request of such a connection is not read.
     let twice = [HEALTH, b"GET /fast HTTP/1.1\r\n\r\n"].concat();
@@ -494,9 +497,9 @@ async fn connection_without_any_place_is_turned_away() {
     let first = served(&server).await;
     let begun = Instant::now();
     for _ in 0..3 {
-        let answer = exchange(&server, HEALTH).await;
-        assert_envelope(&answer, 503, "overloaded");
-        assert_closes(&answer);
+        let response = exchange(&server, HEALTH).await;
+        assert_envelope(&response, 503, "overloaded");
+        assert_closes(&response);
     }
     assert!(begun.elapsed() < 10 * SHORT);
     drop(first);

@@ -32,9 +32,9 @@ pub struct Faults(pub Vec<TableError>);
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.0.iter().enumerate() {
+        for (at, error) in self.0.iter().enumerate() {
             let gap = if at == 0 { "" } else { "\n" };
-            write!(f, "{gap}{fault}")?;
+            write!(f, "{gap}{error}")?;
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl<'s> Sink<'s> {
     }
 
     pub(super) fn into_faults(mut self) -> Faults {
-        self.faults.sort_by_key(|fault| fault.line);
+        self.faults.sort_by_key(|error| error.line);
         Faults(self.faults)
     }
 }

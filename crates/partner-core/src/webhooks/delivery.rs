@@ -26,7 +26,7 @@ impl Lease {
 
     /// The duration of a lease for attempts with this timeout.
     #[must_use]
-    pub const fn span(attempt: Duration) -> Duration {
+    pub const fn duration(attempt: Duration) -> Duration {
         attempt.saturating_add(Self::MARGIN)
     }
 }
@@ -95,7 +95,7 @@ pub enum DeliveryInput {
     /// A worker claims it.
     Claim(Lease),
     /// A claim finds its lease expired.
-    Lapse,
+    LeaseExpired,
     /// A worker reports an outcome under the token of its lease.
     End(u64, AttemptOutcome),
     /// The partner replays a dead-lettered delivery.
@@ -121,25 +121,25 @@ impl Progress {
             (S::Pending { due }, I::Claim(lease)) if due <= now => {
                 Some(self.with(S::InFlight(lease)))
             }
-            (S::InFlight(held), I::Lapse) if held.until <= now => {
+            (S::InFlight(held), I::LeaseExpired) if held.until <= now => {
                 Some(self.with(S::Pending { due: held.until }))
             }
-            (S::InFlight(held), I::End(token, ending)) if held.token == token => {
-                Some(self.end(ending, now))
+            (S::InFlight(held), I::End(token, outcome)) if held.token == token => {
+                Some(self.end(outcome, now))
             }
             (S::DeadLettered, I::Replay) => Some(Self {
                 state: S::Pending { due: now },
                 attempts: 0,
             }),
-            (S::Pending { .. }, I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
-            | (S::InFlight(_), I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
-            | (S::Succeeded { .. }, I::Claim(_) | I::Lapse | I::End(..) | I::Replay)
-            | (S::DeadLettered, I::Claim(_) | I::Lapse | I::End(..)) => None,
+            (S::Pending { .. }, I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
+            | (S::InFlight(_), I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
+            | (S::Succeeded { .. }, I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
+            | (S::DeadLettered, I::Claim(_) | I::LeaseExpired | I::End(..)) => None,
         }
     }
 
-    fn end(self, ending: AttemptOutcome, now: Timestamp) -> Self {
-        let state = match ending {
+    fn end(self, outcome: AttemptOutcome, now: Timestamp) -> Self {
+        let state = match outcome {
             AttemptOutcome::Delivered => DeliveryState::Succeeded { at: now },
             AttemptOutcome::RetryAfter(wait) => DeliveryState::Pending {
                 due: now.plus(wait),
@@ -188,7 +188,7 @@ mod tests {
             ("pending, later", DeliveryState::Pending { due: at(101) }),
             ("in flight", DeliveryState::InFlight(lease(7, 101))),
             (
-                "in flight, lease over",
+                "in flight, lease expired",
                 DeliveryState::InFlight(lease(7, 100)),
             ),
             ("succeeded", DeliveryState::Succeeded { at: at(50) }),
@@ -200,7 +200,7 @@ mod tests {
         let wait = Duration::from_secs(5);
         [
             ("claim", DeliveryInput::Claim(lease(8, 130))),
-            ("lapse", DeliveryInput::Lapse),
+            ("lease expired", DeliveryInput::LeaseExpired),
             (
                 "delivered",
                 DeliveryInput::End(7, AttemptOutcome::Delivered),
@@ -302,13 +302,13 @@ mod tests {
     #[test]
     fn lease_outlasts_attempt_by_twenty_seconds() {
         let attempt = Duration::from_secs(10);
-        assert_eq!(Lease::span(attempt), Duration::from_secs(30));
-        assert_eq!(Lease::span(Duration::MAX), Duration::MAX);
+        assert_eq!(Lease::duration(attempt), Duration::from_secs(30));
+        assert_eq!(Lease::duration(Duration::MAX), Duration::MAX);
     }
 
     /// Inputs of two workers and of the clock, in any order.
     fn input() -> impl Strategy<Value = (DeliveryInput, u8)> {
-        let ending = prop_oneof![
+        let outcome = prop_oneof![
             4 => (0..20_u64).prop_map(|wait| AttemptOutcome::RetryAfter(Duration::from_secs(wait))),
             1 => Just(AttemptOutcome::Delivered),
             1 => Just(AttemptOutcome::GivenUp),
@@ -316,9 +316,9 @@ mod tests {
         ];
         let input = prop_oneof![
             (0..2_u64).prop_map(|token| DeliveryInput::Claim(lease(token, 0))),
-            Just(DeliveryInput::Lapse),
+            Just(DeliveryInput::LeaseExpired),
             Just(DeliveryInput::Replay),
-            (0..2_u64, ending).prop_map(|(token, ending)| DeliveryInput::End(token, ending)),
+            (0..2_u64, outcome).prop_map(|(token, outcome)| DeliveryInput::End(token, outcome)),
         ];
         (input, 0..10_u8)
     }
@@ -336,14 +336,14 @@ mod tests {
                     other => other,
                 };
                 let Some(next) = progress.advance(input, at(now)) else { continue };
-                let concluded = matches!(input, DeliveryInput::End(_, ending) if ending != AttemptOutcome::Released);
+                let concluded = matches!(input, DeliveryInput::End(_, outcome) if outcome != AttemptOutcome::Released);
                 let attempts = if input == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(concluded) };
                 prop_assert_eq!(next.attempts, attempts);
                 match progress.state {
                     DeliveryState::Pending { due } => prop_assert!(matches!(input, DeliveryInput::Claim(_)) && due <= at(now)),
                     DeliveryState::InFlight(held) => match input {
                         DeliveryInput::End(token, _) => prop_assert_eq!(token, held.token),
-                        DeliveryInput::Lapse => prop_assert!(held.until <= at(now)),
+                        DeliveryInput::LeaseExpired => prop_assert!(held.until <= at(now)),
                         DeliveryInput::Claim(_) | DeliveryInput::Replay => prop_assert!(false, "another worker took the delivery from the holder of its lease"),
                     },
                     DeliveryState::DeadLettered => prop_assert_eq!(input, DeliveryInput::Replay),

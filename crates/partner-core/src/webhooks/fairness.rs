@@ -11,13 +11,13 @@ use kernel::Timestamp;
 use crate::PartnerId;
 use crate::events::EndpointId;
 
-/// An endpoint gets no further attempt once it has this part of the free attempts in flight.
-/// Therefore the next endpoint always finds free attempts, however many endpoints are busy.
-const SPARE: u32 = 4;
+/// An endpoint gets no further attempt once it has the remaining attempts, divided by this, in flight.
+/// Therefore attempts remain for the next endpoint, however many endpoints are busy.
+const MAX_SHARE_DIVISOR: u32 = 4;
 /// Attempts at a time to an endpoint whose last attempt failed.
 const MAX_PER_FAILING_ENDPOINT: u32 = 1;
-/// Failing endpoints together get at most this part of all attempts.
-const FAILING_PART: u32 = 2;
+/// Failing endpoints together get at most all attempts divided by this.
+const FAILING_DIVISOR: u32 = 2;
 /// Prefetched deliveries: per fast endpoint, and of all endpoints together.
 const MAX_PREFETCHED_PER_ENDPOINT: u32 = 224;
 const MAX_PREFETCHED: u32 = 512;
@@ -35,12 +35,13 @@ pub enum EndpointHealth {
 }
 
 impl EndpointHealth {
-    /// Attempts that an endpoint of this health may have at a time, if a healthy one may have `each`.
+    /// Attempts that an endpoint of this health may have at a time. A healthy endpoint may have
+    /// `max_per_endpoint`.
     #[must_use]
-    pub fn max_attempts(self, each: u32) -> u32 {
+    pub fn max_attempts(self, max_per_endpoint: u32) -> u32 {
         match self {
-            Self::Fast | Self::Slow => each,
-            Self::Failing => each.min(MAX_PER_FAILING_ENDPOINT),
+            Self::Fast | Self::Slow => max_per_endpoint,
+            Self::Failing => max_per_endpoint.min(MAX_PER_FAILING_ENDPOINT),
         }
     }
 }
@@ -60,7 +61,7 @@ pub struct ClaimCapacity {
     /// Attempts that may run at a time, in all.
     pub total: u32,
     /// Attempts that may run at a time, to one endpoint.
-    pub each: u32,
+    pub max_per_endpoint: u32,
     /// The endpoints with deliveries in flight or of known health.
     pub in_flight: BTreeMap<EndpointId, EndpointLoad>,
 }
@@ -82,60 +83,60 @@ pub struct DueEndpoint {
     pub since: Timestamp,
 }
 
-/// What a claim can still give out.
-struct Free {
+/// The capacity that a claim can still assign.
+struct Remaining {
     attempts: u32,
     failing: u32,
     prefetched: u32,
 }
 
-impl Free {
+impl Remaining {
     fn of(capacity: &ClaimCapacity) -> Self {
-        let mut free = Self {
+        let mut remaining = Self {
             attempts: capacity.total,
-            failing: capacity.total / FAILING_PART,
+            failing: capacity.total / FAILING_DIVISOR,
             prefetched: MAX_PREFETCHED,
         };
         for load in capacity.in_flight.values() {
-            let attempts = load.deliveries.min(capacity.each);
+            let attempts = load.deliveries.min(capacity.max_per_endpoint);
             let prefetched = load.deliveries.saturating_sub(attempts);
-            free.attempts = free.attempts.saturating_sub(attempts);
-            free.prefetched = free.prefetched.saturating_sub(prefetched);
+            remaining.attempts = remaining.attempts.saturating_sub(attempts);
+            remaining.prefetched = remaining.prefetched.saturating_sub(prefetched);
             if load.health == EndpointHealth::Failing {
-                free.failing = free.failing.saturating_sub(attempts);
+                remaining.failing = remaining.failing.saturating_sub(attempts);
             }
         }
-        free
+        remaining
     }
 
     /// Takes one delivery for an endpoint with this load. Returns `false` if the endpoint gets none.
-    fn take(&mut self, load: EndpointLoad, each: u32) -> bool {
+    fn take(&mut self, load: EndpointLoad, max_per_endpoint: u32) -> bool {
         let in_flight = load.deliveries;
-        if in_flight >= load.health.max_attempts(each) {
-            let max = each.saturating_add(MAX_PREFETCHED_PER_ENDPOINT);
+        if in_flight >= load.health.max_attempts(max_per_endpoint) {
+            let max = max_per_endpoint.saturating_add(MAX_PREFETCHED_PER_ENDPOINT);
             let may_prefetch = load.health == EndpointHealth::Fast && in_flight < max;
             return may_prefetch && take_one(&mut self.prefetched);
         }
-        let has_enough = in_flight > 0 && in_flight >= self.attempts / SPARE;
+        let has_enough = in_flight > 0 && in_flight >= self.attempts / MAX_SHARE_DIVISOR;
         let is_failing = load.health == EndpointHealth::Failing;
         !has_enough && (!is_failing || take_one(&mut self.failing)) && take_one(&mut self.attempts)
     }
 }
 
-fn take_one(free: &mut u32) -> bool {
-    let is_free = *free > 0;
-    *free = free.saturating_sub(1);
-    is_free
+fn take_one(remaining: &mut u32) -> bool {
+    let is_available = *remaining > 0;
+    *remaining = remaining.saturating_sub(1);
+    is_available
 }
 
 /// Divides a worker's capacity: how many deliveries to claim for each endpoint.
 ///
-/// Gives out one delivery at a time to the endpoint with the fewest in flight, and among equals to
-/// the one that has waited longest. Once a fast endpoint has all its attempts, it gets prefetched
-/// deliveries. What one endpoint may not have goes to the others.
+/// Assigns one delivery at a time to the endpoint with the fewest in flight, and among equals to the
+/// endpoint that has waited longest. A fast endpoint at its maximum of attempts gets prefetched
+/// deliveries. Capacity that one endpoint may not use goes to the other endpoints.
 #[must_use]
 pub fn allocate(due: Vec<DueEndpoint>, capacity: &ClaimCapacity) -> Vec<(DueEndpoint, u32)> {
-    let mut free = Free::of(capacity);
+    let mut remaining = Remaining::of(capacity);
     let mut takes: BTreeMap<EndpointId, u32> = BTreeMap::new();
     let deliveries = |due: &DueEndpoint| capacity.load(due.endpoint).deliveries;
     let waiting = due
@@ -144,7 +145,10 @@ pub fn allocate(due: Vec<DueEndpoint>, capacity: &ClaimCapacity) -> Vec<(DueEndp
     let mut waiting: BTreeSet<(u32, Timestamp, EndpointId)> = waiting.collect();
     while let Some((deliveries, since, endpoint)) = waiting.pop_first() {
         let health = capacity.load(endpoint).health;
-        if free.take(EndpointLoad { deliveries, health }, capacity.each) {
+        if remaining.take(
+            EndpointLoad { deliveries, health },
+            capacity.max_per_endpoint,
+        ) {
             let take = takes.entry(endpoint).or_default();
             *take = take.saturating_add(1);
             waiting.insert((deliveries.saturating_add(1), since, endpoint));
@@ -194,11 +198,11 @@ mod tests {
             .collect()
     }
 
-    fn capacity(total: u32, each: u32, slow: &[(u8, u32)]) -> ClaimCapacity {
+    fn capacity(total: u32, max_per_endpoint: u32, slow: &[(u8, u32)]) -> ClaimCapacity {
         let in_flight = loads(EndpointHealth::Slow, slow);
         ClaimCapacity {
             total,
-            each,
+            max_per_endpoint,
             in_flight,
         }
     }
@@ -328,41 +332,41 @@ mod tests {
         #[test]
         fn allocation_stays_within_limits_and_serves_idle_endpoints_first(
             total in 0_u32..700,
-            each in 1_u32..40,
+            max_per_endpoint in 1_u32..40,
             list in proptest::collection::vec((0_u32..300, 0_u8..4), 0..30),
         ) {
             let states = [EndpointHealth::Slow, EndpointHealth::Slow, EndpointHealth::Fast, EndpointHealth::Failing];
             let list = (0_u8..).zip(list).map(|(number, (deliveries, health))| {
                 (endpoint(number), EndpointLoad { deliveries, health: states[usize::from(health)] })
             });
-            let capacity = ClaimCapacity { total, each, in_flight: list.collect() };
+            let capacity = ClaimCapacity { total, max_per_endpoint, in_flight: list.collect() };
             let all: Vec<DueEndpoint> = (0..30).map(|number| due(number, i64::from(number))).collect();
-            let free = Free::of(&capacity);
+            let remaining = Remaining::of(&capacity);
             let (mut attempts, mut failing, mut prefetched, mut served) = (0, 0, 0, 0);
             let takes = allocate(all.clone(), &capacity);
             for (due, take) in &takes {
                 let load = capacity.load(due.endpoint);
-                let began = load.health.max_attempts(each).saturating_sub(load.deliveries).min(*take);
+                let began = load.health.max_attempts(max_per_endpoint).saturating_sub(load.deliveries).min(*take);
                 let ahead = take - began;
                 prop_assert!(*take > 0);
                 prop_assert!(ahead == 0 || load.health == EndpointHealth::Fast);
-                prop_assert!(ahead == 0 || load.deliveries + take <= each + MAX_PREFETCHED_PER_ENDPOINT);
+                prop_assert!(ahead == 0 || load.deliveries + take <= max_per_endpoint + MAX_PREFETCHED_PER_ENDPOINT);
                 attempts += began;
                 prefetched += ahead;
                 failing += if load.health == EndpointHealth::Failing { began } else { 0 };
                 served += usize::from(load.deliveries == 0);
             }
-            prop_assert!(attempts <= free.attempts && failing <= free.failing && prefetched <= free.prefetched);
-            let left = free.attempts - attempts;
+            prop_assert!(attempts <= remaining.attempts && failing <= remaining.failing && prefetched <= remaining.prefetched);
+            let left = remaining.attempts - attempts;
             for (due, take) in &takes {
                 let load = capacity.load(due.endpoint);
-                let holds = (load.deliveries + take).min(load.health.max_attempts(each));
-                prop_assert!(load.deliveries >= each || holds == 1 || holds <= (left + 1) / SPARE);
+                let holds = (load.deliveries + take).min(load.health.max_attempts(max_per_endpoint));
+                prop_assert!(load.deliveries >= max_per_endpoint || holds == 1 || holds <= (left + 1) / MAX_SHARE_DIVISOR);
             }
             let idle = all.iter().map(|due| capacity.load(due.endpoint)).filter(|load| load.deliveries == 0);
             let (fails, healthy): (Vec<_>, Vec<_>) = idle.partition(|load| load.health == EndpointHealth::Failing);
-            let most = healthy.len() + fails.len().min(usize::try_from(free.failing).unwrap());
-            prop_assert_eq!(served, most.min(usize::try_from(free.attempts).unwrap()));
+            let most = healthy.len() + fails.len().min(usize::try_from(remaining.failing).unwrap());
+            prop_assert_eq!(served, most.min(usize::try_from(remaining.attempts).unwrap()));
         }
     }
 }

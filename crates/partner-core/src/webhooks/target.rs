@@ -46,7 +46,7 @@ impl AllowPrivate {
 
 /// The kind of the network because of which an address is refused. `None`: webhooks may reach it.
 #[must_use]
-pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
+pub fn forbidden_kind(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
     let kind = kind_of(address)?;
     match (allow, kind) {
         (AllowPrivate::All, _) | (AllowPrivate::Loopback, LOOPBACK) => None,
@@ -54,15 +54,15 @@ pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
     }
 }
 
-/// The URL of an endpoint, with a checked scheme, host and port. [`refusal`] checks the addresses that
+/// The URL of an endpoint, with a checked scheme, host and port. [`forbidden_kind`] checks the addresses that
 /// its name resolves to when a delivery connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target(Url);
 
 /// The longest URL of an endpoint.
-const LONGEST: usize = 2048;
+const MAX_URL_LENGTH: usize = 2048;
 
-/// Ports of other protocols than HTTP: name service, shells, mail, databases, caches. Such a server
+/// Ports of protocols other than HTTP: name service, shells, mail, databases, caches. Such a server
 /// might read a request as commands.
 const OTHER_PROTOCOLS: [u16; 14] = [
     22, 23, 25, 53, 110, 143, 465, 587, 3306, 5432, 6379, 9042, 11211, 27017,
@@ -74,7 +74,8 @@ impl Target {
     /// # Errors
     /// The error says what was expected. It contains no part of the URL, which may carry credentials.
     pub fn parse(text: &str, mode: Mode, allow: AllowPrivate) -> Result<Self, String> {
-        let clean = text.len() <= LONGEST && text.chars().all(|it| !it.is_control() && it != ' ');
+        let clean =
+            text.len() <= MAX_URL_LENGTH && text.chars().all(|it| !it.is_control() && it != ' ');
         let Some(url) = Url::parse(text).ok().filter(|_| clean) else {
             return Err("expected a URL such as \"https://partner.example/webhooks\"".to_owned());
         };
@@ -87,7 +88,7 @@ impl Target {
         if !target.0.username().is_empty() || target.0.password().is_some() {
             return Err("expected a URL without a user name and password".to_owned());
         }
-        match target.refusal_of_url(allow) {
+        match target.forbidden_kind_of_url(allow) {
             None => Ok(target),
             Some(kind) => Err(format!(
                 "expected an address webhooks may reach; this one is {kind} (see PENSTOCK_WEBHOOK_ALLOW_PRIVATE)"
@@ -95,11 +96,11 @@ impl Target {
         }
     }
 
-    fn refusal_of_url(&self, allow: AllowPrivate) -> Option<&'static str> {
+    fn forbidden_kind_of_url(&self, allow: AllowPrivate) -> Option<&'static str> {
         let other = allow != AllowPrivate::All && OTHER_PROTOCOLS.contains(&self.port());
         let kind = match self.host() {
-            Host::Ipv4(address) => refusal(address.into(), allow),
-            Host::Ipv6(address) => refusal(address.into(), allow),
+            Host::Ipv4(address) => forbidden_kind(address.into(), allow),
+            Host::Ipv6(address) => forbidden_kind(address.into(), allow),
             Host::Domain(name) => {
                 (is_localhost(name) && allow == AllowPrivate::None).then_some(LOOPBACK)
             }
@@ -143,7 +144,7 @@ const RESERVED: &str = "reserved";
 
 /// The networks that webhooks may not reach, each with its kind: the special-purpose ranges that are
 /// not globally reachable, and one virtual address at which a large cloud serves machine metadata.
-/// `None` excepts a network from a wider one. The longest prefix that contains an address decides.
+/// `None` exempts a network from a wider one. The longest prefix that contains an address decides.
 const NETWORKS: [(IpNet, Option<&str>); 27] = [
     (v4([0, 0, 0, 0], 8), Some(RESERVED)),
     (v4([10, 0, 0, 0], 8), Some("private")),
@@ -179,7 +180,7 @@ const LOCALHOST_V6: IpNet = network(IpAddr::V6(Ipv6Addr::LOCALHOST), 128);
 /// Prefixes of 96 bits. Their addresses contain an IPv4 address, which decides.
 const IPV4_COMPATIBLE: IpNet = network(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 96);
 const IPV4_MAPPED: IpNet = network(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0)), 96);
-const IPV4_TRANSLATED: IpNet = v6([0x64, 0xff9b, 0], 96);
+const NAT64: IpNet = v6([0x64, 0xff9b, 0], 96);
 
 const fn v4(octets: [u8; 4], length: u8) -> IpNet {
     let [a, b, c, d] = octets;
@@ -207,7 +208,7 @@ fn kind_of(address: IpAddr) -> Option<&'static str> {
 /// The IPv4 address that an IPv6 address contains. `::1` contains none: it is the loopback address.
 fn embedded_v4(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(v6) = address else { return None };
-    let embeds = [IPV4_COMPATIBLE, IPV4_MAPPED, IPV4_TRANSLATED]
+    let embeds = [IPV4_COMPATIBLE, IPV4_MAPPED, NAT64]
         .iter()
         .any(|network| network.contains(&address));
     if !embeds || v6 == Ipv6Addr::LOCALHOST {
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
 
     fn kind(text: &str) -> Option<&'static str> {
-        refusal(text.parse().unwrap(), AllowPrivate::None)
+        forbidden_kind(text.parse().unwrap(), AllowPrivate::None)
     }
 
     #[test]
@@ -292,11 +293,11 @@ mod tests {
         ] {
             let address = text.parse().unwrap();
             assert_eq!(
-                refusal(address, AllowPrivate::Loopback).is_none(),
+                forbidden_kind(address, AllowPrivate::Loopback).is_none(),
                 reachable,
                 "{text}"
             );
-            assert_eq!(refusal(address, AllowPrivate::All), None, "{text}");
+            assert_eq!(forbidden_kind(address, AllowPrivate::All), None, "{text}");
         }
     }
 

@@ -95,7 +95,7 @@ pub(crate) async fn run(
 
 /// Replaces a missing database by an empty one in a temporary folder, because a dry run creates no database.
 fn temporary_database(config: &mut Config) -> Result<TempDir, Failure> {
-    let folder = tempfile::tempdir().map_err(|fault| Failure::Failed(fault.to_string()))?;
+    let folder = tempfile::tempdir().map_err(|error| Failure::Failed(error.to_string()))?;
     config.database = Database::Sqlite(folder.path().join("penstock.db"));
     Ok(folder)
 }
@@ -123,16 +123,16 @@ fn read(file: &Path) -> Result<String, Failure> {
     } else {
         std::fs::read_to_string(file)
     };
-    read.map_err(|fault| {
+    read.map_err(|error| {
         let name = file.display();
         Failure::input(format!(
-            "{name}: expected a readable file in UTF-8 ({fault})"
+            "{name}: expected a readable file in UTF-8 ({error})"
         ))
     })
 }
 
 fn refused(name: &str, faults: &partner_core::tables::Faults) -> Failure {
-    let lines = faults.0.iter().map(|fault| format!("{name}: {fault}"));
+    let lines = faults.0.iter().map(|error| format!("{name}: {error}"));
     Failure::Input(lines.collect())
 }
 
@@ -140,7 +140,7 @@ fn refused(name: &str, faults: &partner_core::tables::Faults) -> Failure {
 pub(crate) fn failed(name: &str, error: ApplyError) -> Failure {
     match error {
         ApplyError::Faults(faults) => refused(name, &faults),
-        ApplyError::Store(fault) => fault.into(),
+        ApplyError::Store(error) => error.into(),
         ApplyError::Loosens(_) => Failure::Failed(format!(
             "{name}: {error}; nothing was changed; use --allow-loosening to allow it"
         )),

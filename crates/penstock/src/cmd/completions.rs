@@ -25,6 +25,6 @@ pub(crate) fn run(command: &CompletionsArgs) -> Result<ExitCode, Failure> {
         &mut script,
     );
     let written = std::io::stdout().write_all(&script);
-    written.map_err(|fault| Failure::Failed(fault.to_string()))?;
+    written.map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -69,12 +69,12 @@ pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
             Ok(_) | Err(AmountError::TooPrecise(_) | AmountError::OutOfRange | AmountError::Zero)
         )
     };
-    Amount::parse(text, asset).map_err(|fault| {
-        let fault = match text.strip_prefix('-') {
+    Amount::parse(text, asset).map_err(|error| {
+        let error = match text.strip_prefix('-') {
             Some(digits) if is_negative(digits) => AmountError::Zero,
-            _ => fault,
+            _ => error,
         };
-        Failure::input(format!("--amount: {fault}"))
+        Failure::input(format!("--amount: {error}"))
     })
 }
 
@@ -100,7 +100,7 @@ impl From<CreditError> for Failure {
             CreditError::Reference => Self::input(format!("--ref: {error}")),
             CreditError::ReferenceReused(..) => Self::Failed(format!("--ref: {error}")),
             CreditError::TooLarge => Self::Failed(format!("--amount: {error}")),
-            CreditError::Store(fault) => fault.into(),
+            CreditError::Store(error) => error.into(),
         }
     }
 }

@@ -115,9 +115,9 @@ async fn export<T>(
     }
 }
 
-fn write_failure(fault: io::Error) -> Failure {
+fn write_failure(error: io::Error) -> Failure {
     Failure::Failed(format!(
-        "the export cannot be written and is incomplete ({fault}); run the command again"
+        "the export cannot be written and is incomplete ({error}); run the command again"
     ))
 }
 

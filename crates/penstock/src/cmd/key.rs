@@ -87,7 +87,7 @@ fn terms(label: Option<String>, expires: Option<&str>) -> Result<KeyTerms, Failu
     }
     let expires_at = expires.map(|text| Timestamp::parse(text, Bound::Upper));
     let expires_at = expires_at.transpose();
-    let expires_at = expires_at.map_err(|fault| Failure::input(format!("--expires: {fault}")))?;
+    let expires_at = expires_at.map_err(|error| Failure::input(format!("--expires: {error}")))?;
     Ok(KeyTerms { label, expires_at })
 }
 
@@ -253,7 +253,7 @@ impl From<KeysError> for Failure {
             }
             KeysError::UnknownKey(..) => Self::Failed(error.to_string()),
             KeysError::Expired(_) => Self::input(format!("--expires: {error}")),
-            KeysError::Store(fault) => fault.into(),
+            KeysError::Store(error) => error.into(),
         }
     }
 }

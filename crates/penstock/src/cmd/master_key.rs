@@ -122,7 +122,7 @@ async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Fai
         )));
     }
     let held = base.sealer.held().count();
-    let made = master_key::append(file, held, &*base.entropy).map_err(|fault| vec![fault])?;
+    let made = master_key::append(file, held, &*base.entropy).map_err(|error| vec![error])?;
     let added = Added {
         fingerprint: made.fingerprint().to_string(),
     };
@@ -327,7 +327,7 @@ impl From<RotateKeyError> for Failure {
             RotateKeyError::Overtaken => Self::Failed(format!(
                 "{error}; run `penstock master-key list` and, if a key is `older`, `penstock master-key rotate` again"
             )),
-            RotateKeyError::Store(fault) => fault.into(),
+            RotateKeyError::Store(error) => error.into(),
         }
     }
 }

@@ -67,8 +67,8 @@ impl SandboxArgs {
             (None, false) => Ok((PathBuf::from(DEFAULT_FOLDER), None)),
             (None, true) => {
                 let made = tempfile::Builder::new().prefix("penstock-check-").tempdir();
-                let made = made.map_err(|fault| {
-                    Failure::Failed(format!("cannot create a temporary folder: {fault}"))
+                let made = made.map_err(|error| {
+                    Failure::Failed(format!("cannot create a temporary folder: {error}"))
                 })?;
                 Ok((made.path().to_owned(), Some(made)))
             }
@@ -91,7 +91,7 @@ pub(crate) async fn run(
     let mut telemetry = Telemetry::default();
     if !command.check {
         let started = runtime::telemetry::start(config.log_format, config.traces.as_ref());
-        telemetry = started.map_err(|fault| vec![fault])?;
+        telemetry = started.map_err(|error| vec![error])?;
     }
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
     let ended = run_on(&runtime, &command, &folder, terminal).await;
@@ -124,9 +124,9 @@ async fn run_on(
         receiver.map(|receiver| Inbox::start(receiver, &demo, clock, command.check, terminal));
     let services = Listeners::start(runtime)
         .await
-        .map_err(|fault| match fault {
-            StartError::Open(fault) => fault.into(),
-            fault => Failure::Failed(start_failure(&fault)),
+        .map_err(|error| match error {
+            StartError::Open(error) => error.into(),
+            error => Failure::Failed(start_failure(&error)),
         })?;
     if command.check {
         return checked(runtime, &installation, &demo, services, terminal).await;
@@ -135,8 +135,8 @@ async fn run_on(
 }
 
 /// The reason why a service did not start, with the flag that selects another port.
-fn start_failure(fault: &StartError) -> String {
-    match fault {
+fn start_failure(error: &StartError) -> String {
+    match error {
         StartError::Listen {
             setting,
             address,
@@ -149,7 +149,7 @@ fn start_failure(fault: &StartError) -> String {
             };
             format!("cannot listen on {address} ({cause}); choose another port with {flag}")
         }
-        StartError::Open(_) | StartError::Contract(_) => fault.to_string(),
+        StartError::Open(_) | StartError::Contract(_) => error.to_string(),
     }
 }
 
@@ -160,7 +160,7 @@ async fn free_receiver(is_check: bool) -> Result<Receiver, Failure> {
         Ok(receiver) => Ok(receiver),
         Err(_) => Receiver::listen().await,
     };
-    receiver.map_err(|fault| Failure::Failed(format!("cannot open a port for events: {fault}")))
+    receiver.map_err(|error| Failure::Failed(format!("cannot open a port for events: {error}")))
 }
 
 /// The receiver on the demo partner's port, which `demo.json` stores. Returns `None` if another program listens there.
@@ -204,7 +204,7 @@ async fn serve(
     services: Listeners,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let failed = |fault: std::io::Error| Failure::Failed(fault.to_string());
+    let failed = |error: std::io::Error| Failure::Failed(error.to_string());
     runtime::shutdown::on_signal(&runtime.shutdown).map_err(failed)?;
     let (pools, gate) = (services.pools.address(), services.gate.address());
     let started = Started {

@@ -137,7 +137,7 @@ impl From<RotateError> for Failure {
             RotateError::NoEndpoint(..) | RotateError::Overlapping(_) => {
                 Self::Failed(error.to_string())
             }
-            RotateError::Store(fault) => fault.into(),
+            RotateError::Store(error) => error.into(),
         }
     }
 }

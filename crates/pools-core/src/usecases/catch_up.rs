@@ -9,7 +9,7 @@ use partner_core::races::retry_lost_races;
 
 use crate::batch::{Decision, Refusal, TransactCommand};
 use crate::ports::{PoolsStore, PoolsTx, VelocityRange};
-use crate::velocity::{Catch, Crossed, STEP, Velocity, cutoff};
+use crate::velocity::{CatchUpStep, STEP, TradesRead, Velocity, cutoff};
 
 /// Maximum steps of one call, more than any window needs. A call that exceeds it competes with a process that has
 /// another window.
@@ -106,18 +106,18 @@ impl CatchUpVelocity {
             newest_first: true,
         };
         let moved = match velocity.next(cutoff, self.window) {
-            Catch::Nothing => return Ok(false),
-            Catch::Forget => {
-                let crossed = read(tx.as_mut(), who, forward).await?;
-                velocity.forgotten(cutoff, &crossed)
+            CatchUpStep::Nothing => return Ok(false),
+            CatchUpStep::RemoveOldest => {
+                let trades = read(tx.as_mut(), who, forward).await?;
+                velocity.remove_oldest(cutoff, &trades)
             }
-            Catch::Recall => {
-                let crossed = read(tx.as_mut(), who, back(velocity.floor)).await?;
-                velocity.recalled(cutoff, &crossed)
+            CatchUpStep::AddNewest => {
+                let trades = read(tx.as_mut(), who, back(velocity.floor)).await?;
+                velocity.add_newest(cutoff, &trades)
             }
-            Catch::Restart => {
-                let crossed = read(tx.as_mut(), who, back(now)).await?;
-                Velocity::restarted(now, cutoff, &crossed)
+            CatchUpStep::Restart => {
+                let trades = read(tx.as_mut(), who, back(now)).await?;
+                Velocity::restarted(now, cutoff, &trades)
             }
         };
         tx.velocity_put(who, &moved).await?;
@@ -130,6 +130,6 @@ async fn read(
     tx: &mut dyn PoolsTx,
     who: &Tenant,
     range: VelocityRange,
-) -> Result<Crossed, StoreError> {
+) -> Result<TradesRead, StoreError> {
     tx.velocity_read(who, range, STEP).await
 }

@@ -148,7 +148,7 @@ impl CreditAccount {
             amount: credit.amount,
             reason: reason_of(credit),
         };
-        let (after, mark) = account.post(&transfer).map_err(|fault| match fault {
+        let (after, mark) = account.post(&transfer).map_err(|error| match error {
             PostError::Insufficient
             | PostError::TooLarge
             | PostError::WrongAsset

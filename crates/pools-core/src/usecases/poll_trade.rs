@@ -328,10 +328,10 @@ impl PollTrade {
         if steps.is_empty() {
             return Ok(trade);
         }
-        if let (true, Some(velocity)) = (steps.iter().any(|step| step.uncounts), velocity) {
+        if let (true, Some(velocity)) = (steps.iter().any(|step| step.leaves_velocity), velocity) {
             tx.velocity_put(
                 who,
-                &velocity.forget(trade.terms.notional, trade.created_at),
+                &velocity.remove_trade(trade.terms.notional, trade.created_at),
             )
             .await?;
         }

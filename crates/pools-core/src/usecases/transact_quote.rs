@@ -233,7 +233,7 @@ impl TransactQuote {
             }
             Err(StoreError::CommitUnknown(_)) => {}
             Ok(Ok(TransactOutcome::Existing(_)) | Err(_)) | Err(_) => {
-                self.engine.let_go(trade).await;
+                self.engine.release(trade).await;
             }
         }
     }

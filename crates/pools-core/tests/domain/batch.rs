@@ -565,13 +565,13 @@ fn trade_leaves_window_after_one_day() {
     };
     assert_eq!(total.slide(floor(day), &[5]).total, 0);
     assert_eq!(
-        total.forget(5, floor(0)).total,
+        total.remove_trade(5, floor(0)).total,
         5,
         "what has left cannot leave again"
     );
     assert_eq!(
         total
-            .forget(5, floor(0).plus(Duration::from_millis(1)))
+            .remove_trade(5, floor(0).plus(Duration::from_millis(1)))
             .total,
         0
     );

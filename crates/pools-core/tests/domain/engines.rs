@@ -18,7 +18,7 @@ fn courses() -> [Vec<EngineReport>; 4] {
         vec![at_work.clone(), delivered.clone()],
         vec![at_work.clone(), delivered, returned],
         vec![at_work.clone(), EngineReport::CannotComplete],
-        vec![at_work, EngineReport::LetGo],
+        vec![at_work, EngineReport::Released],
     ]
 }
 
@@ -39,7 +39,7 @@ enum Response {
 fn polls() -> impl Strategy<Value = Vec<(usize, Response)>> {
     let contradiction = prop_oneof![
         Just(EngineReport::CannotComplete),
-        Just(EngineReport::LetGo),
+        Just(EngineReport::Released),
         Just(EngineReport::Delivered("another".into())),
     ];
     let response = prop_oneof![

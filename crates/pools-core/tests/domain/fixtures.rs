@@ -253,7 +253,7 @@ mockall::mock! {
         async fn depth(&self, order: &Order) -> Option<Depth>;
         async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
         async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
-        async fn let_go(&self, trade: TradeId) -> Option<()>;
+        async fn release(&self, trade: TradeId) -> Option<()>;
         async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
         fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;

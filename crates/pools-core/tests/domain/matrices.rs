@@ -154,7 +154,7 @@ fn reports() -> [(&'static str, EngineReport); 7] {
             EngineReport::Delivered("another".into()),
         ),
         ("cannot complete", EngineReport::CannotComplete),
-        ("let go", EngineReport::LetGo),
+        ("released", EngineReport::Released),
         ("reversed", EngineReport::Reversed(Some(fill()))),
         ("reversed, no fill", EngineReport::Reversed(None)),
     ]
@@ -211,7 +211,7 @@ fn step_cells(trade: &Trade, steps: &[Step], report: &EngineReport, now: Timesta
         let event = step.event.map(|event| format!("`{}`", event.as_str()));
         event.unwrap_or("none".to_owned())
     };
-    let velocity = if steps.iter().any(|step| step.uncounts) {
+    let velocity = if steps.iter().any(|step| step.leaves_velocity) {
         "no longer counts"
     } else {
         "unchanged"

@@ -63,7 +63,7 @@ fn report() -> impl Strategy<Value = EngineReport> {
         Just(EngineReport::InProgress),
         "[a-z]{1,3}".prop_map(|fill| EngineReport::Delivered(fill.into())),
         Just(EngineReport::CannotComplete),
-        Just(EngineReport::LetGo),
+        Just(EngineReport::Released),
         Just(EngineReport::Reversed(None)),
         "[a-z]{1,3}".prop_map(|fill| EngineReport::Reversed(Some(fill))),
     ]

@@ -184,8 +184,8 @@ impl Engine for Scene {
         self.confirmation
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        self.journal.note("let go");
+    async fn release(&self, trade: TradeId) -> Option<()> {
+        self.journal.note("release");
         assert_eq!(trade, self.asked.lock().unwrap()[0].0);
         Some(())
     }
@@ -286,14 +286,14 @@ fn hold_is_released_when_no_trade_was_opened() {
             ..scene(Side::OnRamp)
         }
         .run();
-        assert_eq!(journal, through(Some(Hold::Held), Some("let go")));
+        assert_eq!(journal, through(Some(Hold::Held), Some("release")));
     }
     let (_, journal) = Scene {
         queue: |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None)))),
         ..scene(Side::OnRamp)
     }
     .run();
-    assert_eq!(journal, opened(Some("let go")));
+    assert_eq!(journal, opened(Some("release")));
 }
 
 // rule: idempotency.unknown-commit
@@ -318,7 +318,7 @@ fn refusing_or_silent_engine_is_decided_in_batch() {
     // A silent engine may hold anyway, so the hold is released.
     for (hold, due, told) in [
         (Some(Hold::Refused), Refusal::ReservationFailed, None),
-        (None, Refusal::EngineUnavailable, Some("let go")),
+        (None, Refusal::EngineUnavailable, Some("release")),
     ] {
         let queue = |command: &TransactCommand| {
             Ok(Err(match command.hold {

@@ -320,9 +320,9 @@ impl World {
         let (at, trade) = (at.clone(), trade.clone());
         let mut after = trade.clone();
         for step in trade.steps(&report, self.now).unwrap_or_default() {
-            if step.uncounts {
+            if step.leaves_velocity {
                 let total = self.rows.velocity.get_mut(&at.0).unwrap();
-                *total = total.forget(trade.terms.notional, trade.created_at);
+                *total = total.remove_trade(trade.terms.notional, trade.created_at);
             }
             if let Some((transfer, part)) = step.transfer {
                 self.post(&at.0, transfer, Some((&trade, part)));

@@ -276,7 +276,7 @@ impl From<Report> for EngineReport {
                 rate: fill_rate,
             }),
             Report::Failed => Self::CannotComplete,
-            Report::Released => Self::LetGo,
+            Report::Released => Self::Released,
             Report::Returned { fill_tx_id } => Self::Reversed(fill_tx_id),
         }
     }

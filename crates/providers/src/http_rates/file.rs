@@ -96,22 +96,22 @@ type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 /// Reads a file of sources.
 pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesError>> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|fault| {
+    let text = std::fs::read_to_string(path).map_err(|error| {
         vec![RatesError {
             file: file.clone(),
             line: None,
-            expected: format!("expected a readable TOML file of [[sources]] ({fault})"),
+            expected: format!("expected a readable TOML file of [[sources]] ({error})"),
         }]
     })?;
     let found = tables::read(&text, &ROOT, SHAPES, |sink, root| {
         document(sink, root, environment)
     });
-    let named = |fault: &TableError| RatesError {
+    let named = |error: &TableError| RatesError {
         file: file.clone(),
-        line: Some(fault.line),
-        expected: match &*fault.key {
-            "" => fault.problem.clone(),
-            key => format!("{key}: {}", fault.problem),
+        line: Some(error.line),
+        expected: match &*error.key {
+            "" => error.problem.clone(),
+            key => format!("{key}: {}", error.problem),
         },
     };
     match found {

@@ -178,19 +178,19 @@ impl Source {
     /// Calls the source once. A price that the response lacks stays unchanged and grows older.
     pub(super) async fn ask(&self, client: &HttpClient, terms: &Terms, clock: &dyn Clock) {
         let (asked, asked_at) = (Instant::now(), clock.now());
-        let (found, fault) = match self.answer(client, terms.timeout).await {
+        let (found, error) = match self.answer(client, terms.timeout).await {
             Ok(document) => self.read(&document, (asked, asked_at), terms),
-            Err(fault) => (BTreeMap::new(), Some(fault)),
+            Err(error) => (BTreeMap::new(), Some(error)),
         };
         upstream::rate_source(
-            fault
+            error
                 .as_ref()
                 .map_or(SourceAnswer::Prices, SourceError::answer),
         );
-        self.note(fault.as_ref());
+        self.note(error.as_ref());
         self.said.send_modify(|said| {
             said.asked = true;
-            said.answering = fault.is_none();
+            said.answering = error.is_none();
             said.prices.extend(found);
         });
     }
@@ -223,7 +223,7 @@ impl Source {
     ) -> (BTreeMap<PoolId, Price>, Option<SourceError>) {
         let document = Document::new(document);
         let mut found = BTreeMap::new();
-        let mut fault = None;
+        let mut error = None;
         for (pair, lookup) in &self.lookups {
             let mid = lookup.mid(*pair, &document);
             let aged = lookup.aged(*pair, &document, asked_at, terms);
@@ -238,26 +238,26 @@ impl Source {
                     found.insert(*pair, price);
                 }
                 Err(wrong) => {
-                    fault.get_or_insert(wrong);
+                    error.get_or_insert(wrong);
                 }
             }
         }
-        (found, fault)
+        (found, error)
     }
 
     /// Logs once when the source starts to fail, and once when it recovers.
-    fn note(&self, fault: Option<&SourceError>) {
+    fn note(&self, error: Option<&SourceError>) {
         let name = self.name.as_str();
         let (asked, answered) = {
             let said = self.said.borrow();
             (said.asked, said.answering)
         };
-        match fault {
-            Some(fault) if answered || !asked => {
-                tracing::warn!(rates.source = name, error = %fault, "A rate source failed; its last prices stay in use until they are too old");
+        match error {
+            Some(error) if answered || !asked => {
+                tracing::warn!(rates.source = name, error = %error, "A rate source failed; its last prices stay in use until they are too old");
             }
-            Some(fault) => {
-                tracing::debug!(rates.source = name, error = %fault, "A rate source still fails");
+            Some(error) => {
+                tracing::debug!(rates.source = name, error = %error, "A rate source still fails");
             }
             None if asked && !answered => {
                 tracing::info!(rates.source = name, "A rate source has recovered");

@@ -108,14 +108,14 @@ impl RawSetting {
     pub(super) fn get<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigError> {
         let read = |text: &str| {
             let value = setting.parse(text);
-            value.map_err(|unread| self.fault(setting, unread))
+            value.map_err(|unread| self.error(setting, unread))
         };
         self.text(setting).map(read).transpose()
     }
 
     /// The effective value of a setting that has a default.
     pub(super) fn value<T>(&self, setting: &Setting<T>) -> Result<T, ConfigError> {
-        let unset = || self.fault(setting, InvalidSetting::Form);
+        let unset = || self.error(setting, InvalidSetting::Form);
         self.get(setting)?.ok_or_else(unset)
     }
 
@@ -128,7 +128,7 @@ impl RawSetting {
         }
     }
 
-    fn fault(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
+    fn error(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
         let given = self.texts.get(setting.name());
         ConfigError {
             setting: label(setting, given.map(|(_, origin)| origin)),
@@ -177,7 +177,7 @@ impl Collected {
 
     fn take_file(&mut self, path: &Path) {
         let file = path.display().to_string();
-        let fault = |expected: String| ConfigError {
+        let error = |expected: String| ConfigError {
             setting: file.clone(),
             expected,
         };
@@ -185,7 +185,7 @@ impl Collected {
             Ok(text) => text,
             Err(unread) => {
                 let expected = format!("expected a readable TOML file ({unread})");
-                return self.faults.push(fault(expected));
+                return self.faults.push(error(expected));
             }
         };
         let table: toml::Table = match toml::from_str(&text) {
@@ -194,7 +194,7 @@ impl Collected {
                 let at = unread.span().map_or(0, |span| span.start);
                 let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
                 let message = tables::broken_syntax(&text, at, unread.message());
-                return self.faults.push(fault(format!("line {line}: {message}")));
+                return self.faults.push(error(format!("line {line}: {message}")));
             }
         };
         for (key, value) in &table {
@@ -204,7 +204,7 @@ impl Collected {
                 let hint = hint.map(|near| format!("; the nearest is `{near}`"));
                 let hint = hint.unwrap_or_default();
                 self.faults
-                    .push(fault(format!("unknown key `{key}`{hint}")));
+                    .push(error(format!("unknown key `{key}`{hint}")));
                 continue;
             };
             let origin = Origin::File(file.clone());

@@ -226,7 +226,7 @@ fn all_errors_are_reported_together() {
     let mut left = faults.clone();
     for line in &expected {
         assert!(left.contains(line), "{line}\nnot in {faults:#?}");
-        left.retain(|fault| fault != line);
+        left.retain(|error| error != line);
     }
     assert!(left.is_empty(), "{left:?}");
 }

@@ -79,7 +79,7 @@ enum Failure {
 pub fn run(program: &Program) -> ExitCode {
     let named = Arguments::command().name(program.name).about(program.about);
     let arguments = Arguments::from_arg_matches(&named.get_matches());
-    let arguments = arguments.unwrap_or_else(|fault| fault.exit());
+    let arguments = arguments.unwrap_or_else(|error| error.exit());
     let command = arguments.command.unwrap_or(Command::Serve);
     let ended = match command {
         Command::Openapi { name } => openapi(program, name.as_deref()),
@@ -95,7 +95,7 @@ pub fn run(program: &Program) -> ExitCode {
         Err(Failure::Config(faults)) => {
             faults
                 .iter()
-                .for_each(|fault| say_error(&fault.to_string()));
+                .for_each(|error| say_error(&error.to_string()));
             ExitCode::from(2)
         }
         Err(Failure::Arguments(line)) => {
@@ -118,14 +118,14 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
     }
     let config = &loaded.config;
     let telemetry = crate::telemetry::start(config.log_format, config.traces.as_ref())
-        .map_err(|fault| Failure::Config(vec![fault]))?;
+        .map_err(|error| Failure::Config(vec![error]))?;
     let serves = !matches!(command, Command::Migrate);
     let serving = loaded.serving_warnings.iter().filter(|_| serves);
     for line in loaded.warnings.iter().chain(serving) {
         tracing::warn!("{line}");
     }
     let tokio =
-        tokio::runtime::Runtime::new().map_err(|fault| Failure::Other(fault.to_string()))?;
+        tokio::runtime::Runtime::new().map_err(|error| Failure::Other(error.to_string()))?;
     let ended = run_on(tokio, async {
         match command {
             Command::Migrate => migrate(loaded.config).await,
@@ -160,19 +160,19 @@ async fn serve(program: &Program, config: Config) -> Result<(), Failure> {
 }
 
 async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
-    let failed = |fault: &dyn std::error::Error| Failure::Other(fault.to_string());
+    let failed = |error: &dyn std::error::Error| Failure::Other(error.to_string());
     let listening = (program.start)(runtime).await;
-    let listening = listening.map_err(|fault| match fault {
-        StartError::Open(fault) => fault.into(),
-        fault => failed(&fault),
+    let listening = listening.map_err(|error| match error {
+        StartError::Open(error) => error.into(),
+        error => failed(&error),
     })?;
-    crate::shutdown::on_signal(&runtime.shutdown).map_err(|fault| failed(&fault))?;
+    crate::shutdown::on_signal(&runtime.shutdown).map_err(|error| failed(&error))?;
     say(&format!(
         "{} listening on http://{}\n",
         program.name,
         listening.address()
     ));
-    listening.run().await.map_err(|fault| failed(&fault))
+    listening.run().await.map_err(|error| failed(&error))
 }
 
 async fn migrate(config: Config) -> Result<(), Failure> {
@@ -191,16 +191,16 @@ fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
             names.join(", ")
         )));
     };
-    let yaml = (document.yaml)().map_err(|fault| Failure::Other(fault.to_string()))?;
+    let yaml = (document.yaml)().map_err(|error| Failure::Other(error.to_string()))?;
     say(&yaml);
     Ok(())
 }
 
 impl From<OpenError> for Failure {
-    fn from(fault: OpenError) -> Self {
-        match fault {
+    fn from(error: OpenError) -> Self {
+        match error {
             OpenError::Config(faults) => Self::Config(faults),
-            OpenError::Store(_) => Self::Other(fault.to_string()),
+            OpenError::Store(_) => Self::Other(error.to_string()),
         }
     }
 }
@@ -223,20 +223,20 @@ mod tests {
 
     #[test]
     fn shutdown_does_not_wait_for_name_look_up() {
-        let (answer, answered) = mpsc::channel::<()>();
+        let (response, responses) = mpsc::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();
         let look_up = async {
             tokio::task::spawn_blocking(move || {
                 let _ = begin.send(());
                 // The lookup gets no response before the end of the test.
-                let _ = answered.recv_timeout(Duration::from_secs(10));
+                let _ = responses.recv_timeout(Duration::from_secs(10));
             });
             begun.await
         };
         let tokio = tokio::runtime::Runtime::new().unwrap();
         assert_eq!(run_on(tokio, look_up), Ok(()));
         assert!(
-            answer.send(()).is_ok(),
+            response.send(()).is_ok(),
             "the shutdown waited for the lookup"
         );
     }

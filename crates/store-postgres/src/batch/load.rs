@@ -8,7 +8,7 @@ use partner_core::PartnerId;
 use pools_core::batch::{BatchState, TransactCommand, capped};
 use pools_core::quote::{QuoteId, QuoteOutcome};
 use pools_core::trade::Trade;
-use pools_core::velocity::{self, Crossed};
+use pools_core::velocity::{self, TradesRead};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_sql::ledger::{CRYPTO, FIAT, opt_account};
@@ -210,15 +210,15 @@ impl Loaded {
             return Ok(());
         };
         let total = if row.flag("forget")? {
-            let crossed = Crossed {
+            let crossed = TradesRead {
                 notionals: row.get::<Option<Vec<i64>>>("crossed")?.unwrap_or_default(),
                 reached: row.opt_instant("reached")?,
             };
-            if crossed != Crossed::default() {
+            if crossed != TradesRead::default() {
                 self.slid.insert(partner.clone());
             }
             let cutoff = velocity::cutoff(self.now, self.state.window);
-            total.forgotten(cutoff, &crossed)
+            total.remove_oldest(cutoff, &crossed)
         } else {
             total
         };

@@ -44,7 +44,7 @@ pub(super) async fn lapse(
         .iter()
         .map(|row| {
             let stored = stored(&Columns::new("deliveries", row))?;
-            Step::decided(mode, &stored, DeliveryInput::Lapse, now)
+            Step::decided(mode, &stored, DeliveryInput::LeaseExpired, now)
         })
         .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
     apply(conn, &moves).await?;

@@ -70,7 +70,7 @@ impl<'c> Step<'c> {
     }
 
     pub(super) fn with_report(mut self, concluded: &'c ConcludedDelivery) -> Self {
-        self.has_report = concluded.ending != AttemptOutcome::Released;
+        self.has_report = concluded.outcome != AttemptOutcome::Released;
         self.code = concluded.response_status;
         self.error = concluded.error.as_deref();
         self

@@ -9,7 +9,7 @@ use pools_core::batch::{BatchState, IdempotencyRecord, TransactCommand, capped};
 use pools_core::ledger::Account;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::Trade;
-use pools_core::velocity::{self, Crossed, Velocity};
+use pools_core::velocity::{self, TradesRead, Velocity};
 use sqlx::SqliteConnection;
 use store_sql::velocity::velocity_of;
 use store_sql::{idempotency, ledger, trades};
@@ -234,8 +234,10 @@ impl BatchContext {
             let row = Columns::new("velocity", row);
             let (partner, total) = (row.partner()?, velocity_of(&row)?);
             let total = match crossed.remove(&partner) {
-                Some(crossed) => total.forgotten(cutoff, &crossed),
-                None if capped.contains(&partner) => total.forgotten(cutoff, &Crossed::default()),
+                Some(crossed) => total.remove_oldest(cutoff, &crossed),
+                None if capped.contains(&partner) => {
+                    total.remove_oldest(cutoff, &TradesRead::default())
+                }
                 None => total,
             };
             totals.insert(partner, total);
@@ -249,7 +251,7 @@ impl BatchContext {
         conn: &mut SqliteConnection,
         capped: &BTreeSet<&PartnerId>,
         cutoff: Timestamp,
-    ) -> Result<BTreeMap<PartnerId, Crossed>, StoreError> {
+    ) -> Result<BTreeMap<PartnerId, TradesRead>, StoreError> {
         if capped.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -261,7 +263,7 @@ impl BatchContext {
             .fetch_all(conn)
             .await
             .map_err(errors::statement)?;
-        let mut crossed: BTreeMap<PartnerId, Crossed> = BTreeMap::new();
+        let mut crossed: BTreeMap<PartnerId, TradesRead> = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("trades", row);
             let (reached, notional) = (row.opt_instant("reached")?, row.opt_integer("notional")?);

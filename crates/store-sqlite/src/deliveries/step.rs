@@ -68,7 +68,7 @@ impl<'c> Step<'c> {
     }
 
     pub(super) fn with_report(mut self, concluded: &'c ConcludedDelivery) -> Self {
-        if concluded.ending != AttemptOutcome::Released {
+        if concluded.outcome != AttemptOutcome::Released {
             let error = concluded.error.as_deref();
             self.change.report = Some((concluded.response_status, error));
         }

@@ -21,7 +21,7 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
-use pools_core::velocity::{Crossed, Velocity};
+use pools_core::velocity::{TradesRead, Velocity};
 use runtime::Store;
 
 use super::Pace;
@@ -134,8 +134,8 @@ impl Engine for Ports {
         Engine::confirm(&*self.engine, trade).await
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        Engine::let_go(&*self.engine, trade).await
+    async fn release(&self, trade: TradeId) -> Option<()> {
+        Engine::release(&*self.engine, trade).await
     }
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
@@ -346,7 +346,7 @@ impl VelocityTx for Tx {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<Crossed, StoreError> {
+    ) -> Result<TradesRead, StoreError> {
         self.tx.velocity_read(who, range, limit).await
     }
 }

@@ -46,10 +46,10 @@ impl Engine for Ports {
         answer
     }
 
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        let (view, now) = self.0.turn(Call::LetGo).await;
+    async fn release(&self, trade: TradeId) -> Option<()> {
+        let (view, now) = self.0.turn(Call::Release).await;
         let mut engine = (*view.engine).clone();
-        let answer = (view.fault == Fault::None).then(|| engine.let_go(trade));
+        let answer = (view.fault == Fault::None).then(|| engine.release(trade));
         self.0.leave_engine(now, engine);
         answer
     }

@@ -32,7 +32,7 @@ impl<F: Fixture> World<F> {
         let delivered = || EngineReport::Delivered("fill".into());
         let ends = [
             vec![],
-            vec![EngineReport::LetGo],
+            vec![EngineReport::Released],
             vec![EngineReport::CannotComplete],
             vec![delivered()],
             vec![delivered(), EngineReport::Reversed(None)],

@@ -68,7 +68,7 @@ impl<F: Fixture> World<F> {
             3 => {
                 let trade = self.trade(member, Side::OffRamp, ONE).await;
                 self.clock().advance(HOUR);
-                self.report(&member.who, trade.id, EngineReport::LetGo)
+                self.report(&member.who, trade.id, EngineReport::Released)
                     .await;
             }
             4 => {
@@ -153,7 +153,7 @@ pub async fn clock_never_precedes_another_process(store: impl Fixture) {
             }
             _ => {
                 world
-                    .report(&member.who, trade.id, EngineReport::LetGo)
+                    .report(&member.who, trade.id, EngineReport::Released)
                     .await;
             }
         }
@@ -198,7 +198,7 @@ pub async fn stopped_clock_prevents_trading(store: impl Fixture) {
 
     // Open work is finished, and credits are accepted.
     world
-        .report(&member.who, trade.id, EngineReport::LetGo)
+        .report(&member.who, trade.id, EngineReport::Released)
         .await;
     let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, settled.id, delivered).await;

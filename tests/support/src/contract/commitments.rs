@@ -30,7 +30,7 @@ impl<F: Fixture> World<F> {
         let settled = Range::Settled {
             after: settled_after,
             up_to: self.now(),
-            made_after: Timestamp::from_millis(0).unwrap(),
+            created_after: Timestamp::from_millis(0).unwrap(),
         };
         let reserved = Range::Reserved {
             after: Timestamp::from_millis(0).unwrap(),
@@ -98,7 +98,7 @@ pub async fn contingent_credits_count_possible_returns(store: impl Fixture) {
         (Side::OnRamp, 4, vec![delivered()]),
         (Side::OffRamp, 8, vec![delivered()]),
         (Side::OnRamp, 16, vec![EngineReport::CannotComplete]),
-        (Side::OffRamp, 32, vec![EngineReport::LetGo]),
+        (Side::OffRamp, 32, vec![EngineReport::Released]),
         (
             Side::OnRamp,
             64,
@@ -248,7 +248,7 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
             .await;
     }
     let last = world.now();
-    for (limit, made_after, euros, reached) in [
+    for (limit, created_after, euros, reached) in [
         (1, start, 1, Some(last.minus(milli * 4))),
         (3, start, 7, Some(last.minus(milli * 2))),
         (3, at(1), 0, Some(last.minus(milli * 2))),
@@ -258,7 +258,7 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
         let range = Range::Settled {
             after: start,
             up_to: last,
-            made_after,
+            created_after,
         };
         let amounts = Amounts {
             amount: euros * one,
@@ -337,7 +337,7 @@ pub async fn recount_during_trading_stays_upper_bound(store: impl Fixture) {
             }
             5 if !open.is_empty() => {
                 let trade = open.remove(0);
-                world.report(who, trade.id, EngineReport::LetGo).await;
+                world.report(who, trade.id, EngineReport::Released).await;
             }
             6 if !settled.is_empty() => {
                 let trade = settled.remove(0);

@@ -68,7 +68,7 @@ impl<F: Fixture> World<F> {
             service: Service::Pools,
             room: ClaimCapacity {
                 total,
-                each: 64,
+                max_per_endpoint: 64,
                 ..ClaimCapacity::default()
             },
             token: self.entropy.next(),
@@ -92,9 +92,9 @@ impl<F: Fixture> World<F> {
         &self,
         token: u64,
         claimed: &ClaimedDelivery,
-        ending: AttemptOutcome,
+        outcome: AttemptOutcome,
     ) -> Cas {
-        let (response_status, error) = match ending {
+        let (response_status, error) = match outcome {
             AttemptOutcome::Delivered => (Some(204), None),
             AttemptOutcome::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
             AttemptOutcome::GivenUp => (None, Some("connection refused".to_owned())),
@@ -104,7 +104,7 @@ impl<F: Fixture> World<F> {
             tenant: claimed.tenant.clone(),
             id: claimed.id,
             token,
-            ending,
+            outcome,
             response_status,
             error,
         };
@@ -367,7 +367,7 @@ pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
     order.room.in_flight = load(64, EndpointHealth::Slow);
     assert!(world.claim_by(&order).await.is_empty());
     order.room.in_flight.clear();
-    order.room.each = 5;
+    order.room.max_per_endpoint = 5;
     assert_eq!(world.claim_by(&order).await.len(), 5);
     order.room.in_flight = load(5 + 217, EndpointHealth::Fast);
     assert_eq!(world.claim_by(&order).await.len(), 7);
@@ -392,7 +392,7 @@ pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
         world.emit(&acme.who, id, id).await;
     }
     let mut order = world.order(64);
-    order.room.each = 2;
+    order.room.max_per_endpoint = 2;
     let claimed = world.claim_by(&order).await;
     let failed = AttemptOutcome::RetryAfter(WAIT);
     let won = world.conclude(order.token, &claimed[1], failed).await;

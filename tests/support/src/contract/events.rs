@@ -66,7 +66,7 @@ pub async fn foreign_event_is_absent(store: impl Fixture) {
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     world
-        .report(&member.who, trade.id, EngineReport::LetGo)
+        .report(&member.who, trade.id, EngineReport::Released)
         .await;
     for who in [&other.who, &live.who] {
         let found = world
@@ -90,7 +90,7 @@ pub async fn delivery_requires_endpoint(store: impl Fixture) {
         let before = world.figure("deliveries").await;
         let trade = world.trade(member, Side::OnRamp, ONE).await;
         world
-            .report(&member.who, trade.id, EngineReport::LetGo)
+            .report(&member.who, trade.id, EngineReport::Released)
             .await;
         world.figure("deliveries").await - before
     };
@@ -139,7 +139,7 @@ pub async fn only_trade_ends_emit_events(store: impl Fixture) {
         (vec![EngineReport::InProgress], None),
         (vec![delivered()], Some(TradeEvent::Settled)),
         (vec![EngineReport::CannotComplete], Some(TradeEvent::Failed)),
-        (vec![EngineReport::LetGo], Some(TradeEvent::Released)),
+        (vec![EngineReport::Released], Some(TradeEvent::Released)),
         (
             vec![delivered(), EngineReport::Reversed(None)],
             Some(TradeEvent::Settled),
@@ -201,7 +201,7 @@ pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture
     world.set_endpoint(&member, &first).await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     world
-        .report(&member.who, trade.id, EngineReport::LetGo)
+        .report(&member.who, trade.id, EngineReport::Released)
         .await;
     let second = world.endpoint(Mode::Test, Service::Pools, "https://b.example/");
     assert_ne!(first.id, second.id);
@@ -214,7 +214,7 @@ pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture
         service: Service::Pools,
         room: partner_core::webhooks::fairness::ClaimCapacity {
             total: 8,
-            each: 8,
+            max_per_endpoint: 8,
             ..Default::default()
         },
         token: 1,

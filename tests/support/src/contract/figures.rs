@@ -47,7 +47,7 @@ pub async fn trades_are_counted_by_status(store: impl Fixture) {
     let one = standing([1, 1, 0, 0, 0], Some(3));
     assert_eq!(world.trades_standing(Mode::Test).await, one);
     world
-        .report(&other.who, second.id, EngineReport::LetGo)
+        .report(&other.who, second.id, EngineReport::Released)
         .await;
     let third = world.trade(&other, Side::OnRamp, ONE).await;
     world

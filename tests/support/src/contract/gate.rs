@@ -264,7 +264,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
         service: Service::Gate,
         room: ClaimCapacity {
             total: 10,
-            each: 10,
+            max_per_endpoint: 10,
             ..ClaimCapacity::default()
         },
         token: 7,
@@ -282,7 +282,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
             tenant: claimed.tenant.clone(),
             id: claimed.id,
             token: 7,
-            ending: AttemptOutcome::GivenUp,
+            outcome: AttemptOutcome::GivenUp,
             response_status: Some(500),
             error: None,
         })
@@ -342,7 +342,7 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
         service: Service::Gate,
         room: ClaimCapacity {
             total: 10,
-            each: 10,
+            max_per_endpoint: 10,
             ..ClaimCapacity::default()
         },
         token,

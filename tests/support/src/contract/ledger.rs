@@ -443,7 +443,7 @@ pub async fn every_trade_end_moves_value_once(store: impl Fixture) {
     let ends = [
         vec![delivered()],
         vec![EngineReport::CannotComplete],
-        vec![EngineReport::LetGo],
+        vec![EngineReport::Released],
         vec![delivered(), EngineReport::Reversed(None)],
     ];
     let mut ungated = profile();

@@ -50,7 +50,7 @@ impl<F: Fixture> World<F> {
         let other = self.rich("other").await;
         let ends: [&[EngineReport]; 5] = [
             &[],
-            &[EngineReport::LetGo],
+            &[EngineReport::Released],
             &[EngineReport::CannotComplete],
             &[EngineReport::Delivered("".into())],
             &[

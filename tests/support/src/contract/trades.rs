@@ -62,7 +62,7 @@ pub async fn trade_reads_back_in_every_state(store: impl Fixture) {
     let paths = [
         vec![],
         vec![delivered()],
-        vec![EngineReport::LetGo],
+        vec![EngineReport::Released],
         vec![EngineReport::CannotComplete],
         vec![EngineReport::Delivered("without a rate".into())],
         vec![delivered(), EngineReport::Reversed(None)],
@@ -307,7 +307,7 @@ pub async fn unknown_step_is_refused(store: impl Fixture) {
         state,
         transfer: None,
         event: None,
-        uncounts: false,
+        leaves_velocity: false,
     };
     let refused = world.apply(&member, &trade, &leap, token).await;
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
@@ -338,7 +338,7 @@ pub async fn settlement_never_changes(store: impl Fixture) {
         state,
         transfer: None,
         event: None,
-        uncounts: false,
+        leaves_velocity: false,
     };
     let refused = world
         .apply(&member, &settled, &forged, token)

@@ -8,7 +8,7 @@ use pools_core::ports::VelocityRange;
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
-use pools_core::velocity::{Crossed, Velocity};
+use pools_core::velocity::{TradesRead, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{Decided, Member, ONE, World, amount, eur, profile};
@@ -117,7 +117,7 @@ pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
 pub async fn unsettled_trade_stops_counting_when_it_ends(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
-    for report in [EngineReport::LetGo, EngineReport::CannotComplete] {
+    for report in [EngineReport::Released, EngineReport::CannotComplete] {
         let trade = world.admitted(&member, 100).await;
         world.refused(&member, 1).await;
         world.report(&member.who, trade.id, report).await;
@@ -162,7 +162,7 @@ pub async fn longer_window_counts_earlier_trades_again(store: impl Fixture) {
     world.admitted(&member, 60).await;
     let gone = world.admitted(&member, 40).await;
     world
-        .report(&member.who, gone.id, EngineReport::LetGo)
+        .report(&member.who, gone.id, EngineReport::Released)
         .await;
     world.clock().advance(WINDOW);
     world.admitted(&member, 1).await;
@@ -261,7 +261,7 @@ pub async fn late_failure_is_subtracted_once(store: impl Fixture) {
     world.admitted(&member, 2).await;
     world.clock().advance(WINDOW);
     world
-        .report(&member.who, gone.id, EngineReport::LetGo)
+        .report(&member.who, gone.id, EngineReport::Released)
         .await;
     world.admitted(&member, 1).await;
     world.refused(&member, 10).await;
@@ -367,7 +367,7 @@ pub async fn step_reads_at_most_its_limit(store: impl Fixture) {
     }
     let gone = world.trade(&member, Side::OnRamp, 32 * ONE).await;
     world
-        .report(&member.who, gone.id, EngineReport::LetGo)
+        .report(&member.who, gone.id, EngineReport::Released)
         .await;
     let at = |place: usize| made[place].created_at;
     let all = VelocityRange {
@@ -395,7 +395,7 @@ pub async fn step_reads_at_most_its_limit(store: impl Fixture) {
         let notionals = euros.iter().map(|euros| euros * ONE).collect();
         assert_eq!(
             read,
-            Crossed { notionals, reached },
+            TradesRead { notionals, reached },
             "{newest_first} {limit}"
         );
     }

@@ -459,8 +459,8 @@ impl<F: Fixture> World<F> {
                 .await
                 .unwrap();
         }
-        if let (true, Some(velocity)) = (last.uncounts, velocity) {
-            let without = velocity.forget(trade.terms.notional, trade.created_at);
+        if let (true, Some(velocity)) = (last.leaves_velocity, velocity) {
+            let without = velocity.remove_trade(trade.terms.notional, trade.created_at);
             tx.velocity_put(who, &without).await.unwrap();
         }
         tx.commit().await.unwrap();

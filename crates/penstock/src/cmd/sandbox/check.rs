@@ -50,7 +50,7 @@ pub(super) async fn check(
     for name in STEPS {
         let seen = tour.take(name).await;
         let ok = seen.is_ok();
-        let seen = seen.unwrap_or_else(|fault| fault);
+        let seen = seen.unwrap_or_else(|error| error);
         let mark = if ok { "✓" } else { "✗" };
         terminal.progress(&format!("{mark} {name:<12} {seen}"));
         steps.push(Step {

@@ -60,13 +60,13 @@ impl Client {
         let answered = tokio::time::timeout(CALL_TIMEOUT, self.exchange(call)).await;
         let (status, body) = answered
             .map_err(|_| format!("{label}: no response within {CALL_TIMEOUT:?}"))?
-            .map_err(|fault| format!("{label}: {fault}"))?;
+            .map_err(|error| format!("{label}: {error}"))?;
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{label}: {status}: {text}"));
         }
         serde_json::from_slice(&body)
-            .map_err(|fault| format!("{label}: the response is not valid JSON: {fault}"))
+            .map_err(|error| format!("{label}: the response is not valid JSON: {error}"))
     }
 
     async fn exchange(

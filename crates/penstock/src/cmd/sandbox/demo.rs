@@ -54,7 +54,7 @@ impl Demo {
     ) -> Result<(Self, bool), Failure> {
         let file = folder.join("demo.json");
         let name = file.display();
-        let failed = |fault: io::Error| Failure::Failed(format!("{name}: {fault}"));
+        let failed = |error: io::Error| Failure::Failed(format!("{name}: {error}"));
         let fresh = !file.try_exists().map_err(failed)?;
         if fresh {
             let made = Self::make(events_port, clock, entropy);
@@ -62,9 +62,9 @@ impl Demo {
             write_credentials(&made, &draft, &file).map_err(failed)?;
         }
         let text = std::fs::read_to_string(&file).map_err(failed)?;
-        let read = serde_json::from_str(&text).map_err(|fault| {
+        let read = serde_json::from_str(&text).map_err(|error| {
             Failure::Failed(format!(
-                "{name}: no valid demo credentials ({fault}); remove the file to get new credentials"
+                "{name}: no valid demo credentials ({error}); remove the file to get new credentials"
             ))
         })?;
         Ok((read, fresh))

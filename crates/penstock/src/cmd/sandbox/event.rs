@@ -107,7 +107,7 @@ impl Judge<'_> {
             );
         }
         let event = serde_json::from_slice(&delivery.body);
-        let event = event.map_err(|fault| format!("the event is not valid JSON: {fault}"))?;
+        let event = event.map_err(|error| format!("the event is not valid JSON: {error}"))?;
         Ok((id, event))
     }
 }
@@ -228,8 +228,8 @@ mod tests {
         let good = delivery(SECRET);
         assert!(judged(&good).is_ok(), "{:?}", judged(&good));
         let refused = |delivery: &Delivery, message: &str| {
-            let fault = judged(delivery).unwrap_err();
-            assert!(fault.contains(message), "{fault}");
+            let error = judged(delivery).unwrap_err();
+            assert!(error.contains(message), "{error}");
         };
         let forged = delivery(OTHER);
         refused(&forged, "Pools-Signature does not verify");
@@ -296,8 +296,8 @@ mod tests {
             "the signature header of the other service"
         );
         let forged = signed_delivery(Service::Gate, &event, OTHER, now());
-        let fault = judge.of_completed(&forged, &session, "test_tx_1");
-        assert!(fault.unwrap_err().starts_with("Gate-Signature does not"));
+        let error = judge.of_completed(&forged, &session, "test_tx_1");
+        assert!(error.unwrap_err().starts_with("Gate-Signature does not"));
         assert!(
             judge.of_created(&good, "gs_1").is_err(),
             "an event of another type"

@@ -64,12 +64,12 @@ fn line(delivery: &Delivery, secret: Option<&SigningSecret>, clock: &dyn Clock) 
     let kind = text("/type").unwrap_or("(no type)");
     let object = ["/transactId", "/data/id", "/data/refid"];
     let object = object.into_iter().find_map(text).unwrap_or("(no object)");
-    let verdict = match secret.map(|secret| Judge { secret, now }.verify(delivery)) {
+    let verification = match secret.map(|secret| Judge { secret, now }.verify(delivery)) {
         Some(Ok(())) => "both signatures verified".to_owned(),
-        Some(Err(fault)) => format!("NOT verified: {fault}"),
+        Some(Err(error)) => format!("NOT verified: {error}"),
         None => "NOT verified: demo.json has no valid webhook_secret".to_owned(),
     };
-    format!("{time} event {kind} {object} {verdict}")
+    format!("{time} event {kind} {object} {verification}")
 }
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ impl Listener {
                 None => "it was never attempted".to_owned(),
             },
             Ok([]) => "no delivery is queued".to_owned(),
-            Err(fault) => kernel::causes(fault),
+            Err(error) => kernel::causes(error),
         };
         format!("no event arrived within {EVENT_TIMEOUT:?}; {why}")
     }

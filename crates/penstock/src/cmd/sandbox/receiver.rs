@@ -72,17 +72,17 @@ async fn serve(listener: TcpListener, sender: mpsc::Sender<Delivery>) {
     while let Ok((stream, _)) = listener.accept().await {
         let sender = sender.clone();
         tokio::spawn(async move {
-            let answering = service_fn(|request| answer(request, &sender));
+            let responding = service_fn(|request| respond(request, &sender));
             let connection = http1::Builder::new();
             // How the sender closes the connection does not matter.
             let _ = connection
-                .serve_connection(TokioIo::new(stream), answering)
+                .serve_connection(TokioIo::new(stream), responding)
                 .await;
         });
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     sender: &mpsc::Sender<Delivery>,
 ) -> Result<Response<Empty<Bytes>>, Infallible> {
@@ -124,9 +124,9 @@ mod tests {
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(body).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer.lines().next().unwrap().to_owned()
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response.lines().next().unwrap().to_owned()
     }
 
     #[tokio::test]

@@ -17,8 +17,8 @@ use crate::idempotent_response::IdempotentReply;
 /// Replaces a 400 with the stored first response of the key.
 ///
 /// Mount it within a class, over routes whose idempotency keys are scoped by method and path.
-pub async fn first_answer(
-    State(answers): State<ResponseStore>,
+pub async fn replay_first_response(
+    State(responses): State<ResponseStore>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -31,11 +31,11 @@ pub async fn first_answer(
     let response = next.run(Request::from_parts(parts, body)).await;
     match scope {
         Some(scope) if response.status() == StatusCode::BAD_REQUEST => {
-            match answers.first(scope).await {
+            match responses.first(scope).await {
                 Ok(Some(given)) => IdempotentReply(given).into_response(),
                 Ok(None) => response,
-                Err(ResponseStoreError::Store(fault)) => ApiError::from(fault).into_response(),
-                Err(fault) => ApiError::internal(fault).into_response(),
+                Err(ResponseStoreError::Store(error)) => ApiError::from(error).into_response(),
+                Err(error) => ApiError::internal(error).into_response(),
             }
         }
         Some(_) | None => response,

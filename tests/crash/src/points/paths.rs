@@ -6,7 +6,7 @@ use crate::programs::Served;
 
 /// A path that reaches a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Road {
+pub(super) enum Reach {
     /// A start of the service.
     Start,
     /// The service's own sweep, right after its start.
@@ -25,7 +25,7 @@ pub(super) enum Road {
     Either,
 }
 
-impl Road {
+impl Reach {
     /// Whether clients of the service reach points on this path.
     pub(super) fn is_load_of(self, served: Served) -> bool {
         match self {
@@ -39,16 +39,16 @@ impl Road {
 
 /// Every step, by its path. A step is named where an adapter runs it; the commit of a transaction is a step named after it.
 // `xtask/tests/failpoints.rs` compares this list with the adapters.
-const STEPS: [(Road, &[&str]); 8] = [
+const STEPS: [(Reach, &[&str]); 8] = [
     (
-        Road::Start,
+        Reach::Start,
         &["migration.run", "migration.commit", START_COMMIT],
     ),
-    (Road::Sweep, &["sweep.delete", "idempotency_sweep.commit"]),
-    (Road::Credit, &["deposit.insert", "credit.commit"]),
-    (Road::Revoke, &["key.revoke", "key_revoke.commit"]),
+    (Reach::Sweep, &["sweep.delete", "idempotency_sweep.commit"]),
+    (Reach::Credit, &["deposit.insert", "credit.commit"]),
+    (Reach::Revoke, &["key.revoke", "key_revoke.commit"]),
     (
-        Road::Pools,
+        Reach::Pools,
         &[
             "quote.insert",
             "quotes_open.commit",
@@ -74,7 +74,7 @@ const STEPS: [(Road, &[&str]); 8] = [
         ],
     ),
     (
-        Road::Either,
+        Reach::Either,
         &[
             "event.insert",
             "delivery.insert",
@@ -84,9 +84,9 @@ const STEPS: [(Road, &[&str]); 8] = [
             RESPONSE_WRITE,
         ],
     ),
-    (Road::LiveGate, &["tally.put"]),
+    (Reach::LiveGate, &["tally.put"]),
     (
-        Road::Gate,
+        Reach::Gate,
         &[
             "session.insert",
             "session_create.commit",
@@ -126,14 +126,14 @@ const STEPS: [(Road, &[&str]); 8] = [
 /// The first commit of a start that finds its schema.
 pub(super) const START_COMMIT: &str = "master_key_check.commit";
 
-pub(super) fn road_to(step: &str) -> Road {
+pub(super) fn reach_of(step: &str) -> Reach {
     let found = STEPS.iter().find(|(_, steps)| steps.contains(&step));
-    found.map_or(Road::Start, |(road, _)| *road)
+    found.map_or(Reach::Start, |(reach, _)| *reach)
 }
 
 /// Returns both points of each step on the accepted paths.
-fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(&'static str, String)> {
-    let steps = STEPS.iter().filter(|(road, _)| roads(*road));
+fn points_of(accepts: impl Fn(Reach) -> bool) -> Vec<(&'static str, String)> {
+    let steps = STEPS.iter().filter(|(reach, _)| accepts(*reach));
     let steps = steps.flat_map(|(_, steps)| steps.iter().copied());
     let both = |step: &'static str| Side::BOTH.map(|side| (step, side.of(&step)));
     steps.flat_map(both).collect()
@@ -199,10 +199,10 @@ impl Chosen {
     /// Selects points of the steps on the accepted paths.
     pub(super) fn points(
         &self,
-        roads: impl Fn(Road) -> bool,
+        accepts: impl Fn(Reach) -> bool,
         seed: u64,
     ) -> Vec<(&'static str, String)> {
-        let mut all = points_of(roads);
+        let mut all = points_of(accepts);
         all.retain(|(step, _)| {
             let named = self.step.as_ref().is_none_or(|name| name == step);
             named && (self.store == Database::Embedded || !is_sqlite_only(step))

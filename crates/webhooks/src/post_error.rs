@@ -20,7 +20,7 @@ pub(crate) enum PostError {
     /// No address accepted a connection.
     #[error("cannot connect: {}", kind(.0))]
     Unconnected(#[source] io::Error),
-    /// The certificate does not prove the host, or both sides share no version of TLS.
+    /// The certificate does not prove the host, or both sides have no TLS version in common.
     #[error("the TLS handshake failed: {0}")]
     Handshake(#[source] io::Error),
     /// The connection broke before a response.
@@ -28,14 +28,14 @@ pub(crate) enum PostError {
     Broken(#[source] hyper::Error),
     /// The request is not valid HTTP.
     #[error("the request cannot be made")]
-    Unmade(#[source] hyper::http::Error),
+    InvalidRequest(#[source] hyper::http::Error),
 }
 
 impl PostError {
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Forbidden(_) => Outcome::Forbidden,
-            Self::Unmade(_) => Outcome::Untried,
+            Self::InvalidRequest(_) => Outcome::Untried,
             Self::Unresolved(_) | Self::Unconnected(_) | Self::Handshake(_) | Self::Broken(_) => {
                 Outcome::Unreachable
             }
