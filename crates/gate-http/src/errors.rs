@@ -381,7 +381,7 @@ fn not_entitled(refusal: NotEntitled) -> ApiError {
     let (code, message) = match refusal {
         NotEntitled::KycPackage => (
             "kyc_package_not_trusted",
-            "`kyc_package` is not taken from this partner.",
+            "`kyc_package` is not accepted from this partner.",
         ),
         NotEntitled::Flow => (
             "kit_blocks_not_enabled",
