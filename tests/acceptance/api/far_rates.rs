@@ -395,17 +395,17 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "min_sources = 2",
             "min_sources = 0",
-            "4: min_sources: expected one at least",
+            "4: min_sources: expected at least one",
         ),
         (
             "min_sources = 2",
             "min_sources = 3",
-            "9: pairs.pair: expected 3 sources (min_sources) of EUR-USDT at least, found 2",
+            "9: pairs.pair: expected at least 3 sources (min_sources) of EUR-USDT, found 2",
         ),
         (
             "min_sources = 2",
             "min_sources = 2\nmax_move_bps = 0",
-            "5: max_move_bps: expected 1 at least; leave the key out",
+            "5: max_move_bps: expected at least 1; omit the key",
         ),
         (
             "min_sources = 2",
