@@ -19,10 +19,11 @@ use tokio::time::{Instant, timeout_at};
 use crate::attempt::{Attempts, Delivery};
 use crate::in_flight::InFlight;
 
-/// How long the first outcome waits for others, and how many outcomes end the wait, so that one
-/// commit records many outcomes.
+/// How long the first outcome waits for others, so that one commit records many outcomes.
 const RECORD_BATCH_DELAY: Duration = Duration::from_millis(2);
-const RECORD_BATCH: usize = 64;
+/// How many outcomes end the wait: half of what one fast endpoint has in flight, so the other half
+/// keeps the attempts busy while the store records and claims.
+const RECORD_BATCH: usize = 128;
 
 /// The deliveries in flight, and the tasks that send them.
 pub(crate) struct Dispatcher {
@@ -33,7 +34,7 @@ pub(crate) struct Dispatcher {
 struct Shared {
     attempts: Attempts,
     state: Mutex<State>,
-    /// Notified of the first outcome, and of a full batch.
+    /// Notified of the first outcome, of a full batch, and when nothing is in flight.
     changed: Notify,
 }
 
@@ -42,6 +43,27 @@ struct State {
     in_flight: InFlight<Delivery>,
     /// Outcomes that the worker has not taken yet.
     outcomes: Vec<ConcludedDelivery>,
+}
+
+/// The outcomes that wait to be recorded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Batch {
+    Empty,
+    /// Others may follow.
+    Started,
+    /// There are enough, or no other can follow.
+    Full,
+}
+
+impl State {
+    fn batch(&self) -> Batch {
+        match self.outcomes.len() {
+            0 => Batch::Empty,
+            RECORD_BATCH.. => Batch::Full,
+            _ if self.in_flight.is_empty() => Batch::Full,
+            _ => Batch::Started,
+        }
+    }
 }
 
 impl Dispatcher {
@@ -62,7 +84,15 @@ impl Dispatcher {
 
     /// Adds what was claimed under this token, and starts as many attempts as may run. No attempt
     /// starts after `start_by`.
-    pub(crate) fn add(&mut self, claimed: Vec<ClaimedDelivery>, token: u64, start_by: Instant) {
+    ///
+    /// Returns whether a batch or more was claimed: then more is likely to be due.
+    pub(crate) fn add(
+        &mut self,
+        claimed: Vec<ClaimedDelivery>,
+        token: u64,
+        start_by: Instant,
+    ) -> bool {
+        let is_batch = claimed.len() >= RECORD_BATCH;
         let now = Instant::now();
         let mut targets = BTreeMap::new();
         let mut state = self.shared.state.lock();
@@ -81,6 +111,7 @@ impl Dispatcher {
         }
         drop(state);
         self.start(started);
+        is_batch
     }
 
     /// Releases what was prefetched too long ago, and starts what may start now.
@@ -153,16 +184,17 @@ impl Dispatcher {
 }
 
 impl Shared {
-    /// Returns when there is a full batch of outcomes, or the first has waited long enough.
+    /// Returns when there is a full batch of outcomes, the first has waited long enough, or no other
+    /// can follow because nothing is in flight.
     async fn wait_for_batch(&self) {
         let mut deadline = None;
         loop {
-            let outcomes = self.state.lock().outcomes.len();
-            if outcomes >= RECORD_BATCH {
-                return;
-            }
-            if outcomes > 0 {
-                deadline = deadline.or_else(|| Some(Instant::now() + RECORD_BATCH_DELAY));
+            match self.state.lock().batch() {
+                Batch::Full => return,
+                Batch::Started => {
+                    deadline = deadline.or_else(|| Some(Instant::now() + RECORD_BATCH_DELAY));
+                }
+                Batch::Empty => {}
             }
             let changed = self.changed.notified();
             match deadline {
@@ -182,7 +214,7 @@ impl Shared {
         let mut state = self.state.lock();
         state.in_flight.end(endpoint, health, Instant::now());
         state.outcomes.extend(outcome);
-        if [1, RECORD_BATCH].contains(&state.outcomes.len()) {
+        if state.outcomes.len() == 1 || state.batch() == Batch::Full {
             self.changed.notify_one();
         }
     }

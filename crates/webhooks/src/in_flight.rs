@@ -149,6 +149,11 @@ impl<T> InFlight<T> {
         queues.map(|(_, delivery)| delivery).collect()
     }
 
+    /// Whether no delivery is in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.values().all(|state| state.load().deliveries == 0)
+    }
+
     pub(crate) fn capacity(&self) -> ClaimCapacity {
         let loads = self
             .0
@@ -161,6 +166,7 @@ impl<T> InFlight<T> {
         }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use kernel::{Entropy, Mode, Timestamp};

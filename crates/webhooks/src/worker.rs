@@ -75,6 +75,8 @@ pub struct Worker {
     counted: Option<Instant>,
     /// Outcomes that are not recorded yet.
     outcomes: Vec<ConcludedDelivery>,
+    /// Whether the last claim suggests that more is due.
+    expects_more: bool,
     /// Failures of the store since it last worked.
     failures: u32,
 }
@@ -125,6 +127,7 @@ impl Worker {
             counting: JoinSet::new(),
             counted: None,
             outcomes: Vec::new(),
+            expects_more: false,
             failures: 0,
         }
     }
@@ -178,7 +181,7 @@ impl Worker {
         if self.config.sealer.can_seal().is_err() {
             return Ok(POLL_INTERVAL);
         }
-        if !is_woken {
+        if !is_woken && !self.expects_more {
             let until_due = self.until_due().await?;
             if !until_due.is_zero() {
                 return Ok(until_due);
@@ -210,7 +213,7 @@ impl Worker {
         // The lease begins after this instant, however long the store takes.
         let start_by = Instant::now() + Lease::MARGIN;
         let claimed = self.config.deliveries.deliveries_claim(&request).await?;
-        self.dispatcher.add(claimed, request.token, start_by);
+        self.expects_more = self.dispatcher.add(claimed, request.token, start_by);
         Ok(())
     }
 
