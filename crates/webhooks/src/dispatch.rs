@@ -170,13 +170,16 @@ impl Dispatcher {
     fn start(&mut self, started: Vec<Delivery>) {
         for first in started {
             let shared = Arc::clone(&self.shared);
+            // Outside the task: a task that is aborted before its first poll must release the delivery too.
+            let first = RunningAttempt::new(Arc::clone(&shared), first);
             self.tasks.spawn(async move {
                 let mut next = Some(first);
-                while let Some(delivery) = next {
-                    let endpoint = delivery.claimed.endpoint.id;
-                    RunningAttempt::new(&shared, delivery).run().await;
+                while let Some(attempt) = next {
+                    let endpoint = attempt.delivery.claimed.endpoint.id;
+                    attempt.run().await;
                     let mut state = shared.state.lock();
-                    next = state.in_flight.start_at(endpoint, Instant::now());
+                    let started = state.in_flight.start_at(endpoint, Instant::now());
+                    next = started.map(|next| RunningAttempt::new(Arc::clone(&shared), next));
                 }
             });
         }
@@ -221,14 +224,14 @@ impl Shared {
 }
 
 /// Counts an attempt as ended, also if its task is aborted or panics.
-struct RunningAttempt<'s> {
-    shared: &'s Shared,
+struct RunningAttempt {
+    shared: Arc<Shared>,
     delivery: Delivery,
     has_ended: bool,
 }
 
-impl<'s> RunningAttempt<'s> {
-    const fn new(shared: &'s Shared, delivery: Delivery) -> Self {
+impl RunningAttempt {
+    const fn new(shared: Arc<Shared>, delivery: Delivery) -> Self {
         Self {
             shared,
             delivery,
@@ -248,7 +251,7 @@ impl<'s> RunningAttempt<'s> {
     }
 }
 
-impl Drop for RunningAttempt<'_> {
+impl Drop for RunningAttempt {
     /// Releases the delivery of an aborted attempt. After a panic the delivery keeps its lease: its
     /// outcome is unknown, and an immediate retry would likely panic again.
     fn drop(&mut self) {
