@@ -17,6 +17,14 @@ use crate::http::{Answer, Lost};
 use crate::time;
 use people::People;
 
+/// Refusals that time lifts. The key stays free, so that a repeat may succeed.
+const PASSING: [&str; 4] = [
+    "session_payment_in_progress",
+    "quota_exhausted",
+    "rate_unavailable",
+    "rate_limited",
+];
+
 /// The observations of one partner's clients.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -45,7 +53,7 @@ pub(crate) struct Call {
     pub(crate) invoked: Duration,
     /// The first response, and an instant after it was read. Every repeat has the same response.
     pub(crate) first: Option<(Answer, Duration)>,
-    /// Whether the write was ever refused.
+    /// Whether the write was ever refused for good.
     pub(crate) refused: bool,
     /// Number of requests with an unknown outcome.
     pub(crate) in_doubt: u32,
@@ -109,8 +117,9 @@ impl Book {
         }
         call.in_doubt = call.in_doubt.saturating_sub(1);
         let Ok(answer) = answer else { return true };
-        call.refused |= outcome == Outcome::Fail;
-        self.exhausted |= answer.code() == "quota_exhausted";
+        let code = answer.code();
+        call.refused |= outcome == Outcome::Fail && !PASSING.contains(&code.as_str());
+        self.exhausted |= code == "quota_exhausted";
         match &call.first {
             Some((first, _)) if first != answer => {
                 let breach = format!("{key} received {first:?}, then {answer:?}");
@@ -284,6 +293,25 @@ mod tests {
             book.note("k", &Ok(other));
             assert_eq!(book.breaches.len(), 1);
         }
+    }
+
+    #[test]
+    fn refused_write_is_done_later_only_after_a_refusal_that_time_lifts() {
+        let of = |code: &str| {
+            let mut book = Book::default();
+            for answer in [
+                answer(409, "req_1", &format!(r#"{{"code":"{code}"}}"#)),
+                created("gs"),
+            ] {
+                book.doubt(&create("k"));
+                assert!(book.note("k", &Ok(answer)));
+            }
+            book.breaches.len()
+        };
+        for code in PASSING {
+            assert_eq!(of(code), 0, "{code}");
+        }
+        assert_eq!(of("session_not_open"), 1);
     }
 
     #[test]
