@@ -36,7 +36,7 @@ GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_
 GRANT INSERT, UPDATE ON
     accounts, answers, branding, clock_jump, commitments, customers, deliveries, idempotency_keys, key_uses, quote_previews,
     quote_sweeps, quotes, rail_records, recounts, session_tallies, sessions, signed_quotes, trades, transactions, velocity,
-    velocity_window
+    velocity_window, verifications
 TO penstock_serve, penstock_operate;
 
 -- Data that the operator provisions. An earlier version of this file let services write it.

@@ -62,10 +62,20 @@ HELPERS = {
     "failTestSession": ("POST", "/v1/test_helpers/sessions/{id}/fail"),
 }
 
+EMBED = {
+    "retrieveEmbedSession": ("GET", "/v1/embed/session"),
+    "listEmbedOptions": ("GET", "/v1/embed/options"),
+    "cancelEmbedSession": ("POST", "/v1/embed/cancel"),
+    "createEmbedVerification": ("POST", "/v1/embed/verification"),
+    "createEmbedQuote": ("POST", "/v1/embed/quotes"),
+    "createEmbedPayment": ("POST", "/v1/embed/payments"),
+    "cancelEmbedPayment": ("POST", "/v1/embed/payments/{id}/cancel"),
+}
+
 # Each document: part of its title, its operations, its events.
 LISTED = {
     "pools-v1": ("partner api", POOLS, POOLS_EVENTS),
     "gate-v1": ("hosted ramp session api", GATE, GATE_EVENTS),
     "gate-test-helpers-v1": ("test helpers", HELPERS, set()),
-    "gate-embed-v1": ("widget calls", {}, set()),
+    "gate-embed-v1": ("widget calls", EMBED, set()),
 }

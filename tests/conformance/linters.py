@@ -28,6 +28,10 @@ OF_ONE = {
     "gate-embed-v1": ({}, {"openapi-tags": "off"}),
     # Every engine response other than 200 is invalid, and the few operations need no tags.
     "engine-v1": ({"operation-4xx-response": "off"}, {"openapi-tags": "off", "operation-tags": "off"}),
+    # The same holds for the rail.
+    "rail-v1": ({"operation-4xx-response": "off"}, {"openapi-tags": "off", "operation-tags": "off"}),
+    # The same holds for a verifier.
+    "verifier-v1": ({"operation-4xx-response": "off"}, {"openapi-tags": "off", "operation-tags": "off"}),
 }
 
 

@@ -93,6 +93,7 @@ class Installation:
             **(on_server() if SERVER else {"PENSTOCK_DATABASE_URL": f"sqlite://{self.folder / 'penstock.db'}"}),
             "PENSTOCK_POOLS_LISTEN": "127.0.0.1:0",
             "PENSTOCK_GATE_LISTEN": "127.0.0.1:0",
+            "PENSTOCK_WIDGET_LISTEN": "127.0.0.1:0",
             "PENSTOCK_THROTTLE": "off",
         }
         self.settings.update(settings)

@@ -14,6 +14,8 @@ from programs import PROGRAM_TIMEOUT, environment, program
 
 # The shipped interval, and the shorter one of the tests.
 TARGET, INTERVAL = "127.0.0.1:9464", "15s"
+# The shipped target of the gate service, which does not run in these tests.
+GATE_TARGET = ', "127.0.0.1:9465"'
 SCRAPED_EVERY = "500ms"
 
 
@@ -39,7 +41,7 @@ class Prometheus:
         self.folder.mkdir(parents=True)
         shutil.copy(Path(deploy) / "penstock.rules.yml", self.folder)
         config = (Path(deploy) / "prometheus.yml").read_text()
-        for shipped, ours in ((TARGET, target), (INTERVAL, SCRAPED_EVERY)):
+        for shipped, ours in ((TARGET, target), (GATE_TARGET, ""), (INTERVAL, SCRAPED_EVERY)):
             assert shipped in config, f"{shipped} is not in the shipped configuration"
             config = config.replace(shipped, ours)
         (self.folder / "prometheus.yml").write_text(config)

@@ -3,13 +3,16 @@
 import configparser
 import re
 import tomllib
+import urllib.request
 from pathlib import Path
 
-from programs import program
+import yaml
+
+from programs import Service, program
 
 MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 # Settings of a test installation that would override the file.
-UNSET = {"PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": "", "PENSTOCK_THROTTLE": ""}
+UNSET = {f"PENSTOCK_{name}": "" for name in ("DATABASE_URL", "POOLS_LISTEN", "GATE_LISTEN", "WIDGET_LISTEN", "THROTTLE")}
 
 
 def deployed(*parts):
@@ -57,9 +60,99 @@ def test_example_partners_and_rates_can_be_applied(installation):
         assert service.running()
 
 
+def environment_of_image():
+    words = " ".join(re.findall(r"^ENV (.*)$", deployed("Dockerfile").read_text(), re.MULTILINE))
+    return dict(word.split("=", 1) for word in words.split())
+
+
+def compose():
+    """The services of the compose file, which merges shared parts with `<<`."""
+    return yaml.safe_load(deployed("compose", "compose.yaml").read_text())["services"]
+
+
+def documented_settings():
+    return set(re.findall(r"^\| `(PENSTOCK_\w+)`", Path(program("DOCS_DIR"), "configuration.md").read_text(), re.MULTILINE))
+
+
+def listeners(service):
+    """What a started program says about its listeners, as service and address."""
+    found = {}
+    for line in iter(lambda: service.lines.get(timeout=10), None):
+        name, _, address = line.partition(" on ")
+        found[name] = address
+        if "widget" in name:
+            return found
+    raise AssertionError(f"no widget: {found}")
+
+
+def test_containers_publish_what_the_image_listens_on():
+    """Every listener of the image is exposed, and published by the service that has it."""
+    image = environment_of_image()
+    ports = {name: address.removeprefix("0.0.0.0:") for name, address in image.items()}
+    assert set(ports) == {"PENSTOCK_POOLS_LISTEN", "PENSTOCK_GATE_LISTEN", "PENSTOCK_WIDGET_LISTEN"}
+    exposed = re.search(r"^EXPOSE (.*)$", deployed("Dockerfile").read_text(), re.MULTILINE)[1].split()
+    assert sorted(exposed) == sorted(ports.values())
+    published = {name: service.get("ports", []) for name, service in compose().items()}
+    inside = {name: [port.rsplit(":", 1)[1] for port in ports] for name, ports in published.items() if ports}
+    assert inside == {
+        "pools-service": [ports["PENSTOCK_POOLS_LISTEN"]],
+        "gate-service": [ports["PENSTOCK_GATE_LISTEN"], ports["PENSTOCK_WIDGET_LISTEN"]],
+    }
+    for port in published["pools-service"] + published["gate-service"]:
+        address, outside, port = port.split(":")
+        assert (address, outside.split("-")[0]) == ("127.0.0.1", port), "the first replica has the usual port"
+
+
+def test_settings_of_the_containers_are_documented():
+    known = documented_settings()
+    assert set(environment_of_image()) <= known
+    for name, service in compose().items():
+        given = {key for key in service.get("environment", {}) if key.startswith("PENSTOCK_")}
+        assert given <= known, name
+
+
+def test_gate_container_serves_widget_that_calls_its_published_ports(installation):
+    """The gate with the settings of its container, on free ports, as a browser on this machine finds it."""
+    entrypoint = compose()["gate-service"]["entrypoint"]
+    assert entrypoint == ["/usr/local/bin/gate-service"]
+    given = {**environment_of_image(), **compose()["gate-service"]["environment"]}
+    for name in ("PENSTOCK_DATABASE_URL", "PENSTOCK_REDIS_URL", "PENSTOCK_POOLS_LISTEN"):
+        del given[name]
+    given |= {"PENSTOCK_GATE_LISTEN": "127.0.0.1:0", "PENSTOCK_WIDGET_LISTEN": "0.0.0.0:0"}
+    assert installation.penstock("apply", "-f", installation.write(""), **given).code == 0
+    with installation.start_gate(**given) as service:
+        port = listeners(service)["gate-service widget"].rsplit(":", 1)[1]
+        origin = f"http://127.0.0.1:{port}"
+        with urllib.request.urlopen(f"{origin}/gate.js", timeout=10) as answer:
+            script = answer.read().decode()
+        assert f'"{origin}"' in script and f'"{service.address}"' in script
+        with urllib.request.urlopen(f"{origin}/checkout", timeout=10) as answer:
+            assert f"connect-src {service.address};" in answer.headers["Content-Security-Policy"]
+
+
+def test_both_services_of_the_guide_start_side_by_side(installation):
+    """With the example files and the settings of their units, on free ports."""
+    file = deployed("config", "penstock.toml")
+    rates = f"static:{deployed('config', 'rates.toml')}"
+    settings = {**installation.settings, "PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_RATES": rates}
+    assert installation.penstock("--config", file, "apply", "-f", installation.write(""), **settings).code == 0
+    metrics = set()
+    for name, binary in (("pools-service", "POOLS_SERVICE_BIN"), ("gate-service", "GATE_SERVICE_BIN")):
+        own = re.findall(r"^Environment=(\w+)=(.*)$", deployed("systemd", f"{name}.service").read_text(), re.MULTILINE)
+        given = {**tomllib.loads(file.read_text()), **{key.removeprefix("PENSTOCK_").lower(): text for key, text in own}}
+        metrics.add(given["metrics_listen"])
+        with Service(installation, binary, ("--config", file), {**settings, "PENSTOCK_METRICS_LISTEN": "127.0.0.1:0"}) as service:
+            assert service.running()
+    assert len(metrics) == 2, "each service has its own listener for metrics"
+    [scraped] = yaml.safe_load(deployed("prometheus", "prometheus.yml").read_text())["scrape_configs"]
+    [group] = scraped["static_configs"]
+    assert sorted(group["targets"]) == sorted(metrics), "the shipped Prometheus scrapes both"
+
+
 def test_units_start_the_programs_with_the_files_of_the_guide():
     for name, words in (
         ("pools-service.service", "/usr/local/bin/pools-service --config /etc/penstock/penstock.toml"),
+        ("gate-service.service", "/usr/local/bin/gate-service --config /etc/penstock/penstock.toml"),
         ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify"),
     ):
         unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))

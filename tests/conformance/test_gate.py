@@ -100,7 +100,8 @@ def test_package_creates_retrieves_and_cancels(shop):
     assert (made["currency"], made["target_token"], made["target_network"]) == ("EUR", "USDT", "TRON")
     assert made["metadata"] == SESSION["metadata"]
     read = client.sessions.retrieve(made["id"])
-    assert read == {name: value for name, value in made.items() if name != "client_secret"}
+    shown_once = {"client_secret": made["client_secret"], "url": made["url"]}
+    assert {**read, **shown_once} == made and read["url"] is None
     cancelled = client.sessions.cancel(made["id"])
     assert cancelled == {**read, "status": "cancelled"}
     with pytest.raises(IdempotencyError) as again:

@@ -91,6 +91,10 @@ def test_grafana_reads_the_dashboard():
         cells |= taken
 
 
+# Durations without a call are no numbers, and a pools service calls neither a rail nor a verifier.
+OF_THE_GATE = ("penstock_rail_call_duration_seconds", "penstock_verifier_call_duration_seconds")
+
+
 @pytest.fixture
 def measured(tmp_path, contract):
     """A service that serves metrics and has a low limit."""
@@ -146,7 +150,9 @@ def test_prometheus_evaluates_every_panel_and_every_alert(measured, tmp_path):
         prometheus.eventually(lambda: prometheus.values(throttled), "the last of the traffic is scraped")
         time.sleep(1.2)
 
-        empty = [panel for panel in panels() if not prometheus.values(panel[1])]
+        shown = [panel for panel in panels() if not any(metric in panel[1] for metric in OF_THE_GATE)]
+        assert len(shown) == len(panels()) - len(OF_THE_GATE)
+        empty = [panel for panel in shown if not prometheus.values(panel[1])]
         assert not empty, "panels without data"
         alerts = prometheus.alerts()
         assert set(alerts) == set(rules())

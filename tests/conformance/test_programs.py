@@ -115,6 +115,7 @@ BAD_SETTINGS = {
     "PENSTOCK_DATABASE_URL": "mysql://somewhere/else",
     "PENSTOCK_RATES": "guessed",
     "PENSTOCK_ENGINE": "imaginary",
+    "PENSTOCK_RAIL": "imaginary",
     "PENSTOCK_MASTER_KEY": "c2hvcnQ=",
     "PENSTOCK_TRUSTED_PROXIES": "10.0.0.0/99",
     "PENSTOCK_LOG_FORMAT": "crayon",
@@ -197,9 +198,9 @@ def test_live_mode_needs_a_master_key(installation):
     assert "PENSTOCK_MASTER_KEY" in done.err
 
 
-# rule: config.live-has-no-sandbox
+# rule: config.live-has-no-sandbox, config.live-has-no-sandbox-rail
 def test_live_mode_never_takes_the_sandbox(installation):
-    for name in ("PENSTOCK_ENGINE", "PENSTOCK_RATES"):
+    for name in ("PENSTOCK_ENGINE", "PENSTOCK_RAIL", "PENSTOCK_RATES"):
         settings = {"PENSTOCK_MODE": "live", "PENSTOCK_MASTER_KEY": MASTER_KEY, name: "sandbox"}
         done = installation.pools_service(**settings)
         assert done.code == 2, done

@@ -16,7 +16,7 @@ SANDBOX_TIMEOUT = 60
 
 def sandbox(folder, *words, **settings):
     # Free ports instead of the documented ones, so that runs on one machine do not conflict.
-    ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
+    ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0", "PENSTOCK_WIDGET_LISTEN": "127.0.0.1:0"}
     command = [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", *words]
     return run(command, {**ports, **settings}, timeout=SANDBOX_TIMEOUT, cwd=folder)
 
@@ -64,7 +64,7 @@ def test_concurrent_checks_receive_their_own_events(tmp_path):
 
 def started(folder, **settings):
     """Starts a sandbox and reads its output until it pauses."""
-    ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
+    ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0", "PENSTOCK_WIDGET_LISTEN": "127.0.0.1:0"}
     process = subprocess.Popen(
         [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data"],
         env=environment({**ports, **settings}),

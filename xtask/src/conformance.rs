@@ -17,8 +17,19 @@ use crate::workspace::{Workspace, sha256};
 use crate::{Result, process, python, servers};
 
 const BROWSER: &str = "chromium";
-/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
-const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
+/// The widget and the browser SDK.
+const WEB: &str = "crates/gate-http/web";
+const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
+/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and three browsers. WebKit needs a
+/// display.
+const PROGRAMS: [&str; 6] = [
+    "zsh",
+    "curl",
+    BROWSER,
+    "firefox-esr",
+    "WebKitWebDriver",
+    "Xvfb",
+];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
@@ -31,7 +42,8 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let area = workspace.target()?.join("conformance");
     fs::create_dir_all(&area)?;
     let python = python_environment(&requirements, &area)?;
-    let node = node_environment(workspace, &area)?;
+    let node = node_environment(&workspace.path("tests/conformance"), &area.join("node"))?;
+    let web = web_environment(workspace, &area)?;
     let prometheus = prometheus::find_or_unpack(&area)?;
     servers::install(workspace, &PROGRAMS)?;
     let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
@@ -66,6 +78,9 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
             .env("NODE_PATH", &modules)
             .env("NODE_MODULES_DIR", modules);
     }
+    if let Some(web) = web {
+        command.env("WEB_DIR", web);
+    }
     let mut counts = Counts::default();
     let status = process::stream(&mut command, |line| {
         if let Some(found) = Counts::of_pytest(line) {
@@ -93,19 +108,20 @@ fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// The locked npm packages, where the suites ask for any; answers their `node_modules`.
-fn node_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
-    let manifest = workspace.path("tests/conformance/package.json");
+/// The locked npm packages of a folder, installed in `home`; returns their `node_modules`. `None` if the folder has no
+/// manifest.
+fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
+    let manifest = source.join("package.json");
     if !manifest.is_file() {
         return Ok(None);
     }
-    let lock = workspace.path("tests/conformance/package-lock.json");
+    let lock = source.join("package-lock.json");
     if !lock.is_file() {
-        return Err(
-            "tests/conformance/package-lock.json is missing: run `npm install --package-lock-only` \
-                    in tests/conformance/ and commit it"
-                .into(),
-        );
+        return Err(format!(
+            "{} is missing: run `npm install --package-lock-only` in its folder and commit it",
+            lock.display()
+        )
+        .into());
     }
     for program in ["node", "npm"] {
         if !process::installed(program) {
@@ -115,24 +131,47 @@ fn node_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf
             .into());
         }
     }
-    let home = area.join("node");
     let modules = home.join("node_modules");
     let wanted = sha256(&[fs::read(&manifest)?, fs::read(&lock)?].concat());
-    if installed_already(&home, &wanted) {
+    if installed_already(home, &wanted) {
         return Ok(Some(modules));
     }
-    remove_folder(&home)?;
-    fs::create_dir_all(&home)?;
+    remove_folder(home)?;
+    fs::create_dir_all(home)?;
     fs::copy(&manifest, home.join("package.json"))?;
     fs::copy(&lock, home.join("package-lock.json"))?;
-    process::run(Command::new("npm").current_dir(&home).args([
+    process::run(Command::new("npm").current_dir(home).args([
         "ci",
         "--ignore-scripts",
         "--no-audit",
         "--no-fund",
     ]))?;
-    mark_installed(&home, &wanted)?;
+    mark_installed(home, &wanted)?;
     Ok(Some(modules))
+}
+
+/// A copy of the web sources with their packages, which a build may change. Returns its folder.
+fn web_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
+    let source = workspace.path(WEB);
+    let home = area.join("web");
+    if node_environment(&source, &home)?.is_none() {
+        return Ok(None);
+    }
+    for name in WEB_SOURCES {
+        remove_folder(&home.join(name))?;
+    }
+    for file in workspace.files()? {
+        let from = workspace.path(&file);
+        let Ok(inside) = from.strip_prefix(&source) else {
+            continue;
+        };
+        let to = home.join(inside);
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::copy(from, to)?;
+    }
+    Ok(Some(home))
 }
 
 /// The mark is written last, so an interrupted installation is started over.
@@ -187,11 +226,10 @@ mod tests {
     #[test]
     fn npm_packages_are_installed_from_a_lock_or_not_at_all() {
         let root = tempfile::tempdir().unwrap();
-        let workspace = Workspace::at(root.path());
-        assert_eq!(node_environment(&workspace, root.path()).unwrap(), None);
-        std::fs::create_dir_all(root.path().join("tests/conformance")).unwrap();
-        std::fs::write(root.path().join("tests/conformance/package.json"), "{}").unwrap();
-        let error = node_environment(&workspace, root.path()).unwrap_err();
+        let (source, home) = (root.path(), root.path().join("home"));
+        assert_eq!(node_environment(source, &home).unwrap(), None);
+        std::fs::write(source.join("package.json"), "{}").unwrap();
+        let error = node_environment(source, &home).unwrap_err();
         assert!(error.to_string().contains("package-lock.json is missing"));
     }
 }

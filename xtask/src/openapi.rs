@@ -14,7 +14,7 @@ struct Document {
     program: &'static str,
 }
 
-const DOCUMENTS: [Document; 5] = [
+const DOCUMENTS: [Document; 7] = [
     Document {
         name: "pools-v1",
         program: "pools-service",
@@ -33,6 +33,14 @@ const DOCUMENTS: [Document; 5] = [
     },
     Document {
         name: "gate-embed-v1",
+        program: "gate-service",
+    },
+    Document {
+        name: "rail-v1",
+        program: "gate-service",
+    },
+    Document {
+        name: "verifier-v1",
         program: "gate-service",
     },
 ];

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use instruments::{directory, faults};
 use kernel::{Mode, StoreError, Timestamp, causes};
 use moka::sync::Cache;
-use partner_core::key::KeyHash;
+use partner_core::key::{KeyHash, KeyId};
 use partner_core::ports::{ConfigVersions, Directory, LONGEST_CACHED};
-use partner_core::{Access, Profile};
+use partner_core::{Access, Profile, Tenant};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::key_uses::KeyUses;
@@ -31,9 +31,16 @@ pub struct DirectoryCache<P: Profile> {
     /// Every invalidation raises the generation. An entry is valid only in the generation in which its look-up began, so that
     /// an old value that arrives after an invalidation is never served.
     generation: AtomicU64,
-    keys: Shelf<(Mode, KeyHash), Arc<Access<P>>>,
+    keys: Shelf<KeyName, Arc<Access<P>>>,
     listings: Shelf<Mode, Arc<P::Listing>>,
     uses: Arc<KeyUses>,
+}
+
+/// How a request names its key.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum KeyName {
+    Hash(Mode, KeyHash),
+    Id(Tenant, KeyId),
 }
 
 /// A cache that is emptied when the configuration changes, whatever its product.
@@ -56,6 +63,25 @@ impl<P: Profile> DirectoryCache<P> {
             listings: Shelf::new(2),
             uses,
         }
+    }
+
+    /// The cached access of a key, or the one that `inner` finds now.
+    async fn find(
+        &self,
+        name: KeyName,
+        read: impl Future<Output = Result<Option<Arc<Access<P>>>, StoreError>> + Send,
+    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+        let stamp = self.stamp();
+        let known = self.keys.find(&name, stamp);
+        directory::looked_up("key", known.is_some());
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = read.await?;
+        if let Some(access) = &found {
+            self.keys.keep(name, Arc::clone(access), stamp);
+        }
+        Ok(found)
     }
 
     fn stamp(&self) -> Stamp {
@@ -143,17 +169,17 @@ impl<P: Profile> Directory<P> for DirectoryCache<P> {
         mode: Mode,
         hash: &KeyHash,
     ) -> Result<Option<Arc<Access<P>>>, StoreError> {
-        let stamp = self.stamp();
-        let known = self.keys.find(&(mode, *hash), stamp);
-        directory::looked_up("key", known.is_some());
-        if known.is_some() {
-            return Ok(known);
-        }
-        let found = self.inner.access_find(mode, hash).await?;
-        if let Some(access) = &found {
-            self.keys.keep((mode, *hash), Arc::clone(access), stamp);
-        }
-        Ok(found)
+        let read = self.inner.access_find(mode, hash);
+        self.find(KeyName::Hash(mode, *hash), read).await
+    }
+
+    async fn access_of(
+        &self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+        let read = self.inner.access_of(who, key);
+        self.find(KeyName::Id(who.clone(), key), read).await
     }
 
     async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
@@ -284,6 +310,17 @@ mod tests {
             Ok((*hash == KNOWN).then(|| access(read)))
         }
 
+        async fn access_of(
+            &self,
+            who: &Tenant,
+            key: KeyId,
+        ) -> Result<Option<Arc<Access<Product>>>, StoreError> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let access = access(self.version.load(Ordering::SeqCst));
+            let is_wanted = access.key.id == key && access.tenant == *who;
+            Ok(is_wanted.then_some(access))
+        }
+
         async fn listing(&self, _: Mode) -> Result<Arc<[u8]>, StoreError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             Ok(Arc::from([]))
@@ -326,6 +363,26 @@ mod tests {
         version_seen(&cache).await;
         cache.listing(Mode::Test).await.unwrap();
         assert_eq!(asked(&source), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn key_of_token_is_read_once_in_five_seconds() {
+        let source = Arc::new(CountingDirectory::default());
+        let cache = cache_of(&source);
+        let known = access(0);
+        let find = async |who: &Tenant| cache.access_of(who, known.key.id).await.unwrap();
+        for _ in 0..3 {
+            assert!(find(&known.tenant).await.is_some());
+        }
+        assert_eq!(asked(&source), 1);
+        tokio::time::advance(LONGEST_CACHED).await;
+        assert!(find(&known.tenant).await.is_some());
+        let rival = Tenant {
+            partner: PartnerId::parse("rival").unwrap(),
+            ..known.tenant.clone()
+        };
+        assert!(find(&rival).await.is_none());
+        assert_eq!(asked(&source), 3);
     }
 
     // rule: base.unknown-keys-not-cached

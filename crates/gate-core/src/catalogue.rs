@@ -7,6 +7,7 @@ mod country;
 mod file;
 mod offer;
 
+use kernel::address::AddressForm;
 use kernel::rates::Side;
 use kernel::{Amount, Asset};
 use partner_core::tables::Faults;
@@ -14,7 +15,9 @@ use partner_core::tables::Faults;
 pub use country::CountryCode;
 pub use offer::{Eligibility, Enquiry, GeoSource, Ineligible, Region};
 
+use crate::payout::AccountForm;
 use crate::pricing::FeeSchedule;
+use crate::verification::VerificationRule;
 
 /// The catalogue of an installation whose operator provides no file.
 const BUILT_IN: &str = include_str!("catalogue/built_in.toml");
@@ -26,6 +29,7 @@ pub struct Catalogue {
     currencies: Vec<Currency>,
     assets: Vec<Listing>,
     methods: Vec<Method>,
+    swaps: Vec<SwapOffer>,
 }
 
 /// A country.
@@ -39,6 +43,8 @@ pub struct Country {
     pub currency: Asset,
     /// Whether the operator serves the country. The catalogue may also name countries that it does not serve.
     pub supported: bool,
+    /// When users of the country must be verified before they pay.
+    pub verification: VerificationRule,
 }
 
 /// A currency. Its code and its digits are those of ISO 4217.
@@ -108,7 +114,20 @@ pub struct Method {
     pub currency: Asset,
     /// On-ramp for methods that pay for purchases, off-ramp for methods that pay out sales.
     pub side: Side,
+    /// The form of the account that a payout method pays to. A payout method without a form is not offered in the widget.
+    pub account: Option<AccountForm>,
     /// The service fee as a share of the fiat amount, in basis points.
+    pub service_bps: u16,
+    /// The minimum service fee, in the currency. If the share is 0, this is a fixed fee.
+    pub service_least: Amount,
+}
+
+/// Swaps whose value is in one currency, with their fees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwapOffer {
+    /// The currency of the value.
+    pub currency: Asset,
+    /// The service fee as a share of the value, in basis points.
     pub service_bps: u16,
     /// The minimum service fee, in the currency. If the share is 0, this is a fixed fee.
     pub service_least: Amount,
@@ -162,6 +181,13 @@ impl Catalogue {
         self.countries.iter().find(|country| country.code == code)
     }
 
+    /// When a user of this country must be verified. Users of an unknown country must always be.
+    #[must_use]
+    pub fn verification_rule(&self, code: Option<CountryCode>) -> &VerificationRule {
+        code.and_then(|code| self.country(code))
+            .map_or(&VerificationRule::Always, |country| &country.verification)
+    }
+
     /// The currency with this code. The case of the code does not matter.
     #[must_use]
     pub fn currency(&self, code: &str) -> Option<&Currency> {
@@ -185,6 +211,12 @@ impl Catalogue {
     /// The methods for a currency and a side, in the order of the file.
     pub fn methods_for(&self, side: Side, currency: Asset) -> impl Iterator<Item = &Method> {
         self.methods(side).filter(move |it| it.currency == currency)
+    }
+
+    /// The swaps whose value is in a currency; `None` if the operator offers none.
+    #[must_use]
+    pub fn swaps_in(&self, currency: Asset) -> Option<&SwapOffer> {
+        self.swaps.iter().find(|offer| offer.currency == currency)
     }
 
     /// Whether an asset can be traded for a currency on a side: the asset is offered there, and a method exists.
@@ -226,6 +258,12 @@ impl Listing {
 }
 
 impl Network {
+    /// The form of the chain's addresses. A chain without a form that Penstock checks is not offered in the widget.
+    #[must_use]
+    pub fn address_form(&self) -> Option<AddressForm> {
+        AddressForm::of_chain(&self.chain, self.evm)
+    }
+
     /// The payout fee of this chain in a currency; zero if the file does not name this currency.
     #[must_use]
     pub fn payout_fee(&self, currency: Asset) -> Amount {
@@ -235,6 +273,15 @@ impl Network {
 }
 
 impl Method {
+    /// Whether the widget offers the method: it pays for purchases, or it pays out to an account whose form is known.
+    #[must_use]
+    pub const fn is_for_widget(&self) -> bool {
+        match self.side {
+            Side::OnRamp => true,
+            Side::OffRamp => self.account.is_some(),
+        }
+    }
+
     /// The fees of an order by this method. Only a purchase has a network fee, because only a purchase pays the asset
     /// out on a chain.
     #[must_use]
@@ -246,6 +293,18 @@ impl Method {
                 Side::OnRamp => network.payout_fee(self.currency),
                 Side::OffRamp => Amount::zero(self.currency),
             },
+        }
+    }
+}
+
+impl SwapOffer {
+    /// The fees of a swap whose target is paid out on a chain.
+    #[must_use]
+    pub fn fees(&self, network: &Network) -> FeeSchedule {
+        FeeSchedule {
+            service_bps: self.service_bps,
+            service_least: self.service_least,
+            network: network.payout_fee(self.currency),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::token::{TokenKey, Unsigned};
-use kernel::{Mode, Timestamp};
+use kernel::{Id, IdKind, Mode, Timestamp};
+use partner_core::key::KeyId;
 use partner_core::{PartnerId, Tenant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +13,9 @@ use crate::session::SessionId;
 
 /// The issuer claim of embed tokens.
 const ISSUER: &str = "penstock-gate";
+
+/// The audience claim of embed tokens: the calls of the widget.
+const AUDIENCE: &str = "penstock-embed";
 
 /// One permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,9 +93,35 @@ impl Scopes {
     }
 }
 
+/// Why a token does not allow a call of the widget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenDenial {
+    /// The token lacks the scope of the call.
+    #[error("the token lacks the scope {}", .0.as_str())]
+    ScopeMissing(Scope),
+    /// The call is about a session, and the token belongs to none.
+    #[error("the token belongs to no session")]
+    SessionRequired,
+}
+
+/// The id kind of embed tokens.
+#[derive(Debug)]
+pub enum TokenIdKind {}
+
+impl IdKind for TokenIdKind {
+    const PREFIX: &'static str = "token";
+}
+
+/// The id of a token. A token states its ULID alone.
+pub type TokenId = Id<TokenIdKind>;
+
 /// The claims of an embed token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
+    /// The token's id.
+    pub id: TokenId,
+    /// The publishable key that bootstrapped the widget. The token ends with it.
+    pub key: KeyId,
     /// The partner and mode of the widget.
     pub tenant: Tenant,
     /// The session that the token is bound to; `None` for the open widget.
@@ -108,6 +138,9 @@ pub struct Claims {
 #[derive(Deserialize)]
 struct Written {
     iss: String,
+    aud: String,
+    jti: String,
+    key: String,
     sub: String,
     mode: String,
     sid: Option<String>,
@@ -117,6 +150,27 @@ struct Written {
 }
 
 impl Claims {
+    /// Checks that the token has a scope.
+    ///
+    /// # Errors
+    /// [`TokenDenial::ScopeMissing`].
+    pub fn require(&self, scope: Scope) -> Result<(), TokenDenial> {
+        if self.scopes.allow(scope) {
+            Ok(())
+        } else {
+            Err(TokenDenial::ScopeMissing(scope))
+        }
+    }
+
+    /// The session of the token, for a call that needs a scope.
+    ///
+    /// # Errors
+    /// The first [`TokenDenial`] that applies.
+    pub fn session_for(&self, scope: Scope) -> Result<SessionId, TokenDenial> {
+        self.require(scope)?;
+        self.session.ok_or(TokenDenial::SessionRequired)
+    }
+
     /// Signs the claims.
     ///
     /// # Errors
@@ -124,6 +178,9 @@ impl Claims {
     pub fn sign(&self, key: &TokenKey) -> Result<String, Unsigned> {
         let claims: Map<String, Value> = [
             ("iss", json!(ISSUER)),
+            ("aud", json!(AUDIENCE)),
+            ("jti", json!(self.id.ulid().to_string())),
+            ("key", json!(self.key.to_string())),
             ("sub", json!(self.tenant.partner.as_str())),
             ("mode", json!(self.tenant.mode.as_str())),
             ("sid", json!(self.session.map(|id| id.to_string()))),
@@ -137,7 +194,7 @@ impl Claims {
         key.sign(&claims)
     }
 
-    /// Verifies a token: the signature, the mode and the expiry. `None` if one of them is wrong.
+    /// Verifies a token: the signature, issuer, audience, mode and expiry. `None` if one of them is wrong.
     #[must_use]
     pub fn open(token: &str, key: &TokenKey, mode: Mode, now: Timestamp) -> Option<Self> {
         let written: Written = key.open(token)?;
@@ -146,6 +203,8 @@ impl Claims {
             None => None,
         };
         let claims = Self {
+            id: TokenId::parse(&format!("{}_{mode}_{}", TokenIdKind::PREFIX, written.jti))?,
+            key: KeyId::parse(&written.key)?.in_mode(mode)?,
             tenant: Tenant {
                 partner: PartnerId::parse(&written.sub)?,
                 mode: Mode::parse(&written.mode)?,
@@ -155,8 +214,9 @@ impl Claims {
             issued_at: seconds(written.iat)?,
             expires_at: seconds(written.exp)?,
         };
-        let good = written.iss == ISSUER && claims.tenant.mode == mode && now < claims.expires_at;
-        good.then_some(claims)
+        let ours = written.iss == ISSUER && written.aud == AUDIENCE;
+        let valid = claims.tenant.mode == mode && now < claims.expires_at;
+        (ours && valid).then_some(claims)
     }
 }
 
@@ -175,8 +235,13 @@ mod tests {
         TokenKey::new(&DerivedKeys::of(&MasterKey::new([1; 32])))
     }
 
+    const ID: &str = "01HF7YAT00408104G208104081";
+    const KEY: &str = "key_test_01HF7YAT00408104G208104082";
+
     fn claims() -> Claims {
         Claims {
+            id: TokenId::parse(&format!("token_test_{ID}")).unwrap(),
+            key: KeyId::parse(KEY).unwrap(),
             tenant: Tenant {
                 partner: PartnerId::parse("acme").unwrap(),
                 mode: Mode::Test,
@@ -200,13 +265,21 @@ mod tests {
         assert_eq!(live, None);
         let written: Map<String, Value> = key().open(&token).unwrap();
         let names: Vec<&str> = written.keys().map(String::as_str).collect();
-        assert_eq!(names, ["iss", "sub", "mode", "sid", "scopes", "iat", "exp"]);
+        assert_eq!(
+            names,
+            [
+                "iss", "aud", "jti", "key", "sub", "mode", "sid", "scopes", "iat", "exp"
+            ]
+        );
     }
 
     // rule: gate.bootstrap.token-claims
     #[test]
     fn claims_of_another_kind_are_refused() {
-        let good = json!({"iss": ISSUER, "sub": "acme", "mode": "test", "sid": null, "scopes": [], "iat": 0, "exp": 10});
+        let good = json!({
+            "iss": ISSUER, "aud": AUDIENCE, "jti": ID, "key": KEY, "sub": "acme", "mode": "test", "sid": null, "scopes": [], "iat": 0,
+            "exp": 10,
+        });
         let open = |value: &Value| {
             let token = key().sign(value.as_object().unwrap()).unwrap();
             Claims::open(&token, &key(), Mode::Test, seconds(1).unwrap())
@@ -214,6 +287,15 @@ mod tests {
         assert!(open(&good).is_some());
         for (name, value) in [
             ("iss", json!("other")),
+            ("aud", json!("other")),
+            ("aud", json!(null)),
+            ("jti", json!("0123456789abcdef0123456789abcdef")),
+            ("jti", json!(ID.to_lowercase())),
+            ("jti", json!(ID[1..])),
+            ("jti", json!(format!("{ID}0"))),
+            ("key", json!(null)),
+            ("key", json!(ID)),
+            ("key", json!("key_live_01HF7YAT00408104G208104082")),
             ("sub", json!("Acme")),
             ("mode", json!("live")),
             ("sid", json!("gs_live_01HF7YAT00408104G208104081")),
@@ -227,6 +309,24 @@ mod tests {
             bad[name] = value;
             assert_eq!(open(&bad), None, "{bad}");
         }
+    }
+
+    // rule: gate.embed.scopes, gate.embed.session-required
+    #[test]
+    fn call_needs_its_scope_and_then_a_session() {
+        let session = claims().session;
+        let read = Scopes::requested(Some(&["session:read".to_owned()])).unwrap();
+        let narrow = Claims {
+            scopes: read,
+            session: None,
+            ..claims()
+        };
+        let missing = TokenDenial::ScopeMissing(Scope::SessionPay);
+        assert_eq!(narrow.require(Scope::SessionRead), Ok(()));
+        assert_eq!(narrow.session_for(Scope::SessionPay), Err(missing));
+        let none = narrow.session_for(Scope::SessionRead);
+        assert_eq!(none, Err(TokenDenial::SessionRequired));
+        assert_eq!(claims().session_for(Scope::SessionPay).ok(), session);
     }
 
     // rule: gate.bootstrap.scopes

@@ -22,11 +22,21 @@ pub const TEST_EVENT: &str = "webhook.test";
 /// The type of the event of a redeemed signed quote.
 pub const QUOTE_CONSUMED: &str = "quote.consumed";
 
+/// The type of the event of a payment that a user has made in the widget.
+pub const SESSION_PROCESSING: &str = "gate_session.processing";
+
+/// The type of the event of a payment in the widget that has failed. The session stays as it is.
+pub const SESSION_FAILED: &str = "gate_session.failed";
+/// The type of the event of a session whose user must be verified.
+pub const KYC_REQUIRED: &str = "kyc.required";
+
 /// What an event is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Resource<'r> {
     /// A session.
     Session(&'r Session),
+    /// A session, with the payment that its user has made in the widget.
+    Payment(&'r Session, &'r RailRecord),
     /// A customer.
     Customer(&'r Customer),
     /// A customer that was deleted. Its event has what the deletion returns.
@@ -44,7 +54,7 @@ impl Resource<'_> {
     #[must_use]
     pub fn id(&self) -> Option<String> {
         match self {
-            Self::Session(session) => Some(session.id.to_string()),
+            Self::Session(session) | Self::Payment(session, _) => Some(session.id.to_string()),
             Self::Customer(customer) => Some(customer.id.to_string()),
             Self::DeletedCustomer(deleted) => Some(deleted.id.to_string()),
             Self::SignedQuote(quote) => Some(quote.id.to_string()),

@@ -79,8 +79,9 @@ pub enum Decision<T, E> {
     Done(T),
     /// Refused: the transaction is rolled back.
     Refused(E),
-    /// Refused because an expiry was due. The expiry is committed, and no response is stored.
-    RefusedAfterExpiry(E),
+    /// Refused, with writes that are committed: a due expiry, or the first mark of a required verification. No response is
+    /// stored.
+    RefusedWithWrites(E),
 }
 
 impl Idempotent {
@@ -143,7 +144,7 @@ impl Idempotent {
         let done = match write.decide(tx.as_mut(), rows, now).await? {
             Decision::Done(done) => done,
             Decision::Refused(refusal) => return Ok(Err(refusal)),
-            Decision::RefusedAfterExpiry(refusal) => {
+            Decision::RefusedWithWrites(refusal) => {
                 tx.commit().await?;
                 return Ok(Err(refusal));
             }

@@ -57,6 +57,14 @@ impl JsonObject {
         object.within_bounds()
     }
 
+    /// Parses the form of a verification or the answers to it: at most 16 KiB.
+    ///
+    /// # Errors
+    /// [`ObjectError`], checked in the order object, size.
+    pub fn form(text: &str) -> Result<Self, ObjectError> {
+        read(text)?.0.within_bounds()
+    }
+
     /// The empty object: the default of metadata.
     #[must_use]
     pub fn empty() -> Self {
@@ -187,6 +195,18 @@ mod tests {
         assert_eq!(JsonObject::kyc_package("[1]"), Err(ObjectError::NotObject));
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(16_384));
         assert_eq!(JsonObject::kyc_package(&large), Err(ObjectError::TooLarge));
+    }
+
+    // rule: gate.verification.form
+    #[test]
+    fn form_is_bounded_by_size_alone() {
+        let many: Vec<String> = (0..60).map(|key| format!("\"k{key}\":1")).collect();
+        assert!(JsonObject::form(&format!("{{{}}}", many.join(","))).is_ok());
+        assert!(JsonObject::form("{}").is_ok());
+        assert_eq!(JsonObject::form("[1]"), Err(ObjectError::NotObject));
+        let sized = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        assert!(JsonObject::form(&sized(16_384)).is_ok());
+        assert_eq!(JsonObject::form(&sized(16_385)), Err(ObjectError::TooLarge));
     }
 
     proptest! {

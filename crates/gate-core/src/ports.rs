@@ -1,13 +1,19 @@
 //! The ports of the gate domain.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
 use partner_core::sealing::{BlindIndex, Sealed};
 
+use crate::amount::SessionAmount;
 use crate::branding::Branding;
 use crate::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
+use crate::object::JsonObject;
+use crate::payout::Payout;
 use crate::preview::{Preview, PreviewId};
 use crate::profile::GateProfile;
 use crate::quota::Tally;
@@ -15,6 +21,8 @@ use crate::rail::{Instructions, PollLease, RailId, RailRecord, RailReport, RailS
 use crate::session::{Session, SessionId, SessionStatus, Step};
 use crate::signed_quote::{Installation, QuoteTerms, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
+use crate::verification::form::Form;
+use crate::verification::{Contradiction, Verification, VerificationId, VerificationReport};
 
 /// Reads that never write. They do not apply expiry: a use case that reads an overdue session expires it in its own
 /// transaction.
@@ -88,8 +96,37 @@ pub trait GateReads: ResponseReads {
     /// A rail record of the tenant.
     async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError>;
 
+    /// The newest payment of a session, on whichever route it was made.
+    async fn payment_of_session(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<RailRecord>, StoreError>;
+
     /// Records of all partners of a mode whose next poll is due, the longest overdue first, at most `limit`.
     async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError>;
+
+    /// The tenant of a record in progress that [`RailTx::rail_wake`] would bring forward. `None` for any other record, and for
+    /// one that does not exist.
+    async fn rail_asleep(&self, mode: Mode, id: RailId) -> Result<Option<Tenant>, StoreError>;
+
+    /// The age of the oldest record of a mode that is processing, for metrics. An implementation must not scan a table.
+    async fn rail_oldest(&self, mode: Mode) -> Result<Option<Duration>, StoreError>;
+
+    /// The verification of a session of the tenant.
+    async fn verification_get(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<Verification>, StoreError>;
+
+    /// Sessions of all partners of a mode whose verification is due for a poll, the longest overdue first, at most
+    /// `limit`.
+    async fn verifications_due(
+        &self,
+        mode: Mode,
+        limit: u32,
+    ) -> Result<Vec<(Tenant, SessionId)>, StoreError>;
 
     /// A customer of the tenant, also if it is deleted.
     async fn customer_get(
@@ -146,17 +183,30 @@ pub trait GateStore: GateReads {
     async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError>;
 }
 
+/// The sealed texts of publishable keys.
+#[async_trait]
+pub trait PublishableKeyTx: Send {
+    /// The newest key of the tenant that is active at an instant. `None` also if its text was never stored, as that of old keys.
+    async fn publishable_key_newest(
+        &mut self,
+        who: &Tenant,
+        now: Timestamp,
+    ) -> Result<Option<(KeyId, Sealed)>, StoreError>;
+}
+
 /// One transaction over every entity that a gate use case touches. Every use case takes its locks in the order
-/// response, tally, preview, branding, session, signed quote, rail record, customer.
+/// response, tally, preview, branding, session, signed quote, verification, rail record, customer.
 pub trait GateTx:
     ResponseTx
     + AccessTx<GateProfile>
+    + PublishableKeyTx
     + TallyTx
     + PreviewTx
     + BrandingTx
     + SessionTx
     + TransactionTx
     + SignedQuoteTx
+    + VerificationTx
     + RailTx
     + CustomerTx
     + EndpointTx
@@ -167,12 +217,14 @@ pub trait GateTx:
 impl<T> GateTx for T where
     T: ResponseTx
         + AccessTx<GateProfile>
+        + PublishableKeyTx
         + TallyTx
         + PreviewTx
         + BrandingTx
         + SessionTx
         + TransactionTx
         + SignedQuoteTx
+        + VerificationTx
         + RailTx
         + CustomerTx
         + EndpointTx
@@ -293,7 +345,15 @@ pub trait SignedQuoteTx: Send {
         id: SignedQuoteId,
     ) -> Result<Option<SignedQuote>, StoreError>;
 
-    /// Redeems a quote. Guard: it is not redeemed, and `now` is before its expiry.
+    /// Supersedes every quote of a session that is not redeemed. The session is locked.
+    async fn signed_quotes_supersede(
+        &mut self,
+        who: &Tenant,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Redeems a quote. Guard: it is neither redeemed nor superseded, and `now` is before its expiry.
     async fn signed_quote_consume(
         &mut self,
         who: &Tenant,
@@ -315,13 +375,23 @@ pub trait RailTx: Send {
         id: RailId,
     ) -> Result<Option<RailRecord>, StoreError>;
 
-    /// Stores the poll lease of a record. Guard: the record is processing, and its stored lease equals `before`.
+    /// Stores the poll lease of a record. Guard: the record is processing, and its stored lease equals `before`. If the record
+    /// was woken during a lease that ends here, its next poll is due since it was woken, whatever `after` says.
     async fn rail_ask(
         &mut self,
         who: &Tenant,
         id: RailId,
         before: &PollLease,
         after: &PollLease,
+    ) -> Result<Cas, StoreError>;
+
+    /// Makes the next poll of a record due now, or, during a poll, as soon as that poll has ended. Guard: the record is
+    /// processing, its next poll is later, and it was not woken before.
+    async fn rail_wake(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        now: Timestamp,
     ) -> Result<Cas, StoreError>;
 
     /// Applies a step. Guard: the record is processing, and its stored lease equals `before`.
@@ -334,6 +404,33 @@ pub trait RailTx: Send {
     ) -> Result<Cas, StoreError>;
 }
 
+/// Verifications in a transaction. A session has at most one.
+#[async_trait]
+pub trait VerificationTx: Send {
+    /// Inserts the verification of a session. The session must exist.
+    async fn verification_insert(
+        &mut self,
+        who: &Tenant,
+        verification: &Verification,
+    ) -> Result<(), StoreError>;
+
+    /// Loads and locks the verification of a session. `None` also if the session belongs to another partner.
+    async fn verification_lock(
+        &mut self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<Verification>, StoreError>;
+
+    /// Stores the state, the reference and the poll lease of a verification. Guard: the stored verification has not
+    /// ended, and its lease equals `before`.
+    async fn verification_put(
+        &mut self,
+        who: &Tenant,
+        before: &PollLease,
+        after: &Verification,
+    ) -> Result<Cas, StoreError>;
+}
+
 // ---------------------------------------------------------------------------------------------
 // Upstream
 // ---------------------------------------------------------------------------------------------
@@ -343,14 +440,41 @@ pub trait RailTx: Send {
 pub struct RailOrder {
     /// The id of the record. A rail executes each id at most once.
     pub id: RailId,
-    /// What to pay in or pay out, and how.
+    /// What to pay in, pay out or swap, and how.
     pub terms: QuoteTerms,
+    /// Where to deliver the asset of a hosted purchase or of a swap.
+    pub wallet_address: Option<String>,
+    /// Where to pay out the fiat of a hosted sale; `None` for every other payment.
+    pub payout: Option<Payout>,
 }
 
-/// Moves fiat. A call must respond within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
+impl RailOrder {
+    /// The order of a record that a partner makes on the rail routes. The rail knows its users' accounts.
+    #[must_use]
+    pub const fn of_redemption(id: RailId, terms: QuoteTerms) -> Self {
+        Self {
+            id,
+            terms,
+            wallet_address: None,
+            payout: None,
+        }
+    }
+}
+
+/// The response of a rail to the cancellation of a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelReport {
+    /// The payment is cancelled for ever: no money has moved, and none will.
+    Cancelled,
+    /// The payment can no longer be cancelled.
+    TooLate,
+}
+
+/// Moves fiat, and swaps assets. A call must respond within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
 #[async_trait]
 pub trait Rail: Send + Sync {
-    /// Returns what the payer of a pay-in needs; `None` if the rail does not respond.
+    /// Returns what the payer needs: how to pay the fiat of a pay-in, or where to send the asset of a hosted pay-out or of a
+    /// swap. `None` if the rail does not respond.
     ///
     /// The call precedes the record and must not move money: the record may never be created.
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions>;
@@ -358,6 +482,65 @@ pub trait Rail: Send + Sync {
     /// Starts the movement of money if it has not started, and reports its state; `None` if the rail does not
     /// respond. `attempt` counts from 1.
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
+
+    /// How long to wait before the poll that follows this one, if the payment is in progress and the rail knows when it ends.
+    fn ask_again(&self, _: &RailOrder, _: u32) -> Option<Duration> {
+        None
+    }
+
+    /// Cancels a payment that its user has given up; `None` if the rail does not respond. The rail remembers the
+    /// cancellation, also of a payment that has not begun.
+    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport>;
+}
+
+/// The data of a verification that a provider receives. It contains no personal data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerificationOrder {
+    /// The id of the verification. A provider starts each id at most once.
+    pub id: VerificationId,
+    /// The amount of the session.
+    pub amount: SessionAmount,
+    /// Its currency.
+    pub currency: Asset,
+    /// When the verification was made.
+    pub created_at: Timestamp,
+}
+
+/// A verification that a provider has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerificationStart {
+    /// The report of the provider.
+    pub report: VerificationReport,
+    /// The page of the provider that the user visits.
+    pub url: Option<String>,
+    /// The fields that the widget shows.
+    pub form: Option<Form>,
+    /// When `url` and `form` end.
+    pub expires_at: Option<Timestamp>,
+    /// The provider's own reference.
+    pub reference: Option<String>,
+}
+
+/// Verifies users. `None` means that the provider gave no response, and decides nothing. The calls of one start or one
+/// poll together must respond within [`VERIFIER_TIMEOUT`](crate::usecases::verify_user::VERIFIER_TIMEOUT).
+#[async_trait]
+pub trait Verifier: Send + Sync {
+    /// Starts the verification if it has not started, and says what the user must do.
+    async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart>;
+
+    /// Submits the user's answers to the form. The caller does not store them.
+    async fn submit(
+        &self,
+        order: &VerificationOrder,
+        answers: &JsonObject,
+    ) -> Option<VerificationReport>;
+
+    /// Reports the state of a started verification.
+    async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport>;
+
+    /// Notifies that a report contradicts the end of a verification. Providers ignore it; a wrapper that records
+    /// metrics counts it.
+    fn contradicted(&self, _: &Contradiction) {}
 }
 
 /// Customers in a transaction.

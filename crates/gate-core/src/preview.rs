@@ -90,14 +90,10 @@ impl PreviewTerms {
 
     /// Whether a session has the preview's amount (as a number), currency, asset and side.
     fn agrees(&self, terms: &Terms) -> bool {
-        let flow = match self.side {
-            Side::OnRamp => Flow::OnRamp,
-            Side::OffRamp => Flow::OffRamp,
-        };
         u64::try_from(self.units) == Ok(terms.amount.units())
             && terms.currency == self.currency
             && terms.target_token.as_deref() == Some(self.asset.as_str())
-            && terms.flow == Some(flow)
+            && terms.flow == Some(Flow::from(self.side))
     }
 }
 

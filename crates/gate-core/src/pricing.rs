@@ -3,11 +3,17 @@
 //! The rate is output per input before fees: the source's mid less its spread. Fees are in the fiat currency. A
 //! purchase delivers (fiat − fees) × rate; a sale pays crypto × rate − fees.
 //!
+//! A swap is priced through the session's currency (`pricing/swap.rs`).
+//!
 //! Each output leg is rounded down once, to its scale, so a client that calculates with the shown figures gets the
 //! same leg. Each fee is rounded up. The operator keeps the remainder of the rounding.
 
+mod swap;
+
 use kernel::rates::{SPREAD_CEILING_BPS, Side, SourceRate, WHOLE_BPS, rate_of};
 use kernel::{Amount, Asset, Rate};
+
+pub use swap::{PricedSwap, SwapLeg, price_swap};
 
 /// The fees of an order, before its amount is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +42,9 @@ pub struct Fees {
 pub struct Priced {
     /// Output per unit of input, before fees.
     pub rate: Rate,
-    /// The fiat leg: paid on a purchase, received on a sale.
+    /// The fiat leg: paid on a purchase, received on a sale, the value of a swap.
     pub fiat: Amount,
-    /// The crypto leg: received on a purchase, sold on a sale.
+    /// The crypto leg: received on a purchase or swap, sold on a sale.
     pub crypto: Amount,
     /// The fees.
     pub fees: Fees,
@@ -102,6 +108,49 @@ pub fn price(
     priced
         .filter(|priced| !priced.fiat.is_zero() && !priced.crypto.is_zero())
         .ok_or(OutOfRange)
+}
+
+/// Prices a sale from the fiat that its user receives: the least crypto of which at least this much remains after the
+/// fees. The crypto leg is rounded up to its scale, and the operator keeps the remainder.
+///
+/// # Errors
+/// [`OutOfRange`] if no amount of crypto up to 10^10 is worth that much after the fees.
+pub fn price_received(
+    received: Amount,
+    asset: Asset,
+    source: &SourceRate,
+    schedule: &FeeSchedule,
+) -> Result<Priced, OutOfRange> {
+    let spread_bps = source.spread_bps.min(SPREAD_CEILING_BPS);
+    let rate = rate_of(&source.mid, Side::OffRamp, spread_bps).ok_or(OutOfRange)?;
+    // Sales above 10^10 leave enough, so that the search ends below them.
+    let leaves_too_little = |units: u128| {
+        let worth =
+            Amount::floor(units, asset).map(|crypto| rate.convert(&crypto, received.asset()));
+        let Some(Some(worth)) = worth else {
+            return false;
+        };
+        let Some(fees) = schedule.fees(worth) else {
+            return false;
+        };
+        let remains = worth.checked_sub(&fees.total);
+        remains.is_none_or(|remains| remains.units() < received.units())
+    };
+    // The greatest number of units that leaves too little, bit by bit: what remains never falls as the crypto grows.
+    let too_little = (0..u64::BITS).rev().fold(0_u128, |found, bit| {
+        let tried = found | 1_u128 << bit;
+        if leaves_too_little(tried) {
+            tried
+        } else {
+            found
+        }
+    });
+    let crypto = Amount::ceil(too_little.saturating_add(1), asset).ok_or(OutOfRange)?;
+    let sale = sold(crypto, received.asset(), rate, schedule).ok_or(OutOfRange)?;
+    Ok(Priced {
+        fiat: received,
+        ..sale
+    })
 }
 
 fn bought(fiat: Amount, asset: Asset, rate: Rate, schedule: &FeeSchedule) -> Option<Priced> {
@@ -286,6 +335,33 @@ mod tests {
             if let Ok(priced) = price(Side::OffRamp, input, eur, &rate, &fees) {
                 let exact = times(decimal(priced.crypto), &priced.rate) - decimal(priced.fees.total);
                 prop_assert_eq!(decimal(priced.fiat), exact.trunc_with_scale(2));
+            }
+        }
+
+        // rule: gate.price.received
+        #[test]
+        fn sale_priced_from_received_fiat_is_the_least_that_leaves_it(
+            cents in 1_i64..1_000_000_000, micros in 1_000_i64..100_000_000, bps in 0_u16..1_000, network in 0_i64..1_000,
+        ) {
+            let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());
+            let rate = SourceRate { mid: Mid::new(Decimal::new(micros, 6)).unwrap(), spread_bps: 25 };
+            let fees = FeeSchedule {
+                service_bps: bps,
+                service_least: Amount::zero(eur),
+                network: Amount::from_units(network * 1_000_000, eur).unwrap(),
+            };
+            let wanted = Amount::from_units(cents * 1_000_000, eur).unwrap();
+            let given = |micros: i64| {
+                let crypto = Amount::from_units(micros * 100, usdt)?;
+                price(Side::OffRamp, crypto, eur, &rate, &fees).ok()
+            };
+            if let Ok(priced) = price_received(wanted, usdt, &rate, &fees) {
+                prop_assert_eq!(priced.fiat, wanted);
+                let steps = priced.crypto.units() / 100;
+                let sale = given(steps).unwrap();
+                prop_assert!(sale.fiat.units() >= wanted.units());
+                prop_assert_eq!((sale.fees, sale.rate), (priced.fees, priced.rate));
+                prop_assert!(given(steps - 1).is_none_or(|less| less.fiat.units() < wanted.units()));
             }
         }
     }

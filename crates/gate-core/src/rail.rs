@@ -1,15 +1,22 @@
-//! Rail records: a pay-in or a pay-out that redeems a signed quote for the user of a session.
+//! Rail records: a pay-in, a pay-out or a swap that redeems a signed quote for the user of a session.
 //!
 //! A record starts as `processing` and ends once. A rail moves the money, and its reports advance the record. A sent
-//! payment cannot be recalled, so a pay-out is never cancelled.
+//! payment cannot be recalled, so a pay-out is never cancelled, except a hosted one: its user may give up before
+//! sending the crypto. The same holds for a swap, which is always hosted.
+
+mod fitting;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
-use kernel::rates::Side;
 use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+use partner_core::Tenant;
+use partner_core::sealing::Sealed;
 
-use crate::session::{Flow, Session, SessionId};
+pub use fitting::{Mismatch, fits, is_for, user_is_approved};
+
+use crate::session::{Flow, SessionId};
 use crate::signed_quote::{QuoteTerms, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
@@ -21,18 +28,21 @@ impl IdKind for RailIdKind {
     const PREFIX: &'static str = "rail";
 }
 
-/// The direction of the fiat.
+/// What a rail moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RailKind {
     /// The user pays fiat.
     PayIn,
     /// The user receives fiat.
     PayOut,
+    /// The user sends one asset and receives another. Only the widget makes swaps: they are closed to the rail routes,
+    /// and no `rail.*` event is sent about them.
+    Swap,
 }
 
 impl RailKind {
-    /// Both kinds.
-    pub const ALL: [Self; 2] = [Self::PayIn, Self::PayOut];
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::PayIn, Self::PayOut, Self::Swap];
 
     /// The text on the wire and in rows.
     #[must_use]
@@ -40,6 +50,7 @@ impl RailKind {
         match self {
             Self::PayIn => "pay_in",
             Self::PayOut => "pay_out",
+            Self::Swap => "swap",
         }
     }
 
@@ -48,6 +59,7 @@ impl RailKind {
         match self {
             Self::PayIn => "pi",
             Self::PayOut => "po",
+            Self::Swap => "sw",
         }
     }
 
@@ -57,6 +69,7 @@ impl RailKind {
         match self {
             Self::PayIn => "rail_pay_in",
             Self::PayOut => "rail_pay_out",
+            Self::Swap => "rail_swap",
         }
     }
 
@@ -66,17 +79,18 @@ impl RailKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The side of the quotes that this kind redeems.
+    /// The kind that redeems quotes of a flow.
     #[must_use]
-    pub const fn side(self) -> Side {
-        match self {
-            Self::PayIn => Side::OnRamp,
-            Self::PayOut => Side::OffRamp,
+    pub const fn of(flow: Flow) -> Self {
+        match flow {
+            Flow::OnRamp => Self::PayIn,
+            Flow::OffRamp => Self::PayOut,
+            Flow::Swap => Self::Swap,
         }
     }
 }
 
-/// `pi_<mode>_<ULID>` or `po_<mode>_<ULID>`.
+/// `pi_<mode>_<ULID>`, `po_<mode>_<ULID>` or `sw_<mode>_<ULID>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RailId {
     kind: RailKind,
@@ -96,12 +110,25 @@ impl RailId {
         Self { kind, id }
     }
 
+    /// The id of the record of a payment, which has the payment's ULID.
+    #[must_use]
+    pub const fn of_payment(kind: RailKind, payment: PaymentId) -> Self {
+        Self::from_parts(kind, Id::from_parts(payment.mode(), payment.ulid()))
+    }
+
     /// Parses the canonical form of a kind. `None` for any other text; in a path, that is 404.
     #[must_use]
     pub fn parse(kind: RailKind, text: &str) -> Option<Self> {
         let rest = text.strip_prefix(kind.prefix())?;
         let id = Id::parse(&format!("rail{rest}"))?;
         Some(Self::from_parts(kind, id))
+    }
+
+    /// Parses the canonical form of any kind.
+    #[must_use]
+    pub fn parse_any(text: &str) -> Option<Self> {
+        let mut kinds = RailKind::ALL.into_iter();
+        kinds.find_map(|kind| Self::parse(kind, text))
     }
 
     /// The kind of the record.
@@ -136,9 +163,41 @@ impl fmt::Debug for RailId {
     }
 }
 
+/// The id kind of payments.
+#[derive(Debug)]
+pub enum PaymentIdKind {}
+
+impl IdKind for PaymentIdKind {
+    const PREFIX: &'static str = "pay";
+}
+
+/// `pay_<mode>_<ULID>`: a rail record as the widget names it, with the same ULID.
+pub type PaymentId = Id<PaymentIdKind>;
+
 /// What the payer needs in order to pay: names and texts, as the rail provides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instructions(pub BTreeMap<String, String>);
+
+/// What a payment has that a user makes in the widget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosted {
+    /// Where the rail delivers the asset of a purchase or swap; `None` for a sale.
+    pub wallet_address: Option<String>,
+    /// Where the rail pays a sale out, sealed for [`payout_place`]. `None` for every other payment, and after its erasure.
+    pub payout: Option<Sealed>,
+    /// Whether the partner had rails when the payment began. Only then are `rail.*` and `quote.consumed` events sent.
+    pub rail_events: bool,
+}
+
+/// How long a store keeps the payout account of a payment that has ended.
+pub const PAYOUT_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
+
+/// The place that the payout details of a record are sealed for.
+#[must_use]
+pub fn payout_place(who: &Tenant, id: Id<RailIdKind>) -> String {
+    let (mode, partner, ulid) = (who.mode, &who.partner, id.ulid());
+    format!("rail_records/{mode}/{partner}/{ulid}/payout")
+}
 
 /// The status of a rail record, as a partner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +248,8 @@ pub enum RailState {
     Settled {
         /// When the report was applied.
         at: Timestamp,
+        /// The rail's reference of the movement, for the operator.
+        reference: Option<String>,
     },
     /// The rail could not complete the payment.
     Failed {
@@ -205,22 +266,26 @@ pub enum RailState {
 }
 
 impl RailState {
-    /// The state for a stored status and its facts. `None` if the facts contradict the status or the kind of record.
+    /// The state for a stored status and its facts. `None` if the facts contradict the status, or if the record cannot be
+    /// cancelled and is.
     #[must_use]
     pub fn stored(
-        kind: RailKind,
+        cancellable: bool,
         status: RailStatus,
         ended: Option<Timestamp>,
-        code: Option<&str>,
+        (code, reference): (Option<&str>, Option<&str>),
     ) -> Option<Self> {
-        match (status, ended, code) {
-            (RailStatus::Processing, None, None) => Some(Self::Processing),
-            (RailStatus::Settled, Some(at), None) => Some(Self::Settled { at }),
-            (RailStatus::Failed, Some(at), Some(code)) => Some(Self::Failed {
+        match (status, ended, code, reference) {
+            (RailStatus::Processing, None, None, None) => Some(Self::Processing),
+            (RailStatus::Settled, Some(at), None, reference) => Some(Self::Settled {
+                at,
+                reference: reference.map(str::to_owned),
+            }),
+            (RailStatus::Failed, Some(at), Some(code), None) => Some(Self::Failed {
                 at,
                 code: code.to_owned(),
             }),
-            (RailStatus::Cancelled, Some(at), None) if kind == RailKind::PayIn => {
+            (RailStatus::Cancelled, Some(at), None, None) if cancellable => {
                 Some(Self::Cancelled { at })
             }
             _ => None,
@@ -243,7 +308,9 @@ impl RailState {
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match self {
             Self::Processing => None,
-            Self::Settled { at } | Self::Failed { at, .. } | Self::Cancelled { at } => Some(*at),
+            Self::Settled { at, .. } | Self::Failed { at, .. } | Self::Cancelled { at } => {
+                Some(*at)
+            }
         }
     }
 
@@ -251,7 +318,7 @@ impl RailState {
     #[must_use]
     pub const fn settled_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Settled { at } => Some(*at),
+            Self::Settled { at, .. } => Some(*at),
             Self::Processing | Self::Failed { .. } | Self::Cancelled { .. } => None,
         }
     }
@@ -265,12 +332,21 @@ impl RailState {
         }
     }
 
+    /// The rail's reference of the movement, if the money has moved and the rail named one.
+    #[must_use]
+    pub fn reference(&self) -> Option<&str> {
+        match self {
+            Self::Settled { reference, .. } => reference.as_deref(),
+            Self::Processing | Self::Failed { .. } | Self::Cancelled { .. } => None,
+        }
+    }
+
     /// The state of the record's transaction.
     #[must_use]
     pub const fn transaction(&self) -> TransactionState {
         match self {
             Self::Processing => TransactionState::Processing,
-            Self::Settled { at } => TransactionState::Completed { at: *at },
+            Self::Settled { at, .. } => TransactionState::Completed { at: *at },
             Self::Failed { .. } => TransactionState::Failed,
             Self::Cancelled { .. } => TransactionState::Cancelled,
         }
@@ -301,8 +377,10 @@ pub struct RailRecord {
     pub session: SessionId,
     /// The reference of its transaction.
     pub refid: RefId,
-    /// What the payer needs; `None` for a pay-out.
+    /// What the payer needs; `None` for a pay-out that is not hosted.
     pub instructions: Option<Instructions>,
+    /// Set if the user pays in the widget.
+    pub hosted: Option<Hosted>,
     /// When it was made.
     pub created_at: Timestamp,
     /// The state.
@@ -311,13 +389,19 @@ pub struct RailRecord {
     pub asking: PollLease,
 }
 
+/// The failure code of a cancelled pay-out on the rail routes.
+const USER_CANCELLED: &str = "user_cancelled";
+
 /// The report of a rail about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RailReport {
     /// The rail is processing the payment.
     InProgress,
     /// The money has moved.
-    Settled,
+    Settled {
+        /// The rail's reference of the movement.
+        reference: Option<String>,
+    },
     /// The rail could not complete the payment.
     Failed {
         /// The failure code of the rail.
@@ -336,16 +420,43 @@ pub struct RailStep(pub RailState);
 #[error("the rail says that a pay-out was cancelled: money that has left cannot be called back")]
 pub struct Contradiction;
 
-/// The session and the quote do not match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the quote is not one of the session's {0}")]
-pub struct Mismatch(pub &'static str);
-
 impl RailRecord {
+    /// The record's id in the widget.
+    #[must_use]
+    pub fn payment_id(&self) -> PaymentId {
+        let id = self.id.id();
+        PaymentId::from_parts(id.mode(), id.ulid())
+    }
+
     /// The instant of the latest change.
     #[must_use]
     pub fn updated_at(&self) -> Timestamp {
         self.state.ended_at().unwrap_or(self.created_at)
+    }
+
+    /// Whether a record of this kind can be cancelled. Money that has left cannot be called back, so only a hosted
+    /// pay-out or a swap can: its user has to send the crypto first.
+    #[must_use]
+    pub const fn is_cancellable(kind: RailKind, hosted: bool) -> bool {
+        match kind {
+            RailKind::PayIn => true,
+            RailKind::PayOut | RailKind::Swap => hosted,
+        }
+    }
+
+    /// Whether the partner had rails when the record began: `quote.consumed` is sent, and `rail.*` if the kind has such events.
+    #[must_use]
+    pub fn has_rail_events(&self) -> bool {
+        self.hosted.as_ref().is_none_or(|hosted| hosted.rail_events)
+    }
+
+    /// The status and the failure code on the rail routes and in rail events, where a pay-out is never cancelled.
+    #[must_use]
+    pub fn on_rails(&self) -> (RailStatus, Option<&str>) {
+        match (self.id.kind(), self.state.status()) {
+            (RailKind::PayOut, RailStatus::Cancelled) => (RailStatus::Failed, Some(USER_CANCELLED)),
+            (_, status) => (status, self.state.failure_code()),
+        }
     }
 
     /// Whether the next poll is due.
@@ -366,15 +477,20 @@ impl RailRecord {
         use {RailReport as R, RailState as S};
         Ok(match (&self.state, report) {
             (S::Processing, R::InProgress) => None,
-            (S::Processing, R::Settled) => Some(RailStep(S::Settled { at: now })),
+            (S::Processing, R::Settled { reference }) => Some(RailStep(S::Settled {
+                at: now,
+                reference: reference.clone(),
+            })),
             (S::Processing, R::Failed { code }) => Some(RailStep(S::Failed {
                 at: now,
                 code: code.clone(),
             })),
-            (S::Processing, R::Cancelled) => match self.id.kind() {
-                RailKind::PayIn => Some(RailStep(S::Cancelled { at: now })),
-                RailKind::PayOut => return Err(Contradiction),
-            },
+            (S::Processing, R::Cancelled) => {
+                if !Self::is_cancellable(self.id.kind(), self.hosted.is_some()) {
+                    return Err(Contradiction);
+                }
+                Some(RailStep(S::Cancelled { at: now }))
+            }
             (S::Settled { .. } | S::Failed { .. } | S::Cancelled { .. }, _) => None,
         })
     }
@@ -388,18 +504,24 @@ impl RailRecord {
         }
     }
 
-    /// The event type of the record's state.
+    /// The event type of the record's state; `None` if no such event is sent.
     #[must_use]
-    pub const fn event(&self) -> &'static str {
+    pub fn event(&self) -> Option<&'static str> {
+        if !self.has_rail_events() {
+            return None;
+        }
         match (self.id.kind(), self.state.status()) {
-            (RailKind::PayIn, RailStatus::Processing) => "rail.pay_in.processing",
-            (RailKind::PayIn, RailStatus::Settled) => "rail.pay_in.settled",
-            (RailKind::PayIn, RailStatus::Failed) => "rail.pay_in.failed",
-            (RailKind::PayIn, RailStatus::Cancelled) => "rail.pay_in.cancelled",
-            (RailKind::PayOut, RailStatus::Processing) => "rail.pay_out.processing",
-            (RailKind::PayOut, RailStatus::Settled) => "rail.pay_out.settled",
-            // A pay-out is never cancelled.
-            (RailKind::PayOut, RailStatus::Failed | RailStatus::Cancelled) => "rail.pay_out.failed",
+            (RailKind::PayIn, RailStatus::Processing) => Some("rail.pay_in.processing"),
+            (RailKind::PayIn, RailStatus::Settled) => Some("rail.pay_in.settled"),
+            (RailKind::PayIn, RailStatus::Failed) => Some("rail.pay_in.failed"),
+            (RailKind::PayIn, RailStatus::Cancelled) => Some("rail.pay_in.cancelled"),
+            (RailKind::PayOut, RailStatus::Processing) => Some("rail.pay_out.processing"),
+            (RailKind::PayOut, RailStatus::Settled) => Some("rail.pay_out.settled"),
+            // On the rail routes, a cancelled pay-out has failed.
+            (RailKind::PayOut, RailStatus::Failed | RailStatus::Cancelled) => {
+                Some("rail.pay_out.failed")
+            }
+            (RailKind::Swap, _) => None,
         }
     }
 
@@ -410,12 +532,12 @@ impl RailRecord {
         Transaction {
             refid: self.refid,
             session: self.session,
-            action: flow_of(self.terms.side),
+            action: self.terms.flow(),
             state: self.state.transaction(),
             token: Some(self.terms.asset().code().to_owned()),
             network: Some(self.terms.network.clone()),
             currency: self.terms.currency().code().to_owned(),
-            payment_method: Some(self.terms.payment_method.clone()),
+            payment_method: self.terms.payment_method().map(str::to_owned),
             fiat_amount: Some(priced.fiat.to_string()),
             token_amount: Some(priced.crypto.to_string()),
             exchange_rate: Some(priced.rate.to_string()),
@@ -423,58 +545,5 @@ impl RailRecord {
             local_rail_transaction_id: Some(self.id.to_string()),
             created_at: self.created_at,
         }
-    }
-}
-
-/// Whether the session's user is approved. In test mode every user is. In live mode a trusted partner must have
-/// verified the user.
-#[must_use]
-pub const fn user_is_approved(session: &Session, mode: Mode) -> bool {
-    match mode {
-        Mode::Test => true,
-        Mode::Live => session.kyc_pre_verified,
-    }
-}
-
-/// Checks that a record of this kind may redeem a quote of these terms for the session.
-///
-/// A field that the session leaves open matches every quote. A session's amount does not name a leg: on a purchase it
-/// is the fiat leg, on a sale it is either leg.
-///
-/// # Errors
-/// [`Mismatch`] names the field that differs.
-pub fn fits(kind: RailKind, session: &Session, quote: &QuoteTerms) -> Result<(), Mismatch> {
-    let terms = &session.terms;
-    let priced = &quote.priced;
-    let bound = i64::try_from(terms.amount.units()).ok();
-    let amount_fits = match quote.side {
-        Side::OnRamp => bound == Some(priced.fiat.units()),
-        Side::OffRamp => [priced.crypto.units(), priced.fiat.units()]
-            .map(Some)
-            .contains(&bound),
-    };
-    let same = |set: &Option<String>, of: &str| {
-        let set = set.as_deref();
-        set.is_none_or(|set| set.eq_ignore_ascii_case(of))
-    };
-    let flow_fits = terms.flow.is_none_or(|flow| flow == flow_of(quote.side));
-    let checked = [
-        (kind.side() == quote.side, "kind of rail"),
-        (flow_fits, "flow"),
-        (terms.currency == quote.currency(), "currency"),
-        (amount_fits, "amount"),
-        (same(&terms.target_token, quote.asset().code()), "token"),
-        (same(&terms.target_network, &quote.network), "network"),
-    ];
-    match checked.into_iter().find(|(fits, _)| !fits) {
-        Some((_, what)) => Err(Mismatch(what)),
-        None => Ok(()),
-    }
-}
-
-const fn flow_of(side: Side) -> Flow {
-    match side {
-        Side::OnRamp => Flow::OnRamp,
-        Side::OffRamp => Flow::OffRamp,
     }
 }

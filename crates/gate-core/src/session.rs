@@ -3,6 +3,7 @@
 //! A session starts `open` and ends once: completed, cancelled or expired. The first action after the deadline
 //! applies the expiry, so every action goes through [`Session::advance`].
 
+use kernel::rates::Side;
 use kernel::{Asset, Id, IdKind, Timestamp};
 
 use crate::amount::SessionAmount;
@@ -53,6 +54,15 @@ impl Flow {
     }
 }
 
+impl From<Side> for Flow {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::OnRamp => Self::OnRamp,
+            Side::OffRamp => Self::OffRamp,
+        }
+    }
+}
+
 /// The terms of a session. They never change after its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
@@ -95,8 +105,8 @@ pub struct Session {
     pub expires_at: Timestamp,
     /// The state.
     pub state: SessionState,
-    /// Whether a rail record of the session is still processing. Then only that record ends the session, and expiry
-    /// waits for it. A store derives this from the rail records.
+    /// Whether a payment of the session is in progress. Then only that payment ends the session, and expiry waits for it. A
+    /// store derives this from the rail records.
     pub payment_in_progress: bool,
 }
 
@@ -318,11 +328,9 @@ impl Session {
         match (&self.state, act) {
             (S::Open, A::Touch) => ActionDecision::stays(None),
             (S::Open, A::Settle(refid)) => ActionDecision::moves(completed(now, refid)),
-            (S::Open, A::Cancel | A::Complete(_) | A::Pay) if self.payment_in_progress => {
-                ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
-            }
-            // A late session is open only because of its payment in progress, which excludes a second payment.
-            (S::Open, A::Fail) if self.is_late(now) => {
+            (S::Open, A::Cancel | A::Complete(_) | A::Fail | A::Pay)
+                if self.payment_in_progress =>
+            {
                 ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
             }
             (S::Open, A::Fail | A::Pay) => ActionDecision::stays(None),

@@ -1,11 +1,12 @@
 //! Byte fuzzing of the tokens that browsers present.
 
 use bolero::check;
-use gate_core::embed::{Claims, Scopes};
+use gate_core::embed::{Claims, Scopes, TokenId};
 use gate_core::secret::PresentedSecret;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
 use kernel::{Mode, Timestamp};
+use partner_core::key::KeyId;
 use partner_core::sealing::{DerivedKeys, MasterKey};
 use partner_core::{PartnerId, Tenant};
 
@@ -15,6 +16,8 @@ fn embed_token_is_accepted_only_as_signed() {
     let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([1; 32])));
     let at = |seconds: i64| Timestamp::from_millis(seconds * 1000).unwrap();
     let claims = Claims {
+        id: TokenId::parse("token_test_01HF7YAT00408104G208104081").unwrap(),
+        key: KeyId::parse("key_test_01HF7YAT00408104G208104082").unwrap(),
         tenant: Tenant {
             partner: PartnerId::parse("acme").unwrap(),
             mode: Mode::Test,

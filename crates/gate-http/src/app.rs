@@ -7,14 +7,20 @@ use gate_core::catalogue::Catalogue;
 use gate_core::profile::GateProfile;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
+use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
+use gate_core::usecases::verify_user::VerifyUser;
 use kernel::Mode;
 use partner_core::ports::Directory;
 use partner_core::usecases::deliveries::Delivered;
@@ -50,6 +56,18 @@ pub struct Parts {
     pub reading: GateQueries,
     /// Bootstraps widgets.
     pub bootstrapping: BootstrapEmbed,
+    /// Quotes sessions for their widgets.
+    pub quoting: QuoteSession,
+    /// Pays sessions.
+    pub paying: PaySession,
+    /// Cancels payments of widgets.
+    pub cancelling: CancelPayment,
+    /// Verifies the users of sessions.
+    pub verifying: VerifyUser,
+    /// Shows sessions to their widgets.
+    pub showing: ShowSession,
+    /// Lists the options of widgets.
+    pub options: ListOptions,
     /// Lists and replays deliveries.
     pub delivered: Delivered,
     /// Sends test events.

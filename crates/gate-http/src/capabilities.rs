@@ -5,7 +5,9 @@ use std::fmt;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
-use gate_core::catalogue::{Country, Currency, Enquiry, Listing, Method, Network, Region};
+use gate_core::catalogue::{
+    Country, CountryCode, Currency, Enquiry, Limits, Listing, Method, Network, Region,
+};
 use http_kit::{ApiError, PathId, Query};
 use kernel::rates::Side;
 use serde::Serialize;
@@ -26,8 +28,13 @@ impl EdgeHeader {
         Self(name.and_then(|name| name.parse().ok()))
     }
 
-    fn said<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+    pub(crate) fn said<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         wire::only_header(headers, self.0.as_ref()?)
+    }
+
+    /// The country that the edge names, if it is one.
+    pub(crate) fn country(&self, headers: &HeaderMap) -> Option<CountryCode> {
+        self.said(headers).and_then(CountryCode::parse)
     }
 }
 
@@ -431,11 +438,17 @@ fn asset(listing: &Listing, currency: Option<kernel::Asset>) -> AssetRecord {
         active: listing.active,
         decimals: listing.asset.scale(),
         networks: listing.networks.iter().map(network).collect(),
-        limits: LimitsRecord {
+        limits: LimitsRecord::of(limits),
+    }
+}
+
+impl LimitsRecord {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
             currency: limits.min.asset().code().to_owned(),
             min_amount: limits.min.to_string(),
             max_amount: limits.max.to_string(),
-        },
+        }
     }
 }
 

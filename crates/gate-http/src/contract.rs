@@ -4,8 +4,8 @@
 
 use http_kit::openapi::{Contract, ContractError, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
@@ -29,12 +29,15 @@ Operations of the sandbox only. They complete a session or fail its payment, so 
 const EMBED_DESCRIPTION: &str = "\
 The calls of the hosted widget itself, with the token of its bootstrap in the header `X-Embed-Token`.
 
-This version serves no such call, so the document has no paths: the response to the bootstrap contains all data of a \
-widget so far. The bootstrap is a call of your own pages, with a publishable key and without a token; it is \
-`createEmbedToken` in `gate-v1.yaml`.
+Only pages of the widget's own origin can read the responses. The bootstrap is a call of your own pages, with a \
+publishable key and without a token; it is `createEmbedToken` in `gate-v1.yaml`.
 
 The token is valid for about an hour, for one partner in one mode, and for one session if the bootstrap contained that session's \
-client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) limit what a call may do.";
+client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) limit what a call may do. It \
+ends with its key: within 5 s after the key is revoked or the partner is suspended, its calls are refused.
+
+Tier `short` allows 60 requests a minute for the token and the client's address, and besides 10 quotes and 5 payments; an \
+IPv6 /64 counts as one address. Refused requests count, preflights do not.";
 
 /// The header with a widget's token.
 const EMBED_HEADER: &str = "X-Embed-Token";
@@ -82,6 +85,126 @@ const HELPER_TAGS: [(&str, &str); 1] = [(
     "Test helpers",
     "Outcomes chosen by the caller, in the sandbox only.",
 )];
+
+/// The groups of the widget's own calls.
+const EMBED_TAGS: [(&str, &str); 3] = [
+    ("Session", "The session that the widget shows."),
+    ("Verification", "The verification of the session's user."),
+    ("Payment", "The session's quote and its payment."),
+];
+
+/// Refusals that all calls of a widget share.
+const EMBED_SHARED: [&str; 11] = [
+    "unauthorized",
+    "secret_key_in_query",
+    "key_revoked",
+    "key_expired",
+    "organization_suspended",
+    "gate_not_enabled",
+    "scope_missing",
+    "rate_limited",
+    "internal_error",
+    "overloaded",
+    "service_unavailable",
+];
+
+/// The refusals of each call of a widget, in addition to [`EMBED_SHARED`].
+const EMBED_OPERATIONS: [(&str, &[&[&str]]); 7] = [
+    (
+        "createEmbedVerification",
+        &[
+            &BODY,
+            &[
+                "session_required",
+                "resource_not_found",
+                "session_not_open",
+                "verification_form_not_asked",
+                "outcome_unknown",
+            ],
+        ],
+    ),
+    (
+        "createEmbedQuote",
+        &[
+            &BODY,
+            &PAY,
+            &[
+                "amount_not_allowed",
+                "amount_out_of_range",
+                "unknown_currency",
+                "network_not_supported",
+                "country_not_supported",
+                "asset_not_supported",
+                "corridor_not_available",
+                "quote_session_mismatch",
+                "rate_unavailable",
+            ],
+        ],
+    ),
+    (
+        "createEmbedPayment",
+        &[
+            &BODY,
+            &PAY,
+            &[
+                "idempotency_key_required",
+                "idempotency_key_invalid",
+                "idempotency_in_progress",
+                "invalid_address",
+                "address_checksum_mismatch",
+                "network_not_supported",
+                "wallet_mismatch",
+                "quote_consumed",
+                "quote_superseded",
+                "quote_expired",
+                "verification_required",
+                "verification_rejected",
+                "rails_not_available",
+            ],
+        ],
+    ),
+    (
+        "cancelEmbedPayment",
+        &[&[
+            "session_required",
+            "resource_not_found",
+            "payment_not_cancellable",
+            "outcome_unknown",
+        ]],
+    ),
+    (
+        "retrieveEmbedSession",
+        &[&[
+            "invalid_request",
+            "session_required",
+            "resource_not_found",
+            "outcome_unknown",
+        ]],
+    ),
+    (
+        "listEmbedOptions",
+        &[&["invalid_request", "resource_not_found", "outcome_unknown"]],
+    ),
+    (
+        "cancelEmbedSession",
+        &[&[
+            "session_required",
+            "resource_not_found",
+            "session_not_open",
+            "session_payment_in_progress",
+            "outcome_unknown",
+        ]],
+    ),
+];
+
+/// Refusals of the calls of a widget that need an open session.
+const PAY: [&str; 5] = [
+    "session_required",
+    "resource_not_found",
+    "session_not_open",
+    "session_payment_in_progress",
+    "outcome_unknown",
+];
 
 /// Refusals that all operations share.
 const SHARED: [&str; 13] = [
@@ -255,7 +378,7 @@ pub fn openapi() -> Result<OpenApi, ContractError> {
     let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes).tags(&TAGS);
     let contract = with_events(contract).status_of("createEmbedToken", "session_not_open", 403);
     let operations = [&OPERATIONS[..], &rail_events::OPERATIONS].concat();
-    finished(contract, &operations)
+    finished(contract, &SHARED, &operations, &TIERS)
 }
 
 /// The contract of the sandbox-only operations.
@@ -267,23 +390,27 @@ pub fn test_helpers() -> Result<OpenApi, ContractError> {
     let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox())
         .tags(&HELPER_TAGS)
         .secret_keys_only();
-    finished(contract, &HELPERS)
+    finished(contract, &SHARED, &HELPERS, &TIERS)
 }
 
 /// The contract of the widget's own calls.
-#[must_use]
-pub fn embed() -> OpenApi {
+///
+/// # Errors
+/// [`ContractError`] as in [`openapi`].
+pub fn embed() -> Result<OpenApi, ContractError> {
     let title = "Penstock Hosted Ramp Widget Calls";
-    let mut api = described(title, EMBED_DESCRIPTION, OpenApiRouter::new());
+    let routes = routes::widget()
+        .merge(routes::widget_quotes())
+        .merge(routes::widget_payments());
     let header = ApiKeyValue::with_description(
         EMBED_HEADER,
         "The token of a bootstrap. It belongs to one widget; a server must never use it.",
     );
     let scheme = SecurityScheme::ApiKey(ApiKey::Header(header));
-    let components = ComponentsBuilder::new().security_scheme(EMBED_TOKEN, scheme);
-    api.components = Some(components.build());
-    api.security = Some(vec![SecurityRequirement::new(EMBED_TOKEN, [""; 0])]);
-    api
+    let contract = document(title, EMBED_DESCRIPTION, routes)
+        .tags(&EMBED_TAGS)
+        .scheme_alone(EMBED_TOKEN, scheme);
+    finished(contract, &EMBED_SHARED, &EMBED_OPERATIONS, &["short"])
 }
 
 /// The contract as published, in YAML.
@@ -307,7 +434,7 @@ pub fn test_helpers_yaml() -> Result<String, ContractError> {
 /// # Errors
 /// [`ContractError`] as in [`openapi`].
 pub fn embed_yaml() -> Result<String, ContractError> {
-    to_yaml(&embed())
+    to_yaml(&embed()?)
 }
 
 /// All error codes of the service.
@@ -344,14 +471,17 @@ fn described(title: &str, description: &str, routes: OpenApiRouter<App>) -> Open
 
 fn finished(
     mut contract: Contract,
+    shared: &[&'static str],
     operations: &[(&'static str, &[&[&'static str]])],
+    tiers: &[&str],
 ) -> Result<OpenApi, ContractError> {
     for (operation, codes) in operations {
-        let codes: Vec<&str> = SHARED
-            .into_iter()
+        let codes: Vec<&str> = shared
+            .iter()
+            .copied()
             .chain(codes.iter().flat_map(|codes| codes.iter().copied()))
             .collect();
         contract = contract.errors(operation, &codes);
     }
-    contract.examples(EXAMPLES).headers(&TIERS).finish()
+    contract.examples(EXAMPLES).headers(tiers).finish()
 }

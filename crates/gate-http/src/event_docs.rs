@@ -1,8 +1,8 @@
 //! The published events of the gate: their bodies, descriptions and examples.
 
 use gate_core::customer::CustomerEvent;
-use gate_core::events::{Resource, TEST_EVENT};
-use gate_core::rail::RailKind;
+use gate_core::events::{Resource, SESSION_FAILED, SESSION_PROCESSING, TEST_EVENT};
+use gate_core::rail::{RailKind, RailRecord};
 use gate_core::session::{Session, SessionEvent, SessionState};
 use http_kit::openapi::{Contract, WebhookDoc};
 use kernel::Timestamp;
@@ -60,10 +60,14 @@ struct SessionEventBody {
 struct SessionEventData {
     #[serde(flatten)]
     session: SessionRecord,
-    /// The transaction that completed the session; on `gate_session.completed` only.
+    /// The transaction of the payment; on `gate_session.processing`, `gate_session.failed` and `gate_session.completed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     tx_refid: Option<String>,
+    /// Why the payment failed; on `gate_session.failed` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "provider_declined")]
+    failure_code: Option<String>,
 }
 
 /// The body of an event of an existing customer.
@@ -144,12 +148,18 @@ pub fn render_resource(
 ) -> Result<Box<RawValue>, RenderError> {
     let rendered = match resource {
         Resource::Session(session) => to_raw_value(&SessionEventData::new(who, session)),
+        Resource::Payment(session, record) => {
+            to_raw_value(&SessionEventData::of_payment(who, session, record))
+        }
         Resource::Customer(customer) => to_raw_value(&customers::record(who, customer)),
         Resource::DeletedCustomer(deleted) => to_raw_value(&customers::deleted(&deleted)),
         Resource::SignedQuote(quote) => to_raw_value(&signed_quotes::record(quote, at)),
         Resource::Rail(record) => match record.id.kind() {
             RailKind::PayIn => to_raw_value(&PayInRecord::of(record)),
             RailKind::PayOut => to_raw_value(&PayOutRecord::of(record)),
+            RailKind::Swap => {
+                return Err(RenderError("no event shows a swap as a rail record".into()));
+            }
         },
         Resource::Endpoint => to_raw_value(&TestEventData {
             object: "webhook_test",
@@ -168,8 +178,19 @@ impl SessionEventData {
                 None
             }
         };
-        let session = sessions::record(who, session);
-        Self { session, tx_refid }
+        Self {
+            session: sessions::record(who, session),
+            tx_refid,
+            failure_code: None,
+        }
+    }
+
+    fn of_payment(who: &Tenant, session: &Session, record: &RailRecord) -> Self {
+        Self {
+            session: sessions::record(who, session),
+            tx_refid: Some(record.refid.to_string()),
+            failure_code: record.state.failure_code().map(str::to_owned),
+        }
     }
 }
 
@@ -227,24 +248,23 @@ fn webhooks() -> [WebhookDoc; 12] {
             "expired",
         ),
         of_session(
-            "gate_session.processing",
+            SESSION_PROCESSING,
             "A payment was submitted",
-            "The user has submitted the payment in the hosted flow. Wait for its outcome. Only the hosted flow sends it, \
-             which is not part of this version.",
+            "The user has submitted a payment in the hosted flow; `tx_refid` is the reference of its transaction. Wait for its outcome.",
             "open",
         ),
         of_session(
-            "gate_session.failed",
+            SESSION_FAILED,
             "A payment failed",
-            "A payment of the hosted flow has failed. The session stays open; no session ever has this \
-             state. Only the hosted flow sends it, which is not part of this version; `failTestSession` does not send it.",
+            "A payment of the hosted flow has failed; `failure_code` is the reason. The session stays open, and the user may try again; no \
+             session ever has this state. `failTestSession` does not send it.",
             "open",
         ),
         of_session(
             "kyc.required",
             "A verification is required",
-            "The hosted flow asks the user to verify their identity. Only the hosted flow sends it, which is not \
-             part of this version.",
+            "The user must be verified before paying in the hosted flow. Sent once per session, when a payment is first refused for it or the \
+             verification starts.",
             "open",
         ),
         of_customer(
@@ -297,12 +317,21 @@ fn of_session(
         "user_reference": "user-1",
         "kyc_pre_verified": name == SessionEvent::KycPackageAccepted.as_str(),
         "metadata": {},
+        "url": null,
     });
-    if name == SessionEvent::Completed.as_str()
-        && let Some(fields) = session.as_object_mut()
-    {
-        let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
-        fields.insert("tx_refid".to_owned(), refid.into());
+    let of_payment = [
+        SESSION_PROCESSING,
+        SESSION_FAILED,
+        SessionEvent::Completed.as_str(),
+    ];
+    if let Some(fields) = session.as_object_mut() {
+        if of_payment.contains(&name) {
+            let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
+            fields.insert("tx_refid".to_owned(), refid.into());
+        }
+        if name == SESSION_FAILED {
+            fields.insert("failure_code".to_owned(), "provider_declined".into());
+        }
     }
     WebhookDoc {
         name,

@@ -163,7 +163,7 @@ fn consumed() -> WebhookDoc {
     WebhookDoc {
         name: QUOTE_CONSUMED,
         summary: "A signed quote was redeemed",
-        description: "Sent once, together with `rail.pay_in.processing` or `rail.pay_out.processing`.",
+        description: "Sent once, together with `rail.pay_in.processing` or `rail.pay_out.processing`; for a swap in the widget, which has no `rail.*` events, alone.",
         schema: "QuoteEvent",
         example: envelope(QUOTE_CONSUMED, &quote),
         headers: DELIVERY_HEADERS,

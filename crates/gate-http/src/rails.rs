@@ -128,12 +128,13 @@ macro_rules! records {
         impl $name {
             pub(crate) fn of(record: &RailRecord) -> Self {
                 let (kind, terms) = (record.id.kind(), &record.terms);
+                let (status, failure_code) = record.on_rails();
                 let priced = &terms.priced;
                 Self {
                     id: record.id.to_string(),
                     object: kind.object(),
                     kind: kind.as_str(),
-                    status: record.state.status().as_str(),
+                    status: status.as_str(),
                     quote_id: record.quote.to_string(),
                     session_id: record.session.to_string(),
                     currency: terms.currency().code().to_owned(),
@@ -142,9 +143,15 @@ macro_rules! records {
                     crypto_amount: priced.crypto.to_string(),
                     exchange_rate: priced.rate.to_string(),
                     fees: FeesRecord::of(&priced.fees),
-                    payment_method: terms.payment_method.clone(),
-                    instructions: record.instructions.clone().map(|it| it.0),
-                    failure_code: record.state.failure_code().map(str::to_owned),
+                    // Only a swap has no method, and it is never shown as such a record.
+                    payment_method: terms.payment_method().unwrap_or_default().to_owned(),
+                    // Those of a hosted sale are for its user, in the widget.
+                    instructions: record
+                        .instructions
+                        .clone()
+                        .filter(|_| kind == RailKind::PayIn)
+                        .map(|it| it.0),
+                    failure_code: failure_code.map(str::to_owned),
                     created_at: instant(record.created_at),
                     updated_at: instant(record.updated_at()),
                     settled_at: record.state.settled_at().map(instant),

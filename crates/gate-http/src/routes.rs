@@ -6,15 +6,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use gate_core::profile::GateProfile;
-use http_kit::{CorsPolicy, Door, Limit, OwnPage, replay_first_response};
+use http_kit::{CorsPolicy, Door, Limit, OwnPage, TrustedProxies, replay_first_response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::proven_country::{ProvingEdge, prove_country};
 use crate::service::Limits;
 use crate::{
-    branding, capabilities, customers, embed, errors, previews, rails, sessions, signed_quotes,
-    test_helpers, transactions, webhooks,
+    branding, capabilities, customers, embed, embed_caller, embed_options, embed_session,
+    embed_verification, errors, payments, previews, rails, sessions, signed_quotes, test_helpers,
+    transactions, webhooks,
 };
 
 /// Secret key, under the limit of creates.
@@ -90,6 +92,26 @@ pub(crate) fn browsers() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(embed::create_embed_token))
 }
 
+/// Token of a widget, under the limit that these calls share.
+pub(crate) fn widget() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(embed_session::retrieve_embed_session))
+        .routes(routes!(embed_options::list_embed_options))
+        .routes(routes!(embed_session::cancel_embed_session))
+        .routes(routes!(embed_verification::create_embed_verification))
+        .routes(routes!(payments::cancel_embed_payment))
+}
+
+/// Token of a widget, under the limit of quotes.
+pub(crate) fn widget_quotes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(payments::create_embed_quote))
+}
+
+/// Token of a widget, under the limit of payments.
+pub(crate) fn widget_payments() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(payments::create_embed_payment))
+}
+
 /// Secret key of the sandbox, under the global tiers.
 pub(crate) fn sandbox() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -97,11 +119,21 @@ pub(crate) fn sandbox() -> OpenApiRouter<App> {
         .routes(routes!(test_helpers::fail_session))
 }
 
+/// Which pages may read responses.
+#[derive(Debug)]
+pub(crate) struct Browsers {
+    /// The pages of partners, for bootstraps.
+    pub(crate) pages: CorsPolicy<GateProfile>,
+    /// The widget's own page, for its calls.
+    pub(crate) widget: CorsPolicy<GateProfile>,
+}
+
 /// All routes within their classes and limits.
 pub(crate) fn router(
     app: App,
     door: &Door<GateProfile>,
-    browsers: &CorsPolicy<GateProfile>,
+    browsers: &Browsers,
+    proxies: TrustedProxies,
     limits: Option<&Limits>,
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
@@ -127,7 +159,22 @@ pub(crate) fn router(
         Arc::new(move |access, headers| bootstrapping.admits_page(access, embed::stands(headers)));
     let embedded = Router::from(self::browsers())
         .route_layer(door.publishable(limit(|it| &it.bootstrap), own_page))
-        .route_layer(browsers.clone());
+        .route_layer(browsers.pages.clone());
+    let read_token =
+        embed_caller::reader(app.parts().bootstrapping.tokens.clone(), app.parts().mode);
+    let header = app.parts().edge.clone();
+    let edge = ProvingEdge { header, proxies };
+    let proving = from_fn_with_state(edge, prove_country);
+    let of_widget = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
+        let paths: Vec<String> = routes.get_openapi().paths.paths.keys().cloned().collect();
+        let routes = Router::from(routes)
+            .route_layer(repeats.clone())
+            .route_layer(proving.clone())
+            .route_layer(door.embedded(limit(of), Arc::clone(&read_token)))
+            .route_layer(browsers.widget.clone());
+        let preflights = paths.iter().map(|path| browsers.widget.preflight(path));
+        preflights.fold(routes, Router::merge)
+    };
     let helpers = Router::from(sandbox())
         .route_layer(repeats.clone())
         .route_layer(door.sandbox(limit(|it| &it.global)));
@@ -141,7 +188,10 @@ pub(crate) fn router(
         .merge(entitled(secret(), |it| &it.global))
         .merge(railed)
         .merge(embedded)
-        .merge(browsers.preflight(embed::PATH))
+        .merge(browsers.pages.preflight(embed::PATH))
+        .merge(of_widget(widget(), |it| &it.embed))
+        .merge(of_widget(widget_quotes(), |it| &it.embed_quotes))
+        .merge(of_widget(widget_payments(), |it| &it.embed_payments))
         .merge(helpers)
         .with_state(app)
 }

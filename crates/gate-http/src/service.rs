@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
+use gate_core::usecases::wake_rail::WakeRail;
 use http_kit::openapi::ContractError;
 use http_kit::{
     CorsPolicy, Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo,
@@ -12,10 +13,13 @@ use http_kit::{
 };
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
+use partner_core::webhooks::notification::NotificationSecret;
 
 use crate::app::{App, Parts};
 use crate::contract::{embed, every_error, openapi, test_helpers};
-use crate::{errors, routes};
+use crate::rail_notifications::Notified;
+use crate::routes::Browsers;
+use crate::{errors, rail_notifications, routes};
 
 /// The names of the contract and of the other documents under `/openapi/`.
 const DOCUMENT: &str = "gate-v1";
@@ -49,7 +53,13 @@ pub struct Tiers {
     pub bootstrap: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key from all client networks together.
     pub bootstrap_ceiling: Vec<Tier>,
-    /// Every other route, and every response with 401, per client address.
+    /// Every call of a widget without its own limit, per token and client network.
+    pub embed: Vec<Tier>,
+    /// Quotes of a widget, per token and client network.
+    pub embed_quotes: Vec<Tier>,
+    /// Payments of a widget, per token and client network.
+    pub embed_payments: Vec<Tier>,
+    /// Every other route, and every response with 401 to a key, per client address.
     pub global: Vec<Tier>,
 }
 
@@ -62,6 +72,10 @@ pub struct Setup {
     pub throttle: Arc<dyn Throttle>,
     /// The limits; `None` if throttles are off.
     pub tiers: Option<Tiers>,
+    /// Wakes rail records.
+    pub waking: WakeRail,
+    /// The secret of the rail's notifications; `None` if the rail sends none.
+    pub rail_secret: Option<Arc<NotificationSecret>>,
     /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
     /// Creates request ids and knows the address of the documentation.
@@ -88,11 +102,16 @@ pub(crate) struct Limits {
     pub(crate) preview: Limit,
     pub(crate) capabilities: Limit,
     pub(crate) bootstrap: Limit,
+    pub(crate) embed: Limit,
+    pub(crate) embed_quotes: Limit,
+    pub(crate) embed_payments: Limit,
     pub(crate) global: Limit,
 }
 
 impl Limits {
     fn new(tiers: Tiers) -> Self {
+        let per_widget =
+            |group, tiers: Vec<Tier>| Limit::new(group, LimitBy::CredentialFromClient, tiers);
         let per_key = |group, tiers: Vec<Tier>| Limit::new(group, LimitBy::Credential, tiers);
         Self {
             create_session: per_key("create_session", tiers.create_session),
@@ -103,6 +122,9 @@ impl Limits {
             capabilities: per_key("capabilities", tiers.capabilities),
             bootstrap: Limit::new("bootstrap", LimitBy::CredentialFromClient, tiers.bootstrap)
                 .under_ceiling(tiers.bootstrap_ceiling),
+            embed: per_widget("embed", tiers.embed),
+            embed_quotes: per_widget("embed_quotes", tiers.embed_quotes),
+            embed_payments: per_widget("embed_payments", tiers.embed_payments),
             global: Limit::new("gate", LimitBy::Client, tiers.global),
         }
     }
@@ -118,11 +140,21 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         mode: setup.parts.mode,
         directory: Arc::clone(&setup.parts.directory),
         throttle: Arc::clone(&setup.throttle),
-        proxies: setup.proxies,
+        proxies: setup.proxies.clone(),
         error_codes: ERROR_CODES,
         failed_auth_limit: limits.as_ref().map(|limits| limits.global.clone()),
         clock: Arc::clone(setup.site.clock()),
         entitled: |profile| profile.entitled().map_err(errors::denied),
+    });
+    let (mode, waking) = (setup.parts.mode, setup.waking);
+    let clock = Arc::clone(setup.site.clock());
+    let notifications = setup.rail_secret.map(|secret| {
+        rail_notifications::route(Notified {
+            mode,
+            waking,
+            secret,
+            clock,
+        })
     });
     let home = setup.parts.bootstrapping.widget.clone();
     let directory = Arc::clone(&setup.parts.directory);
@@ -130,12 +162,17 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         setup.parts.mode,
         directory,
         |profile| &profile.allowed_domains,
-        home,
+        home.clone(),
     );
+    let browsers = Browsers {
+        pages: browsers,
+        widget: CorsPolicy::home_alone(home),
+    };
     let app = App::new(setup.parts);
-    let routes = routes::router(app, &door, &browsers, limits.as_ref());
+    let routes = routes::router(app, &door, &browsers, setup.proxies, limits.as_ref());
     Ok(finish(
         routes
+            .merge(notifications.unwrap_or_default())
             .merge(pages()?)
             .merge(probes(setup.readiness, setup.throttle)),
         setup.site,
@@ -152,6 +189,9 @@ fn pages() -> Result<Router, ContractError> {
 fn write_pages() -> Result<Router, ContractError> {
     let errors: Vec<_> = every_error().collect();
     let document = |name, api| Document { name, api };
-    let beside = [document(HELPERS, test_helpers()?), document(EMBED, embed())];
+    let beside = [
+        document(HELPERS, test_helpers()?),
+        document(EMBED, embed()?),
+    ];
     documentation(&document(DOCUMENT, openapi()?), &beside, &errors)
 }

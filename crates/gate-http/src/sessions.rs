@@ -12,13 +12,14 @@ use http_kit::{
     ResponseBuilder,
 };
 use partner_core::Tenant;
+use partner_core::origin::Origin;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::{App, Entitled};
 use crate::errors;
-use crate::wire::{self, LONGEST_PAGE, Verbatim, instant, page_size};
+use crate::wire::{self, FlowWord, LONGEST_PAGE, Verbatim, instant, page_size};
 
 /// The path of the list.
 const LIST: &str = "/v1/gate_sessions";
@@ -64,14 +65,6 @@ pub(crate) struct CreateSessionRequest {
     /// Your verification of the user, accepted if the operator trusts you; never returned.
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     kyc_package: Option<RawJson>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FlowWord {
-    OnRamp,
-    OffRamp,
-    Swap,
 }
 
 /// The status of a session.
@@ -148,6 +141,13 @@ pub(crate) struct SessionRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_secret: Option<String>,
+    /// The address of this session's checkout, complete with your newest active publishable key and the client secret. Only in
+    /// the response to the create; null in all others, and without such a key.
+    #[schema(
+        required = true,
+        example = "https://pay.example/checkout#publishable_key=pk_test_Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z&client_secret=gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_aB3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    )]
+    url: Option<String>,
 }
 
 /// A page of sessions, newest first.
@@ -187,7 +187,12 @@ pub(crate) async fn create_session(
         .creating
         .create(who.access(), key, &request.into(), &|created| {
             let secret = created.client_secret.expose_secret().to_owned();
+            let key = created.publishable_key.as_deref();
+            let widget = app.parts().bootstrapping.widget.as_ref();
             let session = SessionRecord {
+                url: widget
+                    .zip(key)
+                    .map(|(widget, key)| checkout(widget, key, &secret)),
                 client_secret: Some(secret),
                 ..record(who.tenant(), &created.session)
             };
@@ -309,7 +314,13 @@ pub(crate) fn record(who: &Tenant, session: &Session) -> SessionRecord {
         kyc_pre_verified: session.kyc_pre_verified,
         metadata: Verbatim(terms.metadata.clone()),
         client_secret: None,
+        url: None,
     }
+}
+
+/// The address of a session's checkout. Browsers do not send the fragment. Neither part needs an encoding.
+fn checkout(widget: &Origin, key: &str, secret: &str) -> String {
+    format!("{widget}/checkout#publishable_key={key}&client_secret={secret}")
 }
 
 impl From<CreateSessionRequest> for Draft {
@@ -327,16 +338,6 @@ impl From<CreateSessionRequest> for Draft {
             metadata: request.metadata.map(RawJson::into_string),
             quote_preview_id: request.quote_preview_id,
             kyc_package: request.kyc_package.map(RawJson::into_string),
-        }
-    }
-}
-
-impl From<FlowWord> for Flow {
-    fn from(word: FlowWord) -> Self {
-        match word {
-            FlowWord::OnRamp => Self::OnRamp,
-            FlowWord::OffRamp => Self::OffRamp,
-            FlowWord::Swap => Self::Swap,
         }
     }
 }

@@ -55,10 +55,11 @@ pub(crate) enum SignedQuoteStatusWord {
     Active,
     Consumed,
     Expired,
+    Superseded,
 }
 
-/// A locked rate. A pay-in (`on_ramp`) or a pay-out (`off_ramp`) can redeem it once before it
-/// expires.
+/// A locked rate. A pay-in (`on_ramp`), a pay-out (`off_ramp`) or a swap can redeem it once before
+/// it expires.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SignedQuote)]
 pub(crate) struct SignedQuoteRecord {
@@ -71,25 +72,37 @@ pub(crate) struct SignedQuoteRecord {
     /// Branch on this.
     #[schema(value_type = SignedQuoteStatusWord)]
     status: &'static str,
-    /// The direction of the order.
-    #[schema(value_type = wire::Side)]
+    /// The direction of the order. Only quotes of the widget are for a `swap`.
+    #[schema(value_type = wire::Flow)]
     side: &'static str,
     /// ISO 4217 code.
     #[schema(example = "EUR")]
     currency: String,
-    /// The asset.
+    /// The asset; in a swap, the one that the user receives.
     #[schema(example = "USDT")]
     asset: String,
     /// The chain of the asset.
     #[schema(example = "tron")]
     network: String,
-    /// The payment or payout method.
-    #[schema(example = "sepa")]
-    payment_method: String,
-    /// The fiat side: paid on `on_ramp`, received on `off_ramp`.
+    /// The payment or payout method; null for a swap.
+    #[schema(required = true, example = "sepa")]
+    payment_method: Option<String>,
+    /// The asset that the user sends; only in a swap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "USDC")]
+    source_asset: Option<String>,
+    /// The chain of that asset; only in a swap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ethereum")]
+    source_network: Option<String>,
+    /// Exactly how much of it the user sends; only in a swap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "108.25")]
+    source_amount: Option<String>,
+    /// The fiat side: paid on `on_ramp`, received on `off_ramp`, the value of a swap.
     #[schema(example = "100.00")]
     fiat_amount: String,
-    /// The crypto side: received on `on_ramp`, sold on `off_ramp`.
+    /// The crypto side: received on `on_ramp` and in a swap, sold on `off_ramp`.
     #[schema(example = "106.605318")]
     crypto_amount: String,
     /// Output per input before fees.
@@ -161,15 +174,19 @@ pub(crate) async fn retrieve_signed_quote(
 
 pub(crate) fn record(quote: &SignedQuote, now: Timestamp) -> SignedQuoteRecord {
     let (terms, priced) = (&quote.terms, &quote.terms.priced);
+    let source = terms.source();
     SignedQuoteRecord {
         id: quote.id.to_string(),
         object: "signed_quote",
         status: quote.status(now).as_str(),
-        side: terms.side.as_str(),
+        side: terms.flow().as_str(),
         currency: terms.currency().code().to_owned(),
         asset: terms.asset().code().to_owned(),
         network: terms.network.clone(),
-        payment_method: terms.payment_method.clone(),
+        payment_method: terms.payment_method().map(str::to_owned),
+        source_asset: source.map(|it| it.amount.asset().code().to_owned()),
+        source_network: source.map(|it| it.network.clone()),
+        source_amount: source.map(|it| it.amount.to_string()),
         fiat_amount: priced.fiat.to_string(),
         crypto_amount: priced.crypto.to_string(),
         exchange_rate: priced.rate.to_string(),

@@ -4,6 +4,7 @@ use axum::http::{HeaderMap, HeaderName};
 use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use gate_core::pricing::Fees;
+use gate_core::session;
 use kernel::Timestamp;
 use kernel::rates;
 use serde::ser::Error as _;
@@ -68,6 +69,25 @@ pub(crate) enum Flow {
     OnRamp,
     OffRamp,
     Swap,
+}
+
+/// A flow in a request.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FlowWord {
+    OnRamp,
+    OffRamp,
+    Swap,
+}
+
+impl From<FlowWord> for session::Flow {
+    fn from(word: FlowWord) -> Self {
+        match word {
+            FlowWord::OnRamp => Self::OnRamp,
+            FlowWord::OffRamp => Self::OffRamp,
+            FlowWord::Swap => Self::Swap,
+        }
+    }
 }
 
 /// The direction of an order.

@@ -3,42 +3,55 @@
 //! The program of the same name is a few lines around [`start`]. `penstock sandbox` and the tests call [`start`] in their own
 //! process.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use gate_core::idempotent::Idempotent;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
-use gate_http::{EdgeHeader, Parts, Setup, Tiers};
+use gate_core::usecases::verify_user::VerifyUser;
+use gate_core::usecases::wake_rail::WakeRail;
+use gate_http::{EdgeHeader, Parts, Setup, Tiers, WidgetSetup};
 use http_kit::TrustedProxies;
 use partner_core::events::Service;
 use partner_core::origin::Origin;
 use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
-use runtime::Runtime;
 use runtime::config::GateThrottle;
 use runtime::service::Bound;
+use runtime::{OpenError, Runtime};
 
+pub use gate_http::{DemoFile, DemoPlaces, demo_file, demo_page, demo_policy};
 pub use runtime::service::{BoundService, StartError};
 
 const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
+const WIDGET_LISTEN: &str = "PENSTOCK_WIDGET_LISTEN";
 
-/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions and advance
-/// rail records.
+/// The name of the widget's listener in metrics and in [`BoundService::beside`].
+pub const WIDGET: &str = "widget";
+
+/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, and advance
+/// rail records and verifications.
 ///
 /// # Errors
 /// [`StartError`]; the service does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
-    serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?)
+    serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?).await
 }
 
 /// Starts the service in a process with another service. Both share one set of metrics.
@@ -47,17 +60,77 @@ pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
 /// The same as of [`start`].
 pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
-    serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?)
+    serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?).await
 }
 
-fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartError> {
+/// The origins by which browsers reach the service: those of the configuration, or else the addresses that are bound.
+#[derive(Debug, Clone)]
+pub struct PublicOrigins {
+    /// The API.
+    pub gate: Origin,
+    /// The hosted widget.
+    pub widget: Origin,
+}
+
+impl PublicOrigins {
+    /// The origins of a service that is bound. An address of all interfaces is reached on this machine.
+    #[must_use]
+    pub fn new(runtime: &Runtime, gate: SocketAddr, widget: SocketAddr) -> Self {
+        let config = &runtime.base.config;
+        let or_bound =
+            |given: &Option<Origin>, bound| given.clone().unwrap_or_else(|| of_bound(bound));
+        Self {
+            gate: or_bound(&config.gate_origin, gate),
+            widget: or_bound(&config.widget_origin, widget),
+        }
+    }
+}
+
+fn of_bound(mut address: SocketAddr) -> Origin {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => {}
+    }
+    Origin::of_address(address)
+}
+
+async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartError> {
+    let config = &runtime.base.config;
+    config.check_gate().map_err(OpenError::Config)?;
+    let beside = bind_widget(runtime).await?;
+    let origins = beside
+        .as_ref()
+        .map(|beside| PublicOrigins::new(runtime, bound.address(), beside.address()));
+    let home = origins.as_ref().map(|origins| origins.widget.clone());
     let context = runtime.gate_context(gate_http::render_resource);
-    let router = gate_http::service(setup(runtime, &bound, context.clone()))?;
+    let router = gate_http::service(setup(runtime, &bound, home, context.clone()))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_keys(Service::Gate);
     runtime.sweep_sessions(context.clone());
-    runtime.settle_rails(context);
-    Ok(bound.serve(router))
+    runtime.settle_rails(context.clone());
+    runtime.settle_verifications(context);
+    let serving = bound.serve(router);
+    Ok(match beside.zip(origins) {
+        Some((beside, origins)) => {
+            let widget = gate_http::widget(widget(runtime, &beside, origins));
+            serving.with(WIDGET, beside.serve(widget))
+        }
+        None => serving,
+    })
+}
+
+/// Binds the widget's listener. `None` in mode live without an origin of the widget.
+async fn bind_widget(runtime: &Runtime) -> Result<Option<Bound>, StartError> {
+    let config = &runtime.base.config;
+    if !config.serves_widget() {
+        tracing::warn!(
+            "PENSTOCK_WIDGET_ORIGIN is not set: no widget is served, and `url` of sessions is null"
+        );
+        return Ok(None);
+    }
+    let bound = Bound::bind_beside(runtime, WIDGET_LISTEN, config.widget_listen).await?;
+    Ok(Some(bound.named(WIDGET)))
 }
 
 /// The published contract.
@@ -84,13 +157,43 @@ pub fn embed_yaml() -> Result<String, StartError> {
     Ok(gate_http::embed_yaml()?)
 }
 
-fn setup(runtime: &Runtime, bound: &Bound, context: GateContext) -> Setup {
+/// The contract that an operator's rail implements for `PENSTOCK_RAIL=http:<url>`.
+///
+/// # Errors
+/// [`StartError::Contract`].
+pub fn rail_yaml() -> Result<String, StartError> {
+    Ok(http_kit::openapi::to_yaml(&runtime::rail_openapi())?)
+}
+
+/// The contract that an operator's verifier implements for `PENSTOCK_VERIFIER=http:<url>`.
+///
+/// # Errors
+/// [`StartError::Contract`].
+pub fn verifier_yaml() -> Result<String, StartError> {
+    Ok(http_kit::openapi::to_yaml(&runtime::verifier_openapi())?)
+}
+
+fn widget(runtime: &Runtime, bound: &Bound, origins: PublicOrigins) -> WidgetSetup {
+    WidgetSetup {
+        mode: runtime.base.config.mode,
+        gate: origins.gate,
+        widget: origins.widget,
+        directory: Arc::clone(&runtime.gate_directory),
+        throttle: Arc::clone(&runtime.throttle),
+        readiness: runtime.readiness(),
+        site: bound.site().clone(),
+    }
+}
+
+fn setup(runtime: &Runtime, bound: &Bound, home: Option<Origin>, context: GateContext) -> Setup {
     let base = &runtime.base;
     let config = &base.config;
-    let own = Origin::of_address(bound.address());
-    let widget = config.widget_origin.clone().unwrap_or(own);
     Setup {
-        parts: parts(runtime, widget, context),
+        waking: WakeRail {
+            context: context.clone(),
+        },
+        rail_secret: config.rail_notifications().map(Arc::new),
+        parts: parts(runtime, home, context),
         throttle: Arc::clone(&runtime.throttle),
         tiers: config.gate_throttle.clone().map(tiers),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
@@ -109,11 +212,14 @@ fn tiers(throttle: GateThrottle) -> Tiers {
         capabilities: throttle.capabilities,
         bootstrap: throttle.bootstrap,
         bootstrap_ceiling: throttle.bootstrap_ceiling,
+        embed: throttle.embed,
+        embed_quotes: throttle.embed_quotes,
+        embed_payments: throttle.embed_payments,
         global: throttle.global,
     }
 }
 
-fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
+fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Parts {
     let base = &runtime.base;
     let idempotent = Idempotent {
         store: base.store.clone(),
@@ -124,6 +230,11 @@ fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
             entropy: Arc::clone(&base.entropy),
             ttl: base.config.idempotency_ttl,
         },
+    };
+    let verifying = VerifyUser {
+        context: context.clone(),
+        catalogue: Arc::clone(&runtime.catalogue),
+        verifier: runtime.verifier.clone(),
     };
     Parts {
         mode: base.config.mode,
@@ -162,7 +273,24 @@ fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
         },
         redeeming: RedeemQuote {
             context: context.clone(),
+            idempotent: idempotent.clone(),
+            rail: runtime.rail.clone(),
+        },
+        quoting: QuoteSession {
+            context: context.clone(),
+            catalogue: Arc::clone(&runtime.catalogue),
+            rates: Arc::clone(&runtime.rates),
+            ttl: base.config.signed_quote_ttl,
+        },
+        paying: PaySession {
+            context: context.clone(),
             idempotent,
+            catalogue: Arc::clone(&runtime.catalogue),
+            rail: runtime.rail.clone(),
+            verifying: verifying.clone(),
+        },
+        cancelling: CancelPayment {
+            context: context.clone(),
             rail: runtime.rail.clone(),
         },
         reading: GateQueries {
@@ -174,6 +302,16 @@ fn parts(runtime: &Runtime, widget: Origin, context: GateContext) -> Parts {
             ttl: base.config.embed_token_ttl,
             widget,
             catalogue: Arc::clone(&runtime.catalogue),
+        },
+        showing: ShowSession {
+            context: context.clone(),
+            verifying: verifying.clone(),
+            directory: Arc::clone(&runtime.gate_directory),
+        },
+        verifying,
+        options: ListOptions {
+            catalogue: Arc::clone(&runtime.catalogue),
+            rates: Arc::clone(&runtime.rates),
         },
         delivered: Delivered {
             desk: base.store.clone(),

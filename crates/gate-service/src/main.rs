@@ -25,7 +25,16 @@ fn main() -> ExitCode {
                 name: "gate-embed-v1",
                 yaml: gate_service::embed_yaml,
             },
+            Document {
+                name: "rail-v1",
+                yaml: gate_service::rail_yaml,
+            },
+            Document {
+                name: "verifier-v1",
+                yaml: gate_service::verifier_yaml,
+            },
         ],
+        check: runtime::Config::check_gate,
         start: |runtime| Box::pin(gate_service::start(runtime)),
     })
 }

@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use instruments::failpoint::Handler;
-use kernel::{Clock, Mode};
+use kernel::{Clock, Mode, Timestamp};
 use partner_core::key::{KeyId, KeyKind};
 use partner_core::ports::{Directory, Throttle};
 use partner_core::throttle::Tier;
@@ -133,6 +133,18 @@ impl<P: Profile> Door<P> {
         ClassLayer(guard)
     }
 
+    /// Routes of the widget: a token that was issued for a publishable key of a partner entitled to the
+    /// product.
+    ///
+    /// Handlers take [`Embedded`]. The key is checked with every call, so a token ends with its key. The
+    /// limit counts refusals too.
+    #[must_use]
+    pub fn embedded(&self, limit: Option<Limit>, read_token: ReadToken) -> ClassLayer<P> {
+        let ClassLayer(mut guard) = self.layer(Class::Embedded, limit);
+        guard.read_token = Some(read_token);
+        ClassLayer(guard)
+    }
+
     /// Routes of the sandbox only, for a secret key of a partner entitled to the product.
     ///
     /// Handlers take [`Sandbox`].
@@ -148,6 +160,7 @@ impl<P: Profile> Door<P> {
             limit,
             own_page: None,
             own_tier: None,
+            read_token: None,
         })
     }
 }
@@ -155,12 +168,29 @@ impl<P: Profile> Door<P> {
 /// Whether the headers of a request name a page of the partner's own.
 pub type OwnPage<P> = Arc<dyn Fn(&Access<P>, &HeaderMap) -> bool + Send + Sync>;
 
+/// A token that its reader has accepted.
+#[derive(Debug, Clone)]
+pub struct PresentedToken {
+    /// The token's id. Limits by credential count the requests of one token.
+    pub id: String,
+    /// The partner and mode that the token was issued for.
+    pub tenant: Tenant,
+    /// The key that the token was issued for.
+    pub key: KeyId,
+    /// What else the token says. An admitted request carries it among its extensions.
+    pub claims: Extensions,
+}
+
+/// Reads a token at an instant; `None` if it is not genuine or has expired.
+pub type ReadToken = Arc<dyn Fn(&str, Timestamp) -> Option<PresentedToken> + Send + Sync>;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     AnyKey,
     Secret,
     Entitled,
     Publishable,
+    Embedded,
     Sandbox,
 }
 
@@ -170,14 +200,16 @@ impl Class {
         match self {
             Self::AnyKey => None,
             Self::Secret | Self::Entitled | Self::Sandbox => Some(KeyKind::Secret),
-            Self::Publishable => Some(KeyKind::Publishable),
+            Self::Publishable | Self::Embedded => Some(KeyKind::Publishable),
         }
     }
 
     /// Where a request of this class may carry its key.
     const fn key_places(self) -> KeyLocations {
         match self {
-            Self::AnyKey | Self::Secret | Self::Entitled | Self::Sandbox => KeyLocations::Headers,
+            Self::AnyKey | Self::Secret | Self::Entitled | Self::Embedded | Self::Sandbox => {
+                KeyLocations::Headers
+            }
             Self::Publishable => KeyLocations::HeadersAndQuery,
         }
     }
@@ -185,7 +217,7 @@ impl Class {
     const fn asks_entitlement(self) -> bool {
         match self {
             Self::AnyKey | Self::Secret => false,
-            Self::Entitled | Self::Publishable | Self::Sandbox => true,
+            Self::Entitled | Self::Publishable | Self::Embedded | Self::Sandbox => true,
         }
     }
 }
@@ -266,6 +298,8 @@ proofs! {
     Entitled,
     /// Proof of a good publishable key whose partner is entitled to the product.
     Publishable,
+    /// Proof of a token whose publishable key is good and whose partner is entitled to the product.
+    Embedded,
     /// Proof of a good secret key of the sandbox whose partner is entitled to the product.
     Sandbox,
 }
@@ -321,6 +355,7 @@ where
         let mut inner = self.inner.clone();
         Box::pin(async move {
             let caller = Arriving::of(&request, &guard);
+            let claims = caller.claims();
             let (consulted, checked) = guard.check(&caller).await;
             let mut response = match checked {
                 Err(refusal) => {
@@ -331,6 +366,9 @@ where
                     response
                 }
                 Ok(access) => {
+                    if let Some(claims) = claims {
+                        request.extensions_mut().extend(claims);
+                    }
                     request.extensions_mut().insert(Caller::of(&access));
                     request.extensions_mut().insert(Proof {
                         class: guard.class,

@@ -51,7 +51,8 @@ impl TrustedProxies {
     }
 
     /// Whether an address belongs to a trusted proxy.
-    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }

@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
@@ -37,6 +37,7 @@ use crate::framing::AmbiguousLength;
 use crate::pages::HEALTH_PATHS;
 use crate::request_layer;
 use crate::service_info::ServiceInfo;
+use crate::waiting::Waiting;
 
 /// The largest head that is read, in bytes. A client needs no key to make the service buffer this
 /// much for each of its connections.
@@ -97,6 +98,7 @@ pub(crate) async fn drive(
         progress: Arc::clone(&progress),
         peer: Peer(peer),
         share,
+        stopping: shutdown.clone(),
     };
     let mut http = protocol(share).serve_connection(io, handler);
     let end = run(&mut http, &progress, &shutdown).await;
@@ -265,6 +267,7 @@ struct Handler {
     progress: Arc<Progress>,
     peer: Peer,
     share: Share,
+    stopping: CancellationToken,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Handler {
@@ -274,17 +277,19 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         let has_body = !request.body().is_end_stream();
+        let (waiting, client) = Waiting::of_request(&self.stopping);
         let state = match self.progress.dispatch(request.headers(), has_body) {
             Ok(()) if !self.serves(request.uri().path()) => {
                 Answer::Ready(self.sealed(ApiError::connections_taken()))
             }
-            Ok(()) => self.handle(request, has_body),
+            Ok(()) => self.handle(request, has_body, waiting),
             Err(unclear) => Answer::Ready(self.failed(refusal(unclear).closing())),
         };
         Answering {
             state,
             shared: Arc::clone(&self.shared),
             progress: Arc::clone(&self.progress),
+            _client: client,
         }
     }
 }
@@ -297,7 +302,7 @@ impl Handler {
 
     /// Runs the router. Returns a response that is ready at once. Otherwise a separate task
     /// finishes the request, so that a client that disconnects does not cancel work that has begun.
-    fn handle(&self, request: Request<Incoming>, has_body: bool) -> Answer {
+    fn handle(&self, request: Request<Incoming>, has_body: bool, waiting: Waiting) -> Answer {
         let within = self.shared.deadlines.body;
         let mut request = request.map(|body| {
             if has_body {
@@ -307,6 +312,7 @@ impl Handler {
             }
         });
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(waiting);
         let router = self.shared.router.clone();
         let mut work = Box::pin(respond(router, request));
         let mut cx = Context::from_waker(Waker::noop());
@@ -382,9 +388,10 @@ enum Answer {
     Taken,
 }
 
-/// The pending response to one request. Dropping it does not cancel the task.
+/// The pending response to one request. Dropping it ends the waits of the task, and does not cancel the task.
 struct Answering {
     state: Answer,
+    _client: DropGuard,
     shared: Arc<Shared>,
     progress: Arc<Progress>,
 }

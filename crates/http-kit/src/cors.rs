@@ -1,8 +1,8 @@
 //! CORS headers of the routes for browsers: which pages may read a response.
 //!
 //! A preflight carries no key, so the domains of all partners together decide. The response to the
-//! call itself is decided by the partner whose key was sent. All other routes are for servers and
-//! have no CORS headers.
+//! call itself is decided by the partner whose key was sent. The calls of the hosted widget are for
+//! the widget's own origin alone. All other routes are for servers and have no CORS headers.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -25,10 +25,25 @@ use tower::{Layer, Service};
 use crate::class::BrowserCaller;
 use crate::error::ApiError;
 
-const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST");
-const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, x-embed-token, x-publishable-key, x-request-id",
-);
+/// What pages may send.
+#[derive(Debug)]
+struct Allowed {
+    methods: HeaderValue,
+    headers: HeaderValue,
+}
+
+/// What pages of partners may send.
+const OF_PARTNERS: Allowed = Allowed {
+    methods: HeaderValue::from_static("POST"),
+    headers: HeaderValue::from_static(
+        "authorization, content-type, idempotency-key, x-embed-token, x-publishable-key, x-request-id",
+    ),
+};
+/// What the hosted widget may send.
+const OF_HOME: Allowed = Allowed {
+    methods: HeaderValue::from_static("GET, POST"),
+    headers: HeaderValue::from_static("content-type, idempotency-key, x-embed-token"),
+};
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "retry-after, retry-after-short, retry-after-medium, x-ratelimit-limit-short, x-ratelimit-remaining-short, \
      x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, x-ratelimit-reset-medium, x-request-id",
@@ -45,15 +60,22 @@ pub type OwnOrigins<P> = fn(&P) -> &BTreeSet<Origin>;
 pub struct CorsPolicy<P>(Arc<CorsInner<P>>);
 
 struct CorsInner<P> {
+    /// `None`: no page serves every partner.
+    home: Option<Origin>,
+    /// The partners whose pages are admitted; `None`: only pages at `home` are.
+    partners: Option<Partners<P>>,
+    allowed: Allowed,
+}
+
+struct Partners<P> {
     mode: Mode,
     directory: Arc<dyn Directory<P>>,
     own: OwnOrigins<P>,
-    home: Origin,
 }
 
 impl<P> fmt::Debug for CorsPolicy<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CorsPolicy(home: {})", self.0.home)
+        write!(f, "CorsPolicy(home: {:?})", self.0.home)
     }
 }
 
@@ -64,13 +86,27 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         mode: Mode,
         directory: Arc<dyn Directory<P>>,
         own: OwnOrigins<P>,
-        home: Origin,
+        home: Option<Origin>,
     ) -> Self {
-        Self(Arc::new(CorsInner {
+        let partners = Partners {
             mode,
             directory,
             own,
+        };
+        Self(Arc::new(CorsInner {
             home,
+            partners: Some(partners),
+            allowed: OF_PARTNERS,
+        }))
+    }
+
+    /// Admits pages at `home` alone.
+    #[must_use]
+    pub fn home_alone(home: Option<Origin>) -> Self {
+        Self(Arc::new(CorsInner {
+            home,
+            partners: None,
+            allowed: OF_HOME,
         }))
     }
 
@@ -81,6 +117,10 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         Router::new().route(path, options(respond))
     }
 
+    fn is_home(&self, origin: &Origin) -> bool {
+        self.0.home.as_ref() == Some(origin)
+    }
+
     async fn respond(&self, request: &HeaderMap) -> Result<Response, ApiError> {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
@@ -88,11 +128,21 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         let Some((origin, named)) = origin(request) else {
             return Ok(response);
         };
-        let known = self.0.directory.listing(self.0.mode).await?;
-        if origin == self.0.home || known.contains(&origin) {
+        let known = match &self.0.partners {
+            Some(partners) => {
+                let listing = partners.directory.listing(partners.mode).await?;
+                listing.contains(&origin)
+            }
+            None => false,
+        };
+        if self.is_home(&origin) || known {
+            let Allowed {
+                methods,
+                headers: sent,
+            } = &self.0.allowed;
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, sent.clone());
             headers.insert(header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
         }
         Ok(response)
@@ -106,8 +156,11 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         let Some((origin, named)) = page else {
             return;
         };
-        let own = |caller: &BrowserCaller<P>| (self.0.own)(&caller.0.profile).contains(&origin);
-        let admitted = origin == self.0.home || caller.as_ref().is_some_and(own);
+        let own = |caller: &BrowserCaller<P>| {
+            let partners = self.0.partners.as_ref();
+            partners.is_some_and(|it| (it.own)(&caller.0.profile).contains(&origin))
+        };
+        let admitted = self.is_home(&origin) || caller.as_ref().is_some_and(own);
         if admitted {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, named);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

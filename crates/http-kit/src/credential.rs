@@ -28,14 +28,8 @@ pub(crate) fn read(
     headers: &HeaderMap,
     places: KeyLocations,
 ) -> Result<PresentedKey, ApiError> {
-    if query.is_some_and(exposes_secret_key) {
-        return Err(ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "secret_key_in_query",
-            "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.", // plain: allow
-        ));
-    }
-    if let Some(value) = single(headers, &header::AUTHORIZATION)?
+    refuse_exposed_key(query)?;
+    if let Some(value) = single(headers, &header::AUTHORIZATION, REPEATED_KEY)?
         && let Some(token) = bearer(value)
     {
         return parse(token).ok_or_else(unknown);
@@ -47,7 +41,7 @@ pub(crate) fn read(
             KeyKind::Publishable,
         ),
     ] {
-        if let Some(value) = single(headers, &name)? {
+        if let Some(value) = single(headers, &name, REPEATED_KEY)? {
             return parse(value.as_bytes())
                 .filter(|key| key.kind == kind)
                 .ok_or_else(unknown);
@@ -62,6 +56,42 @@ pub(crate) fn read(
             "An API key is required: send `Authorization: Bearer <API key>`.",
         ))
     })
+}
+
+/// Finds the token of a widget: the header `X-Embed-Token`.
+///
+/// # Errors
+/// - 401 `secret_key_in_query`, as of [`read`].
+/// - 401 `unauthorized`: the header is missing, repeated or not ASCII.
+pub(crate) fn read_token<'h>(
+    query: Option<&str>,
+    headers: &'h HeaderMap,
+) -> Result<&'h str, ApiError> {
+    refuse_exposed_key(query)?;
+    let name = HeaderName::from_static("x-embed-token");
+    let value = single(headers, &name, REPEATED_TOKEN)?;
+    value
+        .and_then(|value| value.to_str().ok())
+        .ok_or_else(dead_token)
+}
+
+/// 401 for a token that is missing, not genuine or expired. The response is the same for all of them.
+#[must_use]
+pub fn dead_token() -> ApiError {
+    ApiError::unauthorized(
+        "The `X-Embed-Token` header must hold a token of a bootstrap that has not expired. Bootstrap the widget again.",
+    )
+}
+
+fn refuse_exposed_key(query: Option<&str>) -> Result<(), ApiError> {
+    if query.is_some_and(exposes_secret_key) {
+        return Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "secret_key_in_query",
+            "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.", // plain: allow
+        ));
+    }
+    Ok(())
 }
 
 /// The query's `publishable_key`; `None` if the query has no such parameter. [`read`] has refused
@@ -84,16 +114,18 @@ pub(crate) fn unknown() -> ApiError {
     ApiError::unauthorized("The API key is not valid.")
 }
 
+const REPEATED_KEY: &str = "The header that carries the API key must not be repeated.";
+const REPEATED_TOKEN: &str = "The `X-Embed-Token` header must not be repeated.";
+
 fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
+    repeated: &'static str,
 ) -> Result<Option<&'h HeaderValue>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(ApiError::unauthorized(
-            "The header that carries the API key must not be repeated.",
-        ));
+        return Err(ApiError::unauthorized(repeated));
     }
     Ok(first)
 }
@@ -200,6 +232,16 @@ mod tests {
                 (401, "unauthorized")
             );
         }
+    }
+
+    #[test]
+    fn repeated_header_is_named_in_its_refusal() {
+        let twice = |name| headers(&[(name, "a"), (name, "a")]);
+        let error = read_token(None, &twice("x-embed-token")).unwrap_err();
+        assert_eq!(error.code(), "unauthorized");
+        assert!(error.message().contains("`X-Embed-Token`"), "{error}");
+        let error = read(None, &twice("x-secret-key"), KeyLocations::Headers).unwrap_err();
+        assert!(error.message().contains("API key"), "{error}");
     }
 
     #[test]

@@ -443,6 +443,9 @@ fn credentials_of(operation: &Value) -> String {
         (true, true) => "<p class=\"dim\">Takes a secret or a publishable key.</p>".to_owned(),
         (true, false) => "<p class=\"dim\">Takes a secret key.</p>".to_owned(),
         (false, true) => "<p class=\"dim\">Takes a publishable key.</p>".to_owned(),
+        (false, false) if takes(operation, "embedToken") => {
+            "<p class=\"dim\">Takes the token of a widget.</p>".to_owned()
+        }
         (false, false) => String::new(),
     }
 }

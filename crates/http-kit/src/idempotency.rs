@@ -68,7 +68,12 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
     }
 }
 
-/// The operation of a request: its route with the decoded parameters. One operation has one text,
+/// What the operation of a request belongs to beside its path, such as the session of a token. The same key for another owner is
+/// another operation.
+#[derive(Debug, Clone)]
+pub struct OperationOf(pub String);
+
+/// The operation of a request: its route with the decoded parameters, and its [`OperationOf`]. One operation has one text,
 /// however its path is encoded.
 async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
     let route = parts.extensions.get::<MatchedPath>().cloned();
@@ -84,8 +89,13 @@ async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
             .flatten()
             .unwrap_or(segment)
     });
-    let path: Vec<&str> = segments.collect();
-    Operation::new(parts.method.as_str(), &path.join("/"))
+    let segments: Vec<&str> = segments.collect();
+    let mut path = segments.join("/");
+    if let Some(OperationOf(owner)) = parts.extensions.get() {
+        path.push(' ');
+        path.push_str(owner);
+    }
+    Operation::new(parts.method.as_str(), &path)
 }
 
 #[cfg(test)]
@@ -142,6 +152,24 @@ mod tests {
             let body = response.await.unwrap().into_body().collect();
             assert_eq!(body.await.unwrap().to_bytes(), operation, "{method} {path}");
         }
+    }
+
+    // rule: idempotency.scope
+    #[tokio::test]
+    async fn operation_contains_its_owner() {
+        let read = async |header: IdempotencyHeader| {
+            let key = header.required().unwrap();
+            key.operation.as_str().to_owned()
+        };
+        let app = Router::new().route("/v1/embed/payments", post(read));
+        let request = Request::post("/v1/embed/payments").header("idempotency-key", "k");
+        let request = request.extension(OperationOf("gs_1".to_owned()));
+        let response = app.oneshot(request.body(Body::empty()).unwrap());
+        let body = response.await.unwrap().into_body().collect();
+        assert_eq!(
+            body.await.unwrap().to_bytes(),
+            "POST /v1/embed/payments gs_1"
+        );
     }
 
     #[tokio::test]

@@ -29,29 +29,32 @@ mod request_layer;
 mod serve;
 mod service_info;
 mod throttle;
+mod waiting;
 
 pub use admission::Bounds;
 pub use body::{BODY_LIMIT, read as read_body};
 pub use class::{
-    AnyKey, ClassLayer, ClassService, Door, DoorConfig, Entitled, Entitlement, OwnPage, OwnTier,
-    ProductErrorCodes, Publishable, Sandbox, Secret,
+    AnyKey, ClassLayer, ClassService, Door, DoorConfig, Embedded, Entitled, Entitlement, OwnPage,
+    OwnTier, PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
 };
 pub use client_ip::{Peer, TrustedProxies};
 pub use cors::{CorsPolicy, CorsService, OwnOrigins};
+pub use credential::dead_token;
 pub use deadlines::Deadlines;
 pub use error::{ApiError, Kind};
 pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};
-pub use idempotency::IdempotencyHeader;
+pub use idempotency::{IdempotencyHeader, OperationOf};
 pub use idempotent_response::{IdempotentReply, ResponseBuilder, is_well_formed};
 pub use json::{Json, JsonWithUnknown, OptionalJson, RawJson, UnknownFields, parse as parse_json};
 pub use pages::{Check, Document, documentation, health_routes, metrics_router, probes};
 pub use path::PathId;
 pub use query::Query;
 pub use replay_on_bad_request::replay_first_response;
-pub use request_layer::{X_REQUEST_ID, finish};
+pub use request_layer::{X_REQUEST_ID, finish, finish_pages};
 pub use serve::{Options, serve};
 pub use service_info::ServiceInfo;
 pub use throttle::{Limit, LimitBy};
+pub use waiting::Waiting;
 
 /// The router type that a service builds.
 pub use axum::Router;

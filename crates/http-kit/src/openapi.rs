@@ -155,6 +155,16 @@ impl Contract {
         self
     }
 
+    /// Takes one kind of credential in place of keys.
+    #[must_use]
+    pub fn scheme_alone(mut self, name: &str, scheme: SecurityScheme) -> Self {
+        let schemes = &mut self.components().security_schemes;
+        schemes.clear();
+        schemes.insert(name.to_owned(), RefOr::T(scheme));
+        self.api.security = Some(vec![SecurityRequirement::new(name, [""; 0])]);
+        self
+    }
+
     /// The groups of operations with their descriptions, in reading order.
     #[must_use]
     pub fn tags(mut self, tags: &[(&str, &str)]) -> Self {

@@ -19,6 +19,7 @@ use instruments::trace::{self, TraceParent};
 use kernel::RequestId;
 use tokio::time::Instant;
 use tower::{Layer, Service};
+use tower_http::compression::CompressionLayer;
 use tracing::{Instrument, Span};
 
 use crate::class::Caller;
@@ -35,6 +36,13 @@ pub fn finish(router: Router, site: ServiceInfo) -> Router {
     router
         .fallback(fallback::route_not_found)
         .method_not_allowed_fallback(fallback::method_not_allowed)
+        .layer(OuterLayer { site })
+}
+
+/// Completes a router of pages, which has its own fallbacks. Browsers that accept it get compressed responses.
+pub fn finish_pages(router: Router, site: ServiceInfo) -> Router {
+    router
+        .layer(CompressionLayer::new())
         .layer(OuterLayer { site })
 }
 

@@ -58,7 +58,7 @@ pub enum Violation {
     Inconsistent,
     /// The schema, or the number of rows a write changed, contradicts what the rules decided.
     Guard,
-    /// The engine's report contradicts the settlement of a trade.
+    /// The engine's report contradicts the settlement of a trade, or the verifier's the end of a verification.
     Contradiction,
     /// The transfer or event of a decided step could not be created.
     Undoable,

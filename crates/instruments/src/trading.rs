@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     pub(crate) transitions: Counters<2>,
     trades: Gauges<1>,
     oldest_reserved: Gauge,
+    oldest_payment: Gauge,
 }
 
 impl Metrics {
@@ -64,6 +65,10 @@ impl Metrics {
                 "penstock_trade_oldest_reserved_age_seconds",
                 "Age of the oldest reserved trade, sampled; 0 without a reserved trade",
             ),
+            oldest_payment: book.gauge(
+                "penstock_rail_oldest_processing_age_seconds",
+                "Age of the oldest pay-in or pay-out that is processing, sampled; 0 without one",
+            ),
         }
     }
 }
@@ -86,6 +91,14 @@ pub fn transacted(outcome: &'static str, reason: &'static str) {
 pub fn trades(state: &'static str, count: u64) {
     if let Some(metrics) = metrics() {
         metrics.trading.trades.set([state], count);
+    }
+}
+
+/// Sets the age of the oldest payment that a rail is processing.
+pub fn oldest_payment(age: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        let age = age.map_or(0, |age| age.as_secs());
+        metrics.trading.oldest_payment.set(saturated(age));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Metrics of calls to upstreams: the engine and the sources of rates.
+//! Metrics of calls to upstreams: the engine, the rail, the verifier and the sources of rates.
 
 use std::time::Duration;
 
@@ -7,10 +7,18 @@ use prometheus_client::metrics::histogram::Histogram;
 use crate::metrics;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
+/// The calls to the rail and to the verifier.
+const RAIL: [&str; 3] = ["instructions", "advance", "cancel"];
+const VERIFIER: [&str; 3] = ["start", "submit", "report"];
+
 #[derive(Debug)]
 pub(crate) struct Metrics {
     engine: Counters<2>,
     engine_duration: Histograms<1>,
+    rail: Counters<2>,
+    rail_duration: Histograms<1>,
+    verifier: Counters<2>,
+    verifier_duration: Histograms<1>,
     rates: Counters<1>,
     rates_duration: Histogram,
     sources: Gauges<1>,
@@ -29,6 +37,32 @@ impl Metrics {
         engine.begin(
             ["depth", "hold", "confirm", "let_go", "report"].map(|operation| [operation, "none"]),
         );
+        let rail = book.counters(
+            "penstock_rail_calls_total",
+            "Calls to the rail: requests for payment instructions, polls of payments that are processing, and cancellations; `answer` is `none` if it gave no valid response in time",
+            ["operation", "answer"],
+        );
+        rail.begin(RAIL.map(|operation| [operation, "none"]));
+        let rail_duration = book.histograms(
+            "penstock_rail_call_duration_seconds",
+            "Duration of one call to the rail",
+            ["operation"],
+            SPANS,
+        );
+        rail_duration.begin(RAIL.map(|operation| [operation]));
+        let verifier = book.counters(
+            "penstock_verifier_calls_total",
+            "Calls to the verifier: starts of verifications, submissions of users' answers, and polls of verifications that are pending; `answer` is `none` if it gave no valid response in time",
+            ["operation", "answer"],
+        );
+        verifier.begin(VERIFIER.map(|operation| [operation, "none"]));
+        let verifier_duration = book.histograms(
+            "penstock_verifier_call_duration_seconds",
+            "Duration of one call to the verifier",
+            ["operation"],
+            SPANS,
+        );
+        verifier_duration.begin(VERIFIER.map(|operation| [operation]));
         let rates = book.counters(
             "penstock_rate_calls_total",
             "Rate lookups; `answer` is `none` if no rate is recent enough",
@@ -53,6 +87,10 @@ impl Metrics {
                 ["operation"],
                 SPANS,
             ),
+            rail,
+            rail_duration,
+            verifier,
+            verifier_duration,
             rates,
             rates_duration: book.histogram(
                 "penstock_rate_call_duration_seconds",
@@ -145,6 +183,26 @@ pub fn engine(operation: &'static str, answer: &'static str, took: Option<Durati
         metrics.upstream.engine.inc([operation, answer]);
         if let Some(took) = took {
             metrics.upstream.engine_duration.took([operation], took);
+        }
+    }
+}
+
+/// Records a call of the rail.
+pub fn rail(operation: &'static str, answer: &'static str, took: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        metrics.upstream.rail.inc([operation, answer]);
+        if let Some(took) = took {
+            metrics.upstream.rail_duration.took([operation], took);
+        }
+    }
+}
+
+/// Records a call of the verifier.
+pub fn verifier(operation: &'static str, answer: &'static str, took: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        metrics.upstream.verifier.inc([operation, answer]);
+        if let Some(took) = took {
+            metrics.upstream.verifier_duration.took([operation], took);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Addresses that money is sent to. Each form is validated with the check that its chain offers, so that a typing error is found
 //! before anything is sent.
 
+mod bitcoin;
+
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
@@ -11,7 +13,47 @@ use sha3::Keccak256;
 #[derive(Clone, PartialEq, Eq)]
 pub struct EvmAddress(String);
 
-/// Why a text is not an EVM, TRON or Solana address.
+/// The form of the addresses of a network. Each form has a check of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressForm {
+    /// An EVM network.
+    Evm,
+    /// TRON.
+    Tron,
+    /// Solana.
+    Solana,
+    /// Bitcoin's main network.
+    Bitcoin,
+}
+
+impl AddressForm {
+    /// The form of a chain's addresses. `None` if Penstock cannot check addresses of the chain.
+    #[must_use]
+    pub fn of_chain(chain: &str, is_evm: bool) -> Option<Self> {
+        match chain {
+            _ if is_evm => Some(Self::Evm),
+            "tron" => Some(Self::Tron),
+            "solana" => Some(Self::Solana),
+            "bitcoin" => Some(Self::Bitcoin),
+            _ => None,
+        }
+    }
+
+    /// Checks an address with the check that the form offers.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn check(self, text: &str) -> Result<(), AddressError> {
+        match self {
+            Self::Evm => EvmAddress::parse(text).map(drop),
+            Self::Tron => DeliveryAddress::tron(text).map(drop),
+            Self::Solana => DeliveryAddress::solana(text).map(drop),
+            Self::Bitcoin => bitcoin::check(text),
+        }
+    }
+}
+
+/// Why a text is not an address of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Not `0x` and 40 hexadecimal digits, or the zero address.
@@ -29,6 +71,14 @@ pub enum AddressError {
     /// Not a Solana address, or the zero address.
     #[error("expected a Solana address: 32 bytes in base58, not the zero address")]
     NotSolana,
+    /// Not an address of Bitcoin's main network, or an address of a zero hash.
+    #[error(
+        "expected an address of Bitcoin's main network: base58 that starts with 1 or 3, or bech32 that starts with bc1"
+    )]
+    NotBitcoin,
+    /// A Bitcoin address whose checksum is wrong.
+    #[error("the Bitcoin address fails its checksum")]
+    BitcoinChecksum,
 }
 
 impl AddressError {
@@ -36,8 +86,8 @@ impl AddressError {
     #[must_use]
     pub const fn is_checksum(self) -> bool {
         match self {
-            Self::Checksum | Self::TronChecksum => true,
-            Self::Invalid | Self::NotTron | Self::NotSolana => false,
+            Self::Checksum | Self::TronChecksum | Self::BitcoinChecksum => true,
+            Self::Invalid | Self::NotTron | Self::NotSolana | Self::NotBitcoin => false,
         }
     }
 }
@@ -209,16 +259,21 @@ fn is_tron_shaped(text: &str) -> bool {
 /// Validates base58check: a prefix, 20 bytes, and the first bytes of a digest over both.
 fn tron(text: &str) -> Result<(), DepositError> {
     let decoded = base58(text)?;
-    let at = decoded.len().saturating_sub(CHECKSUM_BYTES);
-    let (body, checksum) = decoded.split_at_checked(at).ok_or(DepositError::Unknown)?;
-    let digest = Sha256::digest(Sha256::digest(body));
-    if !digest.starts_with(checksum) {
+    let Some(body) = body_of_base58check(&decoded) else {
         return Err(DepositError::TronChecksum);
-    }
+    };
     match body.split_first() {
         Some((&TRON_PREFIX, key)) if key.len() == 20 => somebodys(key),
         _ => Err(DepositError::Unknown),
     }
+}
+
+/// The bytes before the checksum of base58check. `None` if the checksum is wrong.
+fn body_of_base58check(decoded: &[u8]) -> Option<&[u8]> {
+    let at = decoded.len().checked_sub(CHECKSUM_BYTES)?;
+    let (body, checksum) = decoded.split_at_checked(at)?;
+    let digest = Sha256::digest(Sha256::digest(body));
+    digest.starts_with(checksum).then_some(body)
 }
 
 /// Validates a public key. Solana has no checksum, so only the length is checked.
@@ -371,6 +426,34 @@ mod tests {
         assert_eq!(DeliveryAddress::tron(&undecodable), refused);
     }
 
+    const BITCOIN: &str = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+
+    // rule: gate.payment.address
+    #[test]
+    fn each_form_accepts_only_its_own_addresses() {
+        use AddressForm::{Bitcoin, Evm, Solana, Tron};
+        let forms = [Evm, Tron, Solana, Bitcoin];
+        let addresses = [MIXED[0], TRON, SOLANA, BITCOIN];
+        for form in forms {
+            for (own, text) in forms.into_iter().zip(addresses) {
+                let is_own = form == own;
+                assert_eq!(form.check(text).is_ok(), is_own, "{form:?} {text}");
+            }
+        }
+        for (chain, is_evm, form) in [
+            ("ethereum", true, Some(Evm)),
+            ("anything", true, Some(Evm)),
+            ("tron", false, Some(Tron)),
+            ("solana", false, Some(Solana)),
+            ("bitcoin", false, Some(Bitcoin)),
+            ("Bitcoin", false, None),
+            ("litecoin", false, None),
+            ("ethereum", false, None),
+        ] {
+            assert_eq!(AddressForm::of_chain(chain, is_evm), form, "{chain}");
+        }
+    }
+
     proptest! {
         // rule: pools.quote.address-checksum, pools.quote.address-form
         #[test]
@@ -401,8 +484,9 @@ mod tests {
 
         // rule: pools.quote.address-form
         #[test]
-        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,60}|0x[0-9a-fA-F]{38,42}") {
+        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,60}|0x[0-9a-fA-F]{38,42}|bc1[02-9ac-hj-np-z]{6,90}") {
             let _outcome = DepositAddress::parse(&text);
+            let _bitcoin = AddressForm::Bitcoin.check(&text);
             if let Ok(address) = EvmAddress::parse(&text) {
                 prop_assert_eq!(address.as_str(), text);
             }

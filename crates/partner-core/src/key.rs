@@ -6,6 +6,9 @@ use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
+use crate::Tenant;
+use crate::sealing::{SealRefused, Sealed, Sealer};
+
 /// The id kind of API keys. An id is not secret.
 #[derive(Debug)]
 pub enum KeyIdKind {}
@@ -147,6 +150,12 @@ pub struct KeyUse {
 /// Maximum characters of a label.
 pub const LABEL_LENGTH: usize = 64;
 
+/// The place that the text of a publishable key is sealed for.
+#[must_use]
+pub fn publishable_place(who: &Tenant, id: KeyId) -> String {
+    format!("api_keys/{}/{}/{id}/publishable", who.mode, who.partner)
+}
+
 /// A key to be stored, with its hash.
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -154,6 +163,8 @@ pub struct NewKey {
     pub record: KeyRecord,
     /// The hash that finds the key.
     pub hash: KeyHash,
+    /// The sealed text of a publishable key, which a session's link carries. A secret key is never stored.
+    pub publishable: Option<Sealed>,
 }
 
 impl NewKey {
@@ -165,7 +176,25 @@ impl NewKey {
         self
     }
 
-    /// Generates a key. Its text is shown once and never stored.
+    /// The same key of a partner with its text, sealed, if it is publishable.
+    ///
+    /// # Errors
+    /// [`SealRefused`].
+    pub fn sealing(
+        mut self,
+        who: &Tenant,
+        text: &str,
+        sealer: &Sealer,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, SealRefused> {
+        if self.record.kind == KeyKind::Publishable {
+            let place = publishable_place(who, self.record.id);
+            self.publishable = Some(sealer.seal(&place, text.as_bytes(), entropy)?);
+        }
+        Ok(self)
+    }
+
+    /// Generates a key. The text of a secret key is shown once and never stored.
     #[must_use]
     pub fn generate(
         kind: KeyKind,
@@ -216,6 +245,7 @@ impl NewKey {
         Self {
             record,
             hash: KeyHash(Sha256::digest(text.as_bytes()).into()),
+            publishable: None,
         }
     }
 }

@@ -52,6 +52,16 @@ impl Origin {
         (origin.0 == text).then_some(origin)
     }
 
+    /// Whether a content security policy can name the origin as a source. It cannot name an IPv6 address, and a host with other
+    /// characters than those of names could end the source list.
+    #[must_use]
+    pub fn is_policy_source(&self) -> bool {
+        let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_' | ':');
+        self.0
+            .split_once("://")
+            .is_some_and(|(_, place)| !place.is_empty() && place.chars().all(plain))
+    }
+
     /// The text that a browser sends in `Origin`.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -174,6 +184,25 @@ mod tests {
             let found = Origin::of_address(address.parse().unwrap());
             assert_eq!(found.as_str(), origin);
             assert_eq!(Origin::stored(origin), Some(found));
+        }
+    }
+
+    #[test]
+    fn policy_source_has_only_characters_of_host_names() {
+        for (text, named) in [
+            ("https://shop.example", true),
+            ("https://shop.example.", true),
+            ("https://xn--bcher-kva.example:8443", true),
+            ("http://127.0.0.1:3000", true),
+            ("https://a_b.example", true),
+            ("http://[::1]:3000", false),
+            ("https://shop.example;script-src", false),
+            ("https://shop.example,b", false),
+            ("https://shop.example'", false),
+            ("https://shop.example\"", false),
+        ] {
+            let origin = Origin::parse(text, Mode::Test).unwrap();
+            assert_eq!(origin.is_policy_source(), named, "{text}");
         }
     }
 

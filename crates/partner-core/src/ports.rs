@@ -15,7 +15,7 @@ use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
-use crate::sealing::Sealer;
+use crate::sealing::{Sealed, Sealer};
 use crate::stored_response::{ResponseCheck, StoredResponse};
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
@@ -49,6 +49,13 @@ pub trait Directory<P: Profile>: ConfigVersions {
         &self,
         mode: Mode,
         hash: &KeyHash,
+    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
+
+    /// The key of this id with its partner and entitlements, revoked keys included. `None` also for a key of another partner.
+    async fn access_of(
+        &self,
+        who: &Tenant,
+        key: KeyId,
     ) -> Result<Option<Arc<Access<P>>>, StoreError>;
 
     /// What the product lists for all partners of a mode together: see [`Profile::Listing`].
@@ -174,7 +181,7 @@ pub struct StoredEvent {
     /// Its type.
     pub kind: String,
     /// Its body, sealed for [`crate::events::event_place`].
-    pub body: crate::sealing::Sealed,
+    pub body: Sealed,
     /// The instant of the reported change.
     pub created_at: Timestamp,
 }
@@ -456,7 +463,7 @@ pub struct KeySweep {
 /// The outcome of a step of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeysSwept {
-    /// The number of deleted records and previews.
+    /// The number of deleted records and previews, and of erased payout accounts.
     pub deleted: u64,
     /// All records created at this instant or earlier have been examined.
     pub reached: Timestamp,
@@ -470,7 +477,8 @@ pub struct KeysSwept {
 #[async_trait]
 pub trait Maintenance: Send + Sync {
     /// Runs one step of a sweep of idempotency records. Examines about `limit` records from the oldest on. Deletes
-    /// the records past their own expiry, and expired previews.
+    /// the records past their own expiry and expired previews, and erases the payout accounts of payments that ended long
+    /// ago.
     async fn idempotency_sweep(
         &self,
         sweep: &KeySweep,
@@ -538,6 +546,8 @@ pub trait PartnerTx: UnitOfWork {
     async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError>;
     /// The last use of each key of the partner that was ever used.
     async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError>;
+    /// The sealed texts of the partner's publishable keys. A key of an older version may be absent.
+    async fn key_texts(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Sealed>, StoreError>;
     /// Replaces the label and the expiry of a key.
     async fn key_describe(
         &mut self,
@@ -545,6 +555,13 @@ pub trait PartnerTx: UnitOfWork {
         id: KeyId,
         terms: &KeyTerms,
     ) -> Result<(), StoreError>;
+    /// Stores the sealed text of a publishable key that was stored without it. Guard: the key has no text.
+    async fn key_keep_text(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        text: &Sealed,
+    ) -> Result<Cas, StoreError>;
     /// Revokes a key. Guard: the key is not revoked.
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError>;
     /// Changes the version that running services watch.

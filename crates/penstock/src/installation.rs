@@ -69,6 +69,7 @@ impl Installation {
     pub(crate) fn keys(&self) -> Keys {
         Keys {
             store: self.base.store.clone(),
+            sealer: Arc::clone(&self.base.sealer),
             entropy: Arc::clone(&self.base.entropy),
             mode: self.mode,
         }

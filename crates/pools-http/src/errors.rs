@@ -465,16 +465,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn error_codes_are_documented_once() {
-        for (at, doc) in ERROR_DOCS.iter().enumerate() {
-            let others = ERROR_DOCS.iter().skip(at + 1).chain(SHARED_ERRORS);
-            assert!(
-                others.into_iter().all(|other| other.code != doc.code),
-                "{}",
-                doc.code
-            );
-        }
-    }
 }

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
                 yaml: pools_service::engine_yaml,
             },
         ],
+        check: |_| Ok(()),
         start: |runtime| Box::pin(pools_service::start(runtime)),
     })
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::header::{HeaderValue, USER_AGENT};
+use hyper::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -47,6 +47,7 @@ pub(crate) struct HttpClient {
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
+    pub(crate) content_type: Option<HeaderValue>,
     pub(crate) body: Bytes,
 }
 
@@ -103,7 +104,7 @@ impl HttpClient {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let response = self.client.request(request).await;
-        let (head, body) = response.map_err(CallError::Failed)?.into_parts();
+        let (mut head, body) = response.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
         let body = body.map_err(|error| {
             if error.is::<LengthLimitError>() {
@@ -114,6 +115,7 @@ impl HttpClient {
         })?;
         Ok(HttpResponse {
             status: head.status,
+            content_type: head.headers.remove(CONTENT_TYPE),
             body: body.to_bytes(),
         })
     }

@@ -3,7 +3,6 @@
 //! A late response, a broken connection, a status other than 200 and a malformed body all count as no response. No decision is
 //! based on a missing response, and no call is repeated here: the next poll asks again under the same trade id.
 
-mod address;
 mod contract;
 mod wire;
 
@@ -23,10 +22,10 @@ use pools_core::trade::{EngineReport, TradeId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{CallError, HttpClient};
 use contract::Operation;
 
-pub use address::{EngineSecret, EngineUrl};
 pub use contract::openapi;
 
 /// Timeout of one call. A poll makes two calls within its lease, which is two seconds longer than this timeout.
@@ -37,7 +36,7 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// An engine at a URL.
 pub struct HttpEngine {
     client: HttpClient,
-    url: EngineUrl,
+    url: UpstreamUrl,
     name: EngineName,
     bearer: Option<HeaderValue>,
     timeout: Duration,
@@ -73,15 +72,15 @@ impl HttpEngine {
     /// # Errors
     /// An error if the URL is `https` and the machine trusts no certificate.
     pub fn new(
-        url: EngineUrl,
-        secret: Option<&EngineSecret>,
+        url: UpstreamUrl,
+        secret: Option<&UpstreamSecret>,
         timeout: Duration,
     ) -> io::Result<Self> {
         Ok(Self {
             client: HttpClient::new(url.is_encrypted(), MAX_RESPONSE_BYTES)?,
             name: url.name(),
             url,
-            bearer: secret.map(EngineSecret::bearer),
+            bearer: secret.map(UpstreamSecret::bearer),
             timeout,
             answering: AtomicBool::new(true),
         })

@@ -4,6 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::object::JsonObject;
+use gate_core::ports::{
+    CancelReport, Rail, RailOrder, VerificationOrder, VerificationStart, Verifier,
+};
+use gate_core::rail::{Instructions, RailReport};
+use gate_core::verification::{self, VerificationReport};
 use instruments::failpoint::around;
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
@@ -108,6 +114,125 @@ impl Engine for MeasuredEngine {
     }
 }
 
+/// A rail with metrics.
+pub struct MeasuredRail(Arc<dyn Rail>);
+
+impl MeasuredRail {
+    /// Adds metrics to a rail.
+    #[must_use]
+    pub fn new(rail: Arc<dyn Rail>) -> Self {
+        Self(rail)
+    }
+}
+
+impl std::fmt::Debug for MeasuredRail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MeasuredRail")
+    }
+}
+
+#[async_trait]
+impl Rail for MeasuredRail {
+    async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
+        let watch = Stopwatch::start();
+        let asked = self.0.instructions(order);
+        let response = asked.instrument(trace::call("rail", "instructions")).await;
+        let word = response.as_ref().map_or(NO_RESPONSE, |_| "instructions");
+        upstream::rail("instructions", word, watch.read());
+        response
+    }
+
+    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
+        let watch = Stopwatch::start();
+        let asked = self.0.advance(order, attempt);
+        let report = asked.instrument(trace::call("rail", "advance")).await;
+        let word = report.as_ref().map_or(NO_RESPONSE, |report| match report {
+            RailReport::InProgress => "processing",
+            RailReport::Settled { .. } => "settled",
+            RailReport::Failed { .. } => "failed",
+            RailReport::Cancelled => "cancelled",
+        });
+        upstream::rail("advance", word, watch.read());
+        report
+    }
+
+    fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
+        self.0.ask_again(order, attempt)
+    }
+
+    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
+        let watch = Stopwatch::start();
+        let asked = self.0.cancel(order);
+        let report = asked.instrument(trace::call("rail", "cancel")).await;
+        let word = report.as_ref().map_or(NO_RESPONSE, |report| match report {
+            CancelReport::Cancelled => "cancelled",
+            CancelReport::TooLate => "not_cancellable",
+        });
+        upstream::rail("cancel", word, watch.read());
+        report
+    }
+}
+
+/// A verifier with metrics.
+pub struct MeasuredVerifier(Arc<dyn Verifier>);
+
+impl MeasuredVerifier {
+    /// Adds metrics to a verifier.
+    #[must_use]
+    pub fn new(verifier: Arc<dyn Verifier>) -> Self {
+        Self(verifier)
+    }
+}
+
+impl std::fmt::Debug for MeasuredVerifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MeasuredVerifier")
+    }
+}
+
+/// Makes one call of the verifier, and records its response and duration.
+async fn verified<T>(
+    operation: &'static str,
+    call: impl Future<Output = Option<T>>,
+    report: impl FnOnce(&T) -> &VerificationReport,
+) -> Option<T> {
+    let watch = Stopwatch::start();
+    let response = call.instrument(trace::call("verifier", operation)).await;
+    let word = response
+        .as_ref()
+        .map_or(NO_RESPONSE, |response| match report(response) {
+            VerificationReport::Pending => "pending",
+            VerificationReport::Approved => "approved",
+            VerificationReport::Rejected { .. } => "rejected",
+        });
+    upstream::verifier(operation, word, watch.read());
+    response
+}
+
+#[async_trait]
+impl Verifier for MeasuredVerifier {
+    async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
+        verified("start", self.0.start(order), |start| &start.report).await
+    }
+
+    async fn submit(
+        &self,
+        order: &VerificationOrder,
+        answers: &JsonObject,
+    ) -> Option<VerificationReport> {
+        verified("submit", self.0.submit(order, answers), |report| report).await
+    }
+
+    async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
+        verified("report", self.0.report(order), |report| report).await
+    }
+
+    fn contradicted(&self, contradiction: &verification::Contradiction) {
+        violated(Violation::Contradiction);
+        self.0.contradicted(contradiction);
+    }
+}
+
 /// A source of rates with metrics.
 pub struct MeasuredRates(Arc<dyn RateSource>);
 
@@ -192,5 +317,112 @@ mod tests {
             );
             assert!(counted.contains(&silent), "{silent} in\n{counted}");
         }
+    }
+
+    /// A rail that settles what it has been asked about before.
+    struct SettlesLater;
+
+    #[async_trait]
+    impl Rail for SettlesLater {
+        async fn instructions(&self, _: &RailOrder) -> Option<Instructions> {
+            None
+        }
+
+        async fn advance(&self, _: &RailOrder, attempt: u32) -> Option<RailReport> {
+            (attempt > 1).then_some(RailReport::Settled { reference: None })
+        }
+
+        async fn cancel(&self, _: &RailOrder) -> Option<CancelReport> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn every_call_of_the_rail_is_counted_by_its_response() {
+        instruments::install(&instruments::Program {
+            version: "1",
+            mode: "test",
+            started: 0,
+        });
+        let order = crate::sandbox_rail::tests::pay_in("100.00");
+        let rail = MeasuredRail::new(Arc::new(SettlesLater));
+        assert_eq!(rail.instructions(&order).await, None);
+        assert_eq!(rail.advance(&order, 1).await, None);
+        assert_eq!(
+            rail.advance(&order, 2).await,
+            Some(RailReport::Settled { reference: None })
+        );
+        assert_eq!(rail.cancel(&order).await, None);
+        let counted = instruments::render();
+        for (operation, answer) in [
+            ("instructions", "none"),
+            ("advance", "none"),
+            ("advance", "settled"),
+            ("cancel", "none"),
+        ] {
+            let series = format!(
+                "penstock_rail_calls_total{{operation=\"{operation}\",answer=\"{answer}\"}} 1\n"
+            );
+            assert!(counted.contains(&series), "{series} in\n{counted}");
+        }
+    }
+
+    /// A verifier that approves everyone and takes no answers.
+    struct Approving;
+
+    #[async_trait]
+    impl Verifier for Approving {
+        async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
+            Some(VerificationStart {
+                report: self.report(order).await?,
+                url: None,
+                form: None,
+                expires_at: None,
+                reference: None,
+            })
+        }
+
+        async fn submit(
+            &self,
+            _: &VerificationOrder,
+            _: &JsonObject,
+        ) -> Option<VerificationReport> {
+            None
+        }
+
+        async fn report(&self, _: &VerificationOrder) -> Option<VerificationReport> {
+            Some(VerificationReport::Approved)
+        }
+    }
+
+    // rule: gate.verification.contradiction
+    #[tokio::test]
+    async fn every_call_of_the_verifier_and_every_contradiction_is_counted() {
+        instruments::install(&instruments::Program {
+            version: "1",
+            mode: "test",
+            started: 0,
+        });
+        let order = crate::sandbox_verifier::tests::order("10.61");
+        let verifier = MeasuredVerifier::new(Arc::new(Approving));
+        assert!(verifier.start(&order).await.is_some());
+        assert!(verifier.report(&order).await.is_some());
+        let answers = JsonObject::empty();
+        assert_eq!(verifier.submit(&order, &answers).await, None);
+        let status = verification::VerificationStatus::Approved;
+        verifier.contradicted(&verification::Contradiction(status));
+        let counted = instruments::render();
+        for (operation, answer) in [
+            ("start", "approved"),
+            ("report", "approved"),
+            ("submit", "none"),
+        ] {
+            let series = format!(
+                "penstock_verifier_calls_total{{operation=\"{operation}\",answer=\"{answer}\"}} 1\n"
+            );
+            assert!(counted.contains(&series), "{series} in\n{counted}");
+        }
+        let series = "invariant_violations_total{kind=\"contradiction\"} ";
+        assert!(!counted.contains(&format!("{series}0\n")), "{counted}");
     }
 }

@@ -6,16 +6,24 @@
 //! | fraction | what happens |
 //! |---|---|
 //! | `.31` | it fails: `provider_declined` |
-//! | `.32` | a pay-in is cancelled, a pay-out settles |
+//! | `.32` | a pay-in or swap is cancelled, a pay-out settles |
+//! | `.33` | a hosted payment stays in progress for four polls and 10 s, and can be cancelled until then; then it settles |
 //! | else | it settles |
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{Rail, RailOrder};
+use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{Instructions, RailKind, RailReport};
+use gate_core::signed_quote::Conversion;
 
 use crate::sandbox::SandboxScenario;
+
+/// How many polls find a payment of `.33` in progress: those 0, 1, 3 and 7 s after it began.
+const POLLS_IN_PROGRESS: u32 = 4;
+/// The wait after the last of them, so that the next poll is due 10 s after the payment began.
+const LAST_WAIT: Duration = Duration::from_secs(3);
 
 /// The sandbox's rail. It stores nothing; each report follows from the request.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,37 +32,99 @@ pub struct SandboxRail;
 #[async_trait]
 impl Rail for SandboxRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
-        let terms = &order.terms;
-        let note = "Sandbox: no payment is needed, and no money moves.";
-        let named = [
-            ("type", "sandbox".to_owned()),
-            ("payment_method", terms.payment_method.clone()),
-            ("currency", terms.currency().code().to_owned()),
-            ("amount", terms.priced.fiat.to_string()),
-            ("reference", order.id.to_string()),
-            ("note", note.to_owned()),
-        ];
+        let named = match order.id.kind() {
+            RailKind::PayIn => fiat_instructions(order),
+            RailKind::PayOut | RailKind::Swap => crypto_instructions(order),
+        };
         let named = named.map(|(name, text)| (name.to_owned(), text));
         Some(Instructions(BTreeMap::from(named)))
     }
 
-    async fn advance(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
+    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
         let path = SandboxScenario::of(order.terms.priced.fiat);
         Some(match (path, order.id.kind()) {
+            (SandboxScenario::SilentFirstPoll, _) if is_slow(order, attempt) => {
+                RailReport::InProgress
+            }
             (SandboxScenario::Fails, _) => RailReport::Failed {
                 code: "provider_declined".to_owned(),
             },
-            (SandboxScenario::Releases, RailKind::PayIn) => RailReport::Cancelled,
-            _ => RailReport::Settled,
+            (SandboxScenario::Releases, RailKind::PayIn | RailKind::Swap) => RailReport::Cancelled,
+            _ => RailReport::Settled { reference: None },
+        })
+    }
+
+    fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
+        let slow = SandboxScenario::of(order.terms.priced.fiat) == SandboxScenario::SilentFirstPoll;
+        let last = slow && is_slow(order, attempt) && !is_slow(order, attempt.saturating_add(1));
+        last.then_some(LAST_WAIT)
+    }
+
+    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
+        Some(match SandboxScenario::of(order.terms.priced.fiat) {
+            SandboxScenario::SilentFirstPoll => CancelReport::Cancelled,
+            _ => CancelReport::TooLate,
         })
     }
 }
 
+fn is_slow(order: &RailOrder, attempt: u32) -> bool {
+    let hosted = order.wallet_address.is_some() || order.payout.is_some();
+    hosted && attempt <= POLLS_IN_PROGRESS
+}
+
+fn fiat_instructions(order: &RailOrder) -> [(&'static str, String); 6] {
+    let terms = &order.terms;
+    let note = "Sandbox: no payment is needed, and no money moves.";
+    [
+        ("type", "sandbox".to_owned()),
+        (
+            "payment_method",
+            terms.payment_method().unwrap_or_default().to_owned(),
+        ),
+        ("currency", terms.currency().code().to_owned()),
+        ("amount", terms.priced.fiat.to_string()),
+        ("reference", order.id.to_string()),
+        ("note", note.to_owned()),
+    ]
+}
+
+/// Where the user sends the sold asset of a sale, or the source of a swap.
+fn crypto_instructions(order: &RailOrder) -> [(&'static str, String); 6] {
+    let terms = &order.terms;
+    let (sent, network) = match &terms.conversion {
+        Conversion::Swap(source) => (source.amount, &source.network),
+        Conversion::Purchase { .. } | Conversion::Sale { .. } => {
+            (terms.priced.crypto, &terms.network)
+        }
+    };
+    let note = "Sandbox: send nothing to this address. No money moves.";
+    [
+        ("type", "sandbox".to_owned()),
+        ("asset", sent.asset().code().to_owned()),
+        ("network", network.clone()),
+        ("amount", sent.to_string()),
+        ("address", sandbox_address(network).to_owned()),
+        ("note", note.to_owned()),
+    ]
+}
+
+/// An address of the network's form that no key is known for.
+fn sandbox_address(network: &str) -> &'static str {
+    match network {
+        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "solana" => "1nc1nerator11111111111111111111111111111111",
+        "bitcoin" => "1BitcoinEaterAddressDontSendf59kuE",
+        _ => "0x000000000000000000000000000000000000dEaD",
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use gate_core::pricing::{Fees, Priced};
     use gate_core::rail::RailId;
-    use gate_core::signed_quote::QuoteTerms;
+    use gate_core::signed_quote::{QuoteTerms, Source};
+    use kernel::rates::Side;
     use kernel::{Amount, Asset, Rate};
 
     use super::*;
@@ -68,19 +138,30 @@ mod tests {
             fees: Fees::of(Amount::zero(eur), Amount::zero(eur)).unwrap(),
         };
         let terms = QuoteTerms {
-            side: kind.side(),
+            conversion: match kind {
+                RailKind::PayIn => Conversion::ramp(Side::OnRamp, "sepa".to_owned()),
+                RailKind::PayOut => Conversion::ramp(Side::OffRamp, "sepa".to_owned()),
+                RailKind::Swap => Conversion::Swap(Source {
+                    amount: Amount::parse("0.002", Asset::crypto("BTC").unwrap()).unwrap(),
+                    network: "bitcoin".to_owned(),
+                }),
+            },
             network: "tron".to_owned(),
-            payment_method: "sepa".to_owned(),
             priced,
         };
-        RailOrder {
-            id: RailId::parse(kind, id).unwrap(),
-            terms,
-        }
+        RailOrder::of_redemption(RailId::parse(kind, id).unwrap(), terms)
     }
 
-    fn pay_in(fiat: &str) -> RailOrder {
+    pub(crate) fn pay_in(fiat: &str) -> RailOrder {
         order(RailKind::PayIn, "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", fiat)
+    }
+
+    /// A swap of bitcoin for USDT on Tron.
+    pub(crate) fn swap(fiat: &str) -> RailOrder {
+        RailOrder {
+            wallet_address: Some("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8".to_owned()),
+            ..order(RailKind::Swap, "sw_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", fiat)
+        }
     }
 
     // rule: gate.rail.sandbox
@@ -92,18 +173,41 @@ mod tests {
         for (fiat, expected) in [
             ("100.31", &failed),
             ("100.32", &RailReport::Cancelled),
-            ("100.00", &RailReport::Settled),
-            ("100.21", &RailReport::Settled),
-            ("31.00", &RailReport::Settled),
+            ("100.00", &RailReport::Settled { reference: None }),
+            ("100.21", &RailReport::Settled { reference: None }),
+            ("31.00", &RailReport::Settled { reference: None }),
         ] {
             let report = SandboxRail.advance(&pay_in(fiat), 1).await;
             assert_eq!(report.as_ref(), Some(expected), "{fiat}");
         }
         let pay_out = |fiat| order(RailKind::PayOut, "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", fiat);
         let report = SandboxRail.advance(&pay_out("100.32"), 1).await;
-        assert_eq!(report, Some(RailReport::Settled));
+        assert_eq!(report, Some(RailReport::Settled { reference: None }));
         let report = SandboxRail.advance(&pay_out("100.31"), 7).await;
         assert_eq!(report, Some(failed));
+        let report = SandboxRail.advance(&swap("100.32"), 1).await;
+        assert_eq!(report, Some(RailReport::Cancelled));
+        for (attempt, expected) in [
+            (4, RailReport::InProgress),
+            (5, RailReport::Settled { reference: None }),
+        ] {
+            let report = SandboxRail.advance(&swap("100.33"), attempt).await;
+            assert_eq!(report, Some(expected));
+        }
+    }
+
+    // rule: gate.payment.swap
+    #[tokio::test]
+    async fn swap_is_sent_as_its_source_on_the_chain_of_its_source() {
+        let instructions = SandboxRail.instructions(&swap("100.00")).await.unwrap().0;
+        for (name, text) in [
+            ("asset", "BTC"),
+            ("network", "bitcoin"),
+            ("amount", "0.002"),
+            ("address", "1BitcoinEaterAddressDontSendf59kuE"),
+        ] {
+            assert_eq!(instructions[name], text);
+        }
     }
 
     #[tokio::test]

@@ -496,13 +496,52 @@ impl Work<'_> {
         };
         if let Some((_, _, present)) = self.tx.key_owner(&new.hash).await? {
             self.describe(who, &present, &entry.terms, changes).await?;
+            let present = NewKey {
+                record: present,
+                ..new
+            };
+            self.keep_text(who, present, text, changes).await?;
             return Ok(None);
         }
-        let new = new.with(entry.terms.clone());
+        let new = self.with_text(who, new.with(entry.terms.clone()), text)?;
         self.tx.key_insert(who, &new).await?;
         let KeyRecord { prefix, last4, .. } = &new.record;
         changes.note(format_args!("{} key {prefix}…{last4} added", kind.as_str()));
         Ok(Some(new.record))
+    }
+
+    /// Stores the text of a publishable key that an older version stored without it, so that the links of sessions can carry it.
+    async fn keep_text(
+        &mut self,
+        who: &Tenant,
+        present: NewKey,
+        text: &SecretString,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        let present = self.with_text(who, present, text)?;
+        let Some(sealed) = &present.publishable else {
+            return Ok(());
+        };
+        let KeyRecord {
+            id, prefix, last4, ..
+        } = &present.record;
+        if self.tx.key_keep_text(who, *id, sealed).await?.won().is_ok() {
+            changes.note(format_args!(
+                "publishable key {prefix}…{last4}: text stored for the links of sessions"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A new key with its sealed text, if it is publishable.
+    fn with_text(
+        &self,
+        who: &Tenant,
+        new: NewKey,
+        text: &SecretString,
+    ) -> Result<NewKey, StoreError> {
+        let (sealer, entropy) = (&self.ports.sealer, self.ports.entropy.as_ref());
+        Ok(new.sealing(who, text.expose_secret(), sealer, entropy)?)
     }
 
     /// Generates a key only if the partner never had one of this kind. A revoked key is not generated again, because
@@ -538,7 +577,7 @@ impl Work<'_> {
         }
         let entropy = self.ports.entropy.as_ref();
         let (new, text) = NewKey::generate(kind, who.mode, self.now, entropy);
-        let new = new.with(terms.clone());
+        let new = self.with_text(who, new.with(terms.clone()), &text)?;
         self.tx.key_insert(who, &new).await?;
         let label = terms.label.as_deref();
         let label = label.map(|label| format!(" {label:?}")).unwrap_or_default();

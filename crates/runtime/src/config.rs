@@ -6,6 +6,7 @@ mod database;
 mod setting;
 mod source;
 mod value;
+mod verifier;
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -18,16 +19,18 @@ use kernel::Mode;
 use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
+use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::webhooks::target::AllowPrivate;
 use pools_core::engine::EngineName;
-use providers::EngineSecret;
+use providers::{UpstreamSecret, UpstreamUrl};
 
 pub use database::{Database, ServerUrl};
 use setting::Visibility;
 use source::RawSetting;
 pub use source::{ConfigError, Sources};
 use value::without_credentials;
-pub use value::{EngineChoice, LogFormat, RatesChoice, TraceExport, TraceHeader};
+pub use value::{EngineChoice, LogFormat, RailChoice, RatesChoice, TraceExport, TraceHeader};
+pub use verifier::VerifierChoice;
 
 /// The effective settings of this version.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct Config {
     pub pools_listen: SocketAddr,
     /// Address of the gate service.
     pub gate_listen: SocketAddr,
+    /// Address of the hosted widget.
+    pub widget_listen: SocketAddr,
     /// Address of the metrics; `None` if metrics are neither served nor recorded.
     pub metrics_listen: Option<SocketAddr>,
     /// How long a firm quote is executable.
@@ -84,8 +89,10 @@ pub struct Config {
     pub connections_per_address: usize,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Origin of the hosted widget; `None` for the gate's own origin.
+    /// Public origin of the hosted widget; `None` for the address on which it listens.
     pub widget_origin: Option<Origin>,
+    /// Public origin of the gate service; `None` for the address on which it listens.
+    pub gate_origin: Option<Origin>,
     /// Backoffs between attempts to deliver an event.
     pub webhook_waits: Vec<Duration>,
     /// Timeout of one attempt.
@@ -97,11 +104,19 @@ pub struct Config {
     /// The liquidity engine.
     pub engine: EngineChoice,
     /// The secret that authenticates to an engine over HTTP.
-    pub engine_secret: Option<EngineSecret>,
+    pub engine_secret: Option<UpstreamSecret>,
     /// The identity of an engine over HTTP; `None` for the identity of its URL.
     pub engine_name: Option<EngineName>,
     /// Whether the pools service starts while another engine holds reserved trades.
     pub engine_drain: bool,
+    /// The rail.
+    pub rail: RailChoice,
+    /// The secret that authenticates to a rail over HTTP.
+    pub rail_secret: Option<UpstreamSecret>,
+    /// The verifier of sessions' users.
+    pub verifier: VerifierChoice,
+    /// The secret that authenticates to a verifier over HTTP.
+    pub verifier_secret: Option<UpstreamSecret>,
     /// The operator's catalogue of the gate; `None` for the built-in one.
     pub catalogue: Option<PathBuf>,
     /// The header in which the edge names a country; `None` if no edge is trusted.
@@ -131,7 +146,13 @@ pub struct GateThrottle {
     pub bootstrap: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key from all client networks together.
     pub bootstrap_ceiling: Vec<Tier>,
-    /// Every other route, and every response 401, per address.
+    /// Every call of a widget without its own limit, per token and client network.
+    pub embed: Vec<Tier>,
+    /// `POST /embed/quotes`, per token and client network.
+    pub embed_quotes: Vec<Tier>,
+    /// `POST /embed/payments`, per token and client network.
+    pub embed_payments: Vec<Tier>,
+    /// Every other route, and every response 401 to a key, per address.
     pub global: Vec<Tier>,
 }
 
@@ -146,6 +167,9 @@ impl GateThrottle {
             capabilities: given.value(&setting::THROTTLE_CAPABILITIES)?,
             bootstrap: given.value(&setting::THROTTLE_BOOTSTRAP)?,
             bootstrap_ceiling: given.value(&setting::THROTTLE_BOOTSTRAP_CEILING)?,
+            embed: given.value(&setting::THROTTLE_EMBED)?,
+            embed_quotes: given.value(&setting::THROTTLE_EMBED_QUOTES)?,
+            embed_payments: given.value(&setting::THROTTLE_EMBED_PAYMENTS)?,
             global: given.value(&setting::THROTTLE_GLOBAL)?,
         })
     }
@@ -165,6 +189,12 @@ pub struct Loaded {
 }
 
 impl Config {
+    /// The secret of the rail's notifications; `None` if the rail sends none.
+    #[must_use]
+    pub fn rail_notifications(&self) -> Option<NotificationSecret> {
+        self.rail_secret.as_ref().map(UpstreamSecret::notifications)
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors
@@ -181,6 +211,32 @@ impl Config {
             serving_warnings: live_warnings(&given),
             effective: effective(&given),
         })
+    }
+
+    /// Whether the gate service serves the hosted widget: in mode live only at a configured origin.
+    #[must_use]
+    pub fn serves_widget(&self) -> bool {
+        self.mode == Mode::Test || self.widget_origin.is_some()
+    }
+
+    /// Checks the settings that only the gate service requires.
+    ///
+    /// # Errors
+    /// The public origin of the gate service is missing, which the widget calls in mode live.
+    pub fn check_gate(&self) -> Result<(), Vec<ConfigError>> {
+        let is_missing =
+            self.mode == Mode::Live && self.serves_widget() && self.gate_origin.is_none();
+        if !is_missing {
+            return Ok(());
+        }
+        let setting: &dyn setting::AnySetting = &setting::GATE_ORIGIN;
+        Err(vec![ConfigError {
+            setting: format!("PENSTOCK_{}", setting.name()),
+            expected: format!(
+                "expected the {}, such as https://gate.example: mode live requires it beside PENSTOCK_WIDGET_ORIGIN",
+                setting.help()
+            ),
+        }])
     }
 
     fn build(given: &RawSetting) -> Result<Self, ConfigError> {
@@ -202,6 +258,7 @@ impl Config {
             master_keys: given.get(&setting::MASTER_KEY)?,
             pools_listen: given.value(&setting::POOLS_LISTEN)?,
             gate_listen: given.value(&setting::GATE_LISTEN)?,
+            widget_listen: given.value(&setting::WIDGET_LISTEN)?,
             metrics_listen: given.get(&setting::METRICS_LISTEN)?,
             quote_ttl: given.value(&setting::QUOTE_TTL)?,
             session_ttl: given.value(&setting::SESSION_TTL)?,
@@ -217,7 +274,8 @@ impl Config {
             connections: given.value(&setting::CONNECTIONS)?,
             connections_per_address: given.value(&setting::CONNECTIONS_PER_ADDRESS)?,
             trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
-            widget_origin: widget_origin(given)?,
+            widget_origin: public_origin(given, &setting::WIDGET_ORIGIN)?,
+            gate_origin: public_origin(given, &setting::GATE_ORIGIN)?,
             webhook_waits: given.value(&setting::WEBHOOK_WAITS)?,
             webhook_timeout: given.value(&setting::WEBHOOK_TIMEOUT)?,
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
@@ -226,6 +284,10 @@ impl Config {
             engine_secret: given.get(&setting::ENGINE_SECRET)?,
             engine_name: given.get(&setting::ENGINE_NAME)?,
             engine_drain: given.value(&setting::ENGINE_DRAIN)?,
+            rail: given.value(&setting::RAIL)?,
+            rail_secret: given.get(&setting::RAIL_SECRET)?,
+            verifier: given.value(&verifier::VERIFIER)?,
+            verifier_secret: given.get(&verifier::VERIFIER_SECRET)?,
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
@@ -243,16 +305,20 @@ pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
     value::master_keys(text).ok()
 }
 
-/// Checks the origin of the widget: https, or http on this machine in mode test.
-fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
-    let Some(text) = given.text(&setting::WIDGET_ORIGIN) else {
+/// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
+fn public_origin(
+    given: &RawSetting,
+    setting: &setting::Setting<()>,
+) -> Result<Option<Origin>, ConfigError> {
+    let Some(text) = given.text(setting) else {
         return Ok(None);
     };
     let origin = Origin::parse(text, given.mode());
-    let expected = "expected an https origin such as https://widget.example; in mode test also http on this machine";
+    let origin = origin.filter(Origin::is_policy_source);
+    let expected = "expected an https origin with a host name, such as https://pay.example; in mode test also http on this machine";
     origin
         .map(Some)
-        .ok_or_else(|| given.refuse(&setting::WIDGET_ORIGIN, expected))
+        .ok_or_else(|| given.refuse(setting, expected))
 }
 
 /// Errors of combinations of settings.
@@ -268,30 +334,56 @@ fn combination_errors(given: &RawSetting) -> Vec<ConfigError> {
     for setting in [
         &setting::RATES as &dyn setting::AnySetting,
         &setting::ENGINE,
+        &setting::RAIL,
+        &verifier::VERIFIER,
     ] {
         if given.text(setting) == Some("sandbox") {
             faults.push(given.refuse(setting, "the sandbox serves mode test only"));
         }
     }
-    if let Ok(EngineChoice::Http(url)) = given.value(&setting::ENGINE)
-        && !url.is_encrypted()
-        && !url.is_private()
-    {
-        let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.5:9000";
-        faults.push(given.refuse(&setting::ENGINE, expected));
+    faults.extend(live_upstream_errors(given));
+    faults
+}
+
+/// Errors of mode live in the settings of an engine, a rail and a verifier over HTTP.
+fn live_upstream_errors(given: &RawSetting) -> Vec<ConfigError> {
+    let mut faults = Vec::new();
+    if let Ok(EngineChoice::Http(url)) = given.value(&setting::ENGINE) {
+        if is_exposed(&url) {
+            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.5:9000";
+            faults.push(given.refuse(&setting::ENGINE, expected));
+        }
+        if given.text(&setting::ENGINE_SECRET).is_none() {
+            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the engine";
+            faults.push(given.refuse(&setting::ENGINE_SECRET, expected));
+        }
     }
-    if is_http(given, &setting::ENGINE) && given.text(&setting::ENGINE_SECRET).is_none() {
-        let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the engine";
-        faults.push(given.refuse(&setting::ENGINE_SECRET, expected));
+    if let Ok(RailChoice::Http(url)) = given.value(&setting::RAIL) {
+        if is_exposed(&url) {
+            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.6:9100";
+            faults.push(given.refuse(&setting::RAIL, expected));
+        }
+        if given.text(&setting::RAIL_SECRET).is_none() {
+            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the rail";
+            faults.push(given.refuse(&setting::RAIL_SECRET, expected));
+        }
+    }
+    if let Ok(VerifierChoice::Http(url)) = given.value(&verifier::VERIFIER) {
+        if is_exposed(&url) {
+            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.7:9200";
+            faults.push(given.refuse(&verifier::VERIFIER, expected));
+        }
+        if given.text(&verifier::VERIFIER_SECRET).is_none() {
+            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the verifier";
+            faults.push(given.refuse(&verifier::VERIFIER_SECRET, expected));
+        }
     }
     faults
 }
 
-/// Whether the setting names an upstream over HTTP.
-fn is_http(given: &RawSetting, setting: &dyn setting::AnySetting) -> bool {
-    given
-        .text(setting)
-        .is_some_and(|text| text.starts_with("http:"))
+/// Whether requests to the URL may cross a public network unencrypted.
+fn is_exposed(url: &UpstreamUrl) -> bool {
+    !url.is_encrypted() && !url.is_private()
 }
 
 /// Warnings about valid settings with an unexpected effect in mode live.
@@ -303,12 +395,18 @@ fn live_warnings(given: &RawSetting) -> Vec<String> {
     if given.text(&setting::REDIS_URL).is_none() {
         said.push("PENSTOCK_REDIS_URL is not set: each process counts limits alone".to_owned());
     }
-    let engine = given.text(&setting::ENGINE).unwrap_or_default();
-    if engine.starts_with("http:http://") {
-        said.push(
-            "PENSTOCK_ENGINE is not https: others on the network path can read its secret"
-                .to_owned(),
-        );
+    for setting in [
+        &setting::ENGINE as &dyn setting::AnySetting,
+        &setting::RAIL,
+        &verifier::VERIFIER,
+    ] {
+        let text = given.text(setting).unwrap_or_default();
+        if text.starts_with("http:http://") {
+            said.push(format!(
+                "PENSTOCK_{} is not https: others on the network path can read its secret",
+                setting.name()
+            ));
+        }
     }
     said
 }

@@ -45,7 +45,7 @@ pub(crate) async fn sample(
             if !failing {
                 tracing::warn!(
                     error.chain = causes(error),
-                    "Failed to count trades for the metrics"
+                    "Failed to count trades and payments for the metrics"
                 );
             }
         }
@@ -90,6 +90,7 @@ async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
         trading::trades(status.as_str(), count);
     }
     trading::oldest_reserved(standing.oldest_reserved);
+    trading::oldest_payment(store.rail_oldest(mode).await?);
     Ok(())
 }
 

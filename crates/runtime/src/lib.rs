@@ -20,8 +20,11 @@ mod engine_check;
 mod gauges;
 mod shared;
 mod upstreams;
+mod verifications;
 
 pub use providers::http_engine::openapi as engine_openapi;
+pub use providers::http_rail::openapi as rail_openapi;
+pub use providers::http_verifier::openapi as verifier_openapi;
 
 pub use config::{Config, ConfigError, Loaded, Sources};
 pub use open::{OpenError, OpenedBase, Runtime};

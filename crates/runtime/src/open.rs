@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use coordination::{ConfigCache, DirectoryCache, KeyUses, PartnerQueues};
 use gate_core::catalogue::Catalogue;
 use gate_core::events::RenderResource;
-use gate_core::ports::Rail;
+use gate_core::ports::{Rail, Verifier};
 use gate_core::profile::GateProfile;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
+use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::expiry::GateContext;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
@@ -44,6 +45,7 @@ use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
 use crate::upstreams;
+use crate::verifications::settle_verifications;
 
 /// How long deliveries in flight may continue at shutdown. Interrupted deliveries are released and sent again.
 const DELIVERY_GRACE: Duration = Duration::from_secs(3);
@@ -288,6 +290,8 @@ pub struct Runtime {
     pub engine: Arc<dyn Engine>,
     /// The rail that moves fiat, if there is one.
     pub rail: Option<Arc<dyn Rail>>,
+    /// The verifier of sessions' users, if there is one.
+    pub verifier: Option<Arc<dyn Verifier>>,
     /// Accepts transacts.
     pub transact_queues: Arc<PartnerQueues<TransactCommand, Decision>>,
     /// Accepts new quotes.
@@ -311,6 +315,8 @@ impl Runtime {
         }
         let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
         let engine = Arc::new(MeasuredEngine::new(upstreams::engine(&config)?));
+        let rail = upstreams::rail(&config)?;
+        let verifier = upstreams::verifier(&config, &ports.clock)?;
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
@@ -348,7 +354,8 @@ impl Runtime {
             rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
             engine,
-            rail: upstreams::rail(base.config.mode),
+            rail,
+            verifier,
             preflight,
             quote_queues: Arc::new(quote_queues),
             transact_queues: Arc::new(transact_queues),
@@ -463,6 +470,21 @@ impl Runtime {
         self.background.spawn(supervised("rails", stop, move || {
             settle_rails(settling.clone(), mode, stopping.clone())
         }));
+    }
+
+    /// Starts asking the verifier about pending verifications, until shutdown. Does nothing without a verifier.
+    pub fn settle_verifications(&self, context: GateContext) {
+        let Some(verifier) = self.verifier.clone() else {
+            return;
+        };
+        let mode = self.base.config.mode;
+        let advancing = AdvanceVerifications { context, verifier };
+        let stop = self.shutdown.clone();
+        let stopping = stop.clone();
+        self.background
+            .spawn(supervised("verifications", stop, move || {
+                settle_verifications(advancing.clone(), mode, stopping.clone())
+            }));
     }
 
     /// Stops in order: the background tasks, the batch queues after their queued commands, the store. Call it after the last

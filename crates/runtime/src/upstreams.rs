@@ -1,19 +1,20 @@
-//! The upstreams that the configuration chooses: rates, engine and rail.
+//! The upstreams that the configuration chooses: rates, engine, rail and verifier.
 
 use std::fmt;
 use std::sync::Arc;
 
-use gate_core::ports::Rail;
-use kernel::{Clock, Mode};
+use gate_core::ports::{Rail, Verifier};
+use kernel::Clock;
 use partner_core::ports::RateSource;
 use pools_core::ports::Engine;
 use providers::{
-    HttpEngine, HttpRates, NoEngine, NoRates, RatesError, RatesUnopened, SandboxEngine,
-    SandboxRail, SandboxRates, StaticRates, http_engine,
+    HttpEngine, HttpRail, HttpRates, HttpVerifier, MeasuredRail, MeasuredVerifier, NoEngine,
+    NoRates, RatesError, RatesUnopened, SandboxEngine, SandboxRail, SandboxRates, SandboxVerifier,
+    StaticRates, http_engine, http_rail, http_verifier,
 };
 
 use crate::catalogue;
-use crate::config::{Config, ConfigError, EngineChoice, RatesChoice};
+use crate::config::{Config, ConfigError, EngineChoice, RailChoice, RatesChoice, VerifierChoice};
 use crate::open::OpenError;
 use crate::process::SystemClock;
 
@@ -43,7 +44,8 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
     }
 }
 
-/// Reads the files that serving needs: the rates, the engine's trusted certificates and the catalogue.
+/// Reads the files that serving needs: the rates, the trusted certificates of the engine, the rail and the verifier, and the
+/// catalogue.
 ///
 /// # Errors
 /// Every error of the files.
@@ -53,6 +55,8 @@ pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
     let opened = [
         rates(config, &clock).map(|_| ()),
         engine(config).map(|_| ()),
+        rail(config).map(|_| ()),
+        verifier(config, &clock).map(|_| ()),
         catalogue::read(config.catalogue.as_deref())
             .map(|_| ())
             .map_err(OpenError::Config),
@@ -100,10 +104,33 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
     }
 }
 
-/// The sandbox's rail, only in mode test. No other rail exists.
-pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
-    match mode {
-        Mode::Test => Some(Arc::new(SandboxRail)),
-        Mode::Live => None,
-    }
+/// The rail with metrics; `None` if none is configured.
+pub(crate) fn rail(config: &Config) -> Result<Option<Arc<dyn Rail>>, OpenError> {
+    let rail: Arc<dyn Rail> = match &config.rail {
+        RailChoice::None => return Ok(None),
+        RailChoice::Sandbox => Arc::new(SandboxRail),
+        RailChoice::Http(url) => {
+            let secret = config.rail_secret.as_ref();
+            let rail = HttpRail::new(url.clone(), secret, http_rail::TIMEOUT);
+            Arc::new(rail.map_err(|error| refusal_of("PENSTOCK_RAIL", &error))?)
+        }
+    };
+    Ok(Some(Arc::new(MeasuredRail::new(rail))))
+}
+
+/// The verifier with metrics; `None` if none is configured.
+pub(crate) fn verifier(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn Verifier>>, OpenError> {
+    let verifier: Arc<dyn Verifier> = match &config.verifier {
+        VerifierChoice::None => return Ok(None),
+        VerifierChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
+        VerifierChoice::Http(url) => {
+            let secret = config.verifier_secret.as_ref();
+            let verifier = HttpVerifier::new(url.clone(), secret, http_verifier::TIMEOUT);
+            Arc::new(verifier.map_err(|error| refusal_of("PENSTOCK_VERIFIER", &error))?)
+        }
+    };
+    Ok(Some(Arc::new(MeasuredVerifier::new(verifier))))
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::ports::{ConfigVersions, Directory};
-use partner_core::{Access, PartnerId};
+use partner_core::{Access, PartnerId, Tenant};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_sql::access::{self, StoredProfile};
@@ -41,6 +41,20 @@ impl<P: StoredProfile> Directory<P> for PostgresStore {
             .await
             .map_err(errors::statement)?;
         row.map(|row| access(&row, mode)).transpose()
+    }
+
+    async fn access_of(
+        &self,
+        who: &Tenant,
+        id: KeyId,
+    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+        if id.mode() != who.mode {
+            return Ok(None);
+        }
+        let mut conn = self.inner.conn().await?;
+        let found = read(&mut conn, who.mode, &[who.partner.as_str()], &[key(id)]).await?;
+        let mut found = found.into_iter();
+        Ok(found.find(|access: &Arc<Access<P>>| access.partner.id == who.partner))
     }
 
     async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {

@@ -2,6 +2,8 @@
 //!
 //! The tests check the generic plans on tables with a million rows. They also run lists and sweeps, and count the pages touched.
 
+mod hosted;
+
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::PostgresStore;
@@ -207,6 +209,43 @@ async fn statements_look_up_whole_keys_without_statistics() {
         }
         run(&mut conn, "COMMIT").await;
     }
+    conn.close().await.unwrap();
+    drop_database(&name).await;
+}
+
+/// Two partners whose endpoints have long queues, as after an outage.
+const LONG_QUEUES: &str = "SET session_replication_role = replica;
+     CREATE TEMP TABLE n AS SELECT 'p' || i % 2 AS partner, i, lpad(i::text, 32, '0')::uuid AS id
+     FROM generate_series(1, 4000) AS i;
+     INSERT INTO partners SELECT DISTINCT 'test', partner, 'P', 'active' FROM n;
+     INSERT INTO webhook_endpoints
+     SELECT 'test', partner_id, 'gate', lpad(substr(partner_id, 2), 32, '0')::uuid, 'u' FROM partners;
+     INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
+     SELECT 'test', partner, i, 'gate', 'webhook.test', i, 'b', i FROM n;
+     INSERT INTO deliveries (mode, partner_id, id, position, event_id, endpoint_id, object_id, status, next_attempt_at, created_at)
+     SELECT 'test', partner, id, i, i, lpad(substr(partner, 2), 32, '0')::uuid, i, 'pending', i, i FROM n";
+
+/// A connection plans a statement while the tables are empty, and keeps the plan until the statistics are gathered.
+#[tokio::test]
+async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
+    use crate::deliveries::claim::PICK;
+    let (name, mut conn) = database("empty").await;
+    let ends = ["0", "1"].map(|end| format!("{end:0>32}")).join(",");
+    let claim = format!("'test', '{{p0,p1}}', '{{{ends}}}', '{{250,250}}', 5000");
+    run(&mut conn, &format!("PREPARE planned AS {PICK}")).await;
+    run(&mut conn, crate::open::WRITING).await;
+    run(&mut conn, &format!("EXECUTE planned({claim})")).await;
+    run(&mut conn, &format!("COMMIT; {LONG_QUEUES}")).await;
+    run(&mut conn, crate::open::WRITING).await;
+    let explaining = format!("EXPLAIN (ANALYZE, BUFFERS) EXECUTE planned({claim})");
+    let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explaining))
+        .fetch_all(&mut conn)
+        .await
+        .unwrap();
+    let plan = lines.join("\n");
+    assert!(!plan.contains("Rows Removed by Join Filter"), "{plan}");
+    assert!(plan.contains("using events_key"), "{plan}");
+    assert!(plan.contains("using webhook_endpoints_id"), "{plan}");
     conn.close().await.unwrap();
     drop_database(&name).await;
 }

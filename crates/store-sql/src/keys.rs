@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
+use partner_core::sealing::Sealed;
 use partner_core::{PartnerId, Tenant};
 
 use crate::{Connection, Row, Statement, values};
@@ -97,6 +98,7 @@ pub(crate) async fn insert(
         key.revoked_at,
         &key.label,
         key.expires_at,
+        new.publishable.as_ref().map(|sealed| sealed.0.as_slice()),
     ];
     match connection.execute(&INSERT, values).await? {
         1 => Ok(()),
@@ -110,9 +112,34 @@ pub(crate) async fn insert(
 static INSERT: Statement = Statement::new(
     "api_keys",
     "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at,
-                           label, expires_at)
-     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+                           label, expires_at, publishable_sealed)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
      WHERE NOT EXISTS (SELECT 1 FROM api_keys WHERE hash = $4)",
+);
+
+/// The partner's newest publishable key that is active and whose text is stored, with that text.
+pub(crate) async fn newest_publishable(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    now: Timestamp,
+) -> Result<Option<(KeyId, Sealed)>, StoreError> {
+    let values = values![who.mode, &who.partner, now];
+    let row = connection
+        .fetch_optional(&NEWEST_PUBLISHABLE, values)
+        .await?;
+    row.map(|row| {
+        let sealed = row.bytes("publishable_sealed")?.to_vec();
+        Ok((row.id("id", who.mode)?, Sealed(sealed)))
+    })
+    .transpose()
+}
+
+pub static NEWEST_PUBLISHABLE: Statement = Statement::new(
+    "api_keys",
+    "SELECT partner_id, id, publishable_sealed FROM api_keys
+     WHERE mode = $1 AND partner_id = $2 AND kind = 'publishable' AND publishable_sealed IS NOT NULL
+       AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)
+     ORDER BY created_at DESC, id DESC LIMIT 1",
 );
 
 /// Replaces the label and the expiry of a key.
@@ -134,6 +161,23 @@ pub(crate) async fn describe(
 static DESCRIBE: Statement = Statement::new(
     "api_keys",
     "UPDATE api_keys SET label = $4, expires_at = $5 WHERE mode = $1 AND partner_id = $2 AND id = $3",
+);
+
+/// Stores the sealed text of a publishable key that was stored before texts were.
+pub(crate) async fn keep_text(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: KeyId,
+    text: &Sealed,
+) -> Result<Cas, StoreError> {
+    let values = values![who.mode, &who.partner, id, text.0.as_slice()];
+    Cas::from_rows(connection.execute(&KEEP_TEXT, values).await?)
+}
+
+static KEEP_TEXT: Statement = Statement::new(
+    "api_keys",
+    "UPDATE api_keys SET publishable_sealed = $4
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND kind = 'publishable' AND publishable_sealed IS NULL",
 );
 
 pub(crate) async fn revoke(
@@ -163,6 +207,27 @@ pub(crate) async fn used(
         .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
         .collect()
 }
+
+/// The sealed texts of the partner's publishable keys.
+pub(crate) async fn texts(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+) -> Result<BTreeMap<KeyId, Sealed>, StoreError> {
+    let values = values![who.mode, &who.partner];
+    let rows = connection.fetch_all(&TEXTS, values).await?;
+    rows.iter()
+        .map(|row| {
+            let sealed = row.bytes("publishable_sealed")?.to_vec();
+            Ok((row.id("id", who.mode)?, Sealed(sealed)))
+        })
+        .collect()
+}
+
+static TEXTS: Statement = Statement::new(
+    "api_keys",
+    "SELECT id, publishable_sealed FROM api_keys
+     WHERE mode = $1 AND partner_id = $2 AND publishable_sealed IS NOT NULL",
+);
 
 static USED: Statement = Statement::new(
     "key_uses",

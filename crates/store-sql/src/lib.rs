@@ -20,7 +20,7 @@ pub mod exports;
 mod gate;
 pub mod idempotency;
 pub mod jumps;
-mod keys;
+pub mod keys;
 pub mod ledger;
 pub mod master_keys;
 mod partners;
@@ -45,6 +45,7 @@ pub mod trades;
 pub mod transactions;
 mod value;
 pub mod velocity;
+pub mod verifications;
 pub mod verify;
 
 pub use connection::{Connection, EngineTx, ReadStore, Reader, RowVisitor, Snapshot};

@@ -2,9 +2,11 @@
 
 use gate_core::customer::person_place;
 use gate_core::ports::kyc_place;
+use gate_core::rail::payout_place;
 use kernel::{Cas, StoreError};
 use partner_core::events::{EndpointId, event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::key::publishable_place;
 use partner_core::ports::{
     MasterKeyState, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
 };
@@ -156,7 +158,11 @@ pub async fn sealed_page(
 /// The parts of a row's key after its tenant. A kind whose key has one such part leaves the second empty.
 fn parts(kind: SealedKind, row: &SealedRow) -> Result<[Value<'_>; 2], StoreError> {
     let first = match kind {
-        SealedKind::Secret | SealedKind::Package | SealedKind::Person => {
+        SealedKind::Secret
+        | SealedKind::Package
+        | SealedKind::Person
+        | SealedKind::Payout
+        | SealedKind::PublishableKey => {
             Value::from(Ulid::from_string(&row.first).map_err(StoreError::unexpected)?)
         }
         SealedKind::Event | SealedKind::Response => Value::from(&row.first),
@@ -175,7 +181,10 @@ fn start(kind: SealedKind) -> [Value<'static>; 2] {
     let nil = Value::from(Ulid::nil());
     match kind {
         SealedKind::Secret => [nil, Value::from(-1_i16)],
-        SealedKind::Package | SealedKind::Person => [nil, Value::from("")],
+        SealedKind::Package
+        | SealedKind::Person
+        | SealedKind::Payout
+        | SealedKind::PublishableKey => [nil, Value::from("")],
         SealedKind::Event | SealedKind::Response => [Value::from(""), Value::from("")],
     }
 }
@@ -188,6 +197,8 @@ fn sealed_value(kind: SealedKind, row: &dyn Row) -> Result<SealedValue, StoreErr
         SealedKind::Event => event_place(&tenant, row.text("id")?),
         SealedKind::Package => kyc_place(&tenant, row.id("id", mode)?),
         SealedKind::Person => person_place(&tenant, row.id("id", mode)?),
+        SealedKind::Payout => payout_place(&tenant, row.id("id", mode)?),
+        SealedKind::PublishableKey => publishable_place(&tenant, row.id("id", mode)?),
         SealedKind::Response => stored_response::place(&Scope {
             tenant: tenant.clone(),
             route: row.text("route")?.to_owned(),
@@ -216,6 +227,8 @@ fn page(kind: SealedKind) -> &'static Statement {
         SealedKind::Event => &EVENTS,
         SealedKind::Package => &PACKAGES,
         SealedKind::Person => &PERSONS,
+        SealedKind::Payout => &PAYOUTS,
+        SealedKind::PublishableKey => &PUBLISHABLE_KEYS,
         SealedKind::Response => &RESPONSES,
     }
 }
@@ -248,6 +261,20 @@ static PERSONS: Statement = Statement::new(
      ORDER BY mode, partner_id, id LIMIT CAST($5 AS bigint)",
 );
 
+static PAYOUTS: Statement = Statement::new(
+    "rail_records",
+    "SELECT mode, partner_id, id, payout AS sealed FROM rail_records
+     WHERE (mode, partner_id, id) > ($1, $2, $3) AND CAST($4 AS text) IS NOT NULL
+     ORDER BY mode, partner_id, id LIMIT CAST($5 AS bigint)",
+);
+
+static PUBLISHABLE_KEYS: Statement = Statement::new(
+    "api_keys",
+    "SELECT mode, partner_id, id, publishable_sealed AS sealed FROM api_keys
+     WHERE (mode, partner_id, id) > ($1, $2, $3) AND CAST($4 AS text) IS NOT NULL
+     ORDER BY mode, partner_id, id LIMIT CAST($5 AS bigint)",
+);
+
 static RESPONSES: Statement = Statement::new(
     "answers",
     "SELECT mode, partner_id, route, key, answer AS sealed FROM answers
@@ -261,6 +288,8 @@ fn replace(kind: SealedKind) -> &'static Statement {
         SealedKind::Event => &REPLACE_EVENT,
         SealedKind::Package => &REPLACE_PACKAGE,
         SealedKind::Person => &REPLACE_PERSON,
+        SealedKind::Payout => &REPLACE_PAYOUT,
+        SealedKind::PublishableKey => &REPLACE_PUBLISHABLE_KEY,
         SealedKind::Response => &REPLACE_RESPONSE,
     }
 }
@@ -287,6 +316,18 @@ static REPLACE_PERSON: Statement = Statement::new(
     "customers",
     "UPDATE customers SET person = $5
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND CAST($4 AS text) IS NOT NULL AND person = $6",
+);
+
+static REPLACE_PAYOUT: Statement = Statement::new(
+    "rail_records",
+    "UPDATE rail_records SET payout = $5
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND CAST($4 AS text) IS NOT NULL AND payout = $6",
+);
+
+static REPLACE_PUBLISHABLE_KEY: Statement = Statement::new(
+    "api_keys",
+    "UPDATE api_keys SET publishable_sealed = $5
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND CAST($4 AS text) IS NOT NULL AND publishable_sealed = $6",
 );
 
 static REPLACE_RESPONSE: Statement = Statement::new(

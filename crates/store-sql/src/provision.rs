@@ -9,6 +9,7 @@ use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, NewKey};
 use partner_core::ports::PartnerTx;
+use partner_core::sealing::Sealed;
 use partner_core::{Partner, PartnerId, Tenant};
 use pools_core::profile::{Pool, PoolId, PoolsProfile};
 use provisioning::ports::ProvisionTx;
@@ -70,6 +71,10 @@ impl PartnerTx for StoreTx {
         keys::used(self.connection(), who).await
     }
 
+    async fn key_texts(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Sealed>, StoreError> {
+        keys::texts(self.connection(), who).await
+    }
+
     async fn key_describe(
         &mut self,
         who: &Tenant,
@@ -77,6 +82,15 @@ impl PartnerTx for StoreTx {
         terms: &KeyTerms,
     ) -> Result<(), StoreError> {
         keys::describe(self.reconfiguring_partner(who).await?, who, id, terms).await
+    }
+
+    async fn key_keep_text(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        text: &Sealed,
+    ) -> Result<Cas, StoreError> {
+        keys::keep_text(self.reconfiguring_partner(who).await?, who, id, text).await
     }
 
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {

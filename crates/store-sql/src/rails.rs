@@ -1,16 +1,21 @@
 //! Rail records: their rows, and the steps of one record.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use gate_core::ports::RailTx;
 use gate_core::rail::{
-    Instructions, PollLease, RailId, RailKind, RailRecord, RailState, RailStatus, RailStep,
+    Hosted, Instructions, PAYOUT_KEPT_FOR, PollLease, RailId, RailKind, RailRecord, RailState,
+    RailStatus, RailStep,
 };
+use gate_core::session::SessionId;
 use gate_core::transaction::RefId;
 use instruments::failpoint::around;
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
+use partner_core::sealing::Sealed;
 
-use crate::{Connection, Reader, Row, Statement, StoreTx, json, signed_quotes, values};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, json, signed_quotes, values};
 
 #[async_trait]
 impl RailTx for StoreTx {
@@ -36,6 +41,17 @@ impl RailTx for StoreTx {
     ) -> Result<Cas, StoreError> {
         let asking = ask(self.locked(who).await?, who, id, before, after);
         let outcome = around("rail.ask", asking).await?;
+        Ok(self.record_race(outcome))
+    }
+
+    async fn rail_wake(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let waking = wake(self.locked(who).await?, who, id, now);
+        let outcome = around("rail.wake", waking).await?;
         Ok(self.record_race(outcome))
     }
 
@@ -73,15 +89,57 @@ async fn find(
     row.map(|row| record(&*row, who.mode)).transpose()
 }
 
-static FIND: Statement = Statement::new(
+/// Every column that is read of a record `r` and its quote `q`.
+#[macro_export]
+macro_rules! rail_columns {
+    () => {
+        "r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
+            r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, r.hosted, r.rail_events,
+            r.wallet_address, r.payout, r.reference, q.side, q.currency, q.asset, q.asset_scale, q.network, q.payment_method, q.fiat,
+            q.crypto, q.rate, q.service_fee, q.network_fee, q.source_asset, q.source_scale, q.source_network, q.source_amount"
+    };
+}
+
+pub static FIND: Statement = Statement::new(
     "rail_records",
-    "SELECT r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
-            r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, q.side, q.currency,
-            q.asset, q.asset_scale, q.network, q.payment_method, q.fiat, q.crypto, q.rate, q.service_fee,
-            q.network_fee
+    concat!(
+        "SELECT ",
+        rail_columns!(),
+        "
      FROM rail_records AS r
      JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
-     WHERE r.mode = $1 AND r.partner_id = $2 AND r.id = $3 AND r.kind = $4",
+     WHERE r.mode = $1 AND r.partner_id = $2 AND r.id = $3 AND r.kind = $4"
+    ),
+);
+
+/// The newest payment of a session.
+pub async fn of_session(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    session: SessionId,
+) -> Result<Option<RailRecord>, StoreError> {
+    let Some(session) = session.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, session];
+    let row = reader
+        .connection()
+        .fetch_optional(&NEWEST_OF_SESSION, values)
+        .await?;
+    row.map(|row| record(&*row, who.mode)).transpose()
+}
+
+pub static NEWEST_OF_SESSION: Statement = Statement::new(
+    "rail_records",
+    concat!(
+        "SELECT ",
+        rail_columns!(),
+        "
+     FROM rail_records AS r
+     JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
+     WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3
+     ORDER BY r.created_at DESC, r.id DESC LIMIT 1"
+    ),
 );
 
 /// Records that are due, the longest overdue first.
@@ -107,15 +165,57 @@ pub static DUE: Statement = Statement::new(
      WHERE mode = $1 AND status = 'processing' AND ask_at <= $2 ORDER BY ask_at LIMIT CAST($3 AS bigint)",
 );
 
+/// The tenant of a record in progress that a notification would bring forward.
+pub async fn asleep(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    id: RailId,
+) -> Result<Option<Tenant>, StoreError> {
+    let Some(key) = id.id().in_mode(mode) else {
+        return Ok(None);
+    };
+    let now = reader.now().await?;
+    let values = values![mode, key, id.kind().as_str(), now];
+    let row = reader.connection().fetch_optional(&ASLEEP, values).await?;
+    row.map(|row| {
+        let partner = row.partner()?;
+        Ok(Tenant { partner, mode })
+    })
+    .transpose()
+}
+
+/// The sign keeps the planner off the index of due records: few records in progress are due.
+pub static ASLEEP: Statement = Statement::new(
+    "rail_records",
+    "SELECT partner_id FROM rail_records
+     WHERE mode = $1 AND id = $2 AND kind = $3 AND status = 'processing' AND +ask_at > $4 AND woken_at IS NULL",
+);
+
+/// The age of the oldest record in progress.
+pub async fn oldest(reader: &mut dyn Reader, mode: Mode) -> Result<Option<Duration>, StoreError> {
+    let now = reader.now().await?;
+    let values = values![mode];
+    let found = reader.connection().fetch_optional(&OLDEST, values).await?;
+    let created = found.map(|row| row.instant("created_at"));
+    Ok(created.transpose()?.map(|at| now.since(at)))
+}
+
+/// Ids begin with the instant at which they were made.
+pub static OLDEST: Statement = Statement::new(
+    "rail_records",
+    "SELECT partner_id, created_at FROM rail_records WHERE mode = $1 AND status = 'processing' ORDER BY id LIMIT 1",
+);
+
 /// A record, from a row that also has its quote's terms.
 pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError> {
     let id = id(row, mode)?;
     let instructions = row.opt_parsed("instructions", |text| serde_json::from_str(text).ok())?;
+    let hosted = hosted(row)?;
     let state = RailState::stored(
-        id.kind(),
+        RailRecord::is_cancellable(id.kind(), hosted.is_some()),
         row.parsed("status", RailStatus::parse)?,
         row.opt_instant("ended_at")?,
-        row.opt_text("failure_code")?,
+        (row.opt_text("failure_code")?, row.opt_text("reference")?),
     );
     Ok(RailRecord {
         id,
@@ -124,6 +224,7 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError
         session: row.id("session_id", mode)?,
         refid: RefId::from(row.id("transaction_id", mode)?),
         instructions: instructions.map(Instructions),
+        hosted,
         created_at: row.instant("created_at")?,
         state: state.ok_or_else(|| row.bad("status"))?,
         asking: PollLease {
@@ -132,6 +233,17 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError
             next_at: row.instant("ask_at")?,
         },
     })
+}
+
+fn hosted(row: &dyn Row) -> Result<Option<Hosted>, StoreError> {
+    if !row.flag("hosted")? {
+        return Ok(None);
+    }
+    Ok(Some(Hosted {
+        wallet_address: row.opt_string("wallet_address")?,
+        payout: row.opt_bytes("payout")?.map(|bytes| Sealed(bytes.to_vec())),
+        rail_events: row.flag("rail_events")?,
+    }))
 }
 
 fn id(row: &dyn Row, mode: Mode) -> Result<RailId, StoreError> {
@@ -158,6 +270,8 @@ async fn insert(
     check_new(who, record)?;
     let instructions = record.instructions.as_ref();
     let instructions = instructions.map(|it| json(&it.0)).transpose()?;
+    let hosted = record.hosted.as_ref();
+    let payout = hosted.and_then(|hosted| hosted.payout.as_ref());
     let values = values![
         who.mode,
         &who.partner,
@@ -171,6 +285,10 @@ async fn insert(
         record.asking.attempts,
         record.asking.token.map(u64::cast_signed),
         record.asking.next_at,
+        hosted.is_some(),
+        record.has_rail_events(),
+        hosted.and_then(|hosted| hosted.wallet_address.as_deref()),
+        payout.map(|payout| payout.0.as_slice()),
     ];
     connection.execute(&INSERT, values).await.map(drop)
 }
@@ -178,8 +296,36 @@ async fn insert(
 static INSERT: Statement = Statement::new(
     "rail_records",
     "INSERT INTO rail_records (mode, partner_id, id, kind, quote_id, session_id, transaction_id, instructions,
-                               status, created_at, attempts, ask_token, ask_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $11, $12)",
+                               status, created_at, attempts, ask_token, ask_at, hosted, rail_events, wallet_address,
+                               payout)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $11, $12, $13, $14, $15, $16)",
+);
+
+/// Erases payout accounts of records that ended [`PAYOUT_KEPT_FOR`] ago or earlier, the oldest first. Returns their number.
+pub async fn erase_payouts(
+    connection: &mut dyn Connection,
+    mode: Mode,
+    now: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let values = values![mode, now.minus(PAYOUT_KEPT_FOR), limit];
+    connection.execute(&ERASE_PAYOUTS, values).await
+}
+
+/// On Postgres, it skips records that another transaction has locked.
+pub static ERASE_PAYOUTS: Statement = Statement::per_engine(
+    "rail_records",
+    Sql {
+        sqlite: "UPDATE rail_records SET payout = NULL WHERE rowid IN (
+             SELECT rowid FROM rail_records
+             WHERE mode = $1 AND ended_at <= $2 AND payout IS NOT NULL ORDER BY ended_at LIMIT CAST($3 AS bigint)
+         )",
+        postgres: "UPDATE rail_records SET payout = NULL WHERE (mode, partner_id, id) IN (
+             SELECT mode, partner_id, id FROM rail_records
+             WHERE mode = $1 AND ended_at <= $2 AND payout IS NOT NULL ORDER BY ended_at LIMIT CAST($3 AS bigint)
+             FOR UPDATE SKIP LOCKED
+         )",
+    },
 );
 
 async fn ask(
@@ -205,11 +351,34 @@ async fn ask(
     Cas::from_rows(connection.execute(&ASK, values).await?)
 }
 
-static ASK: Statement = Statement::new(
+/// A record in progress has no end. Said by its status, Postgres could look it up among all records in progress.
+pub static ASK: Statement = Statement::new(
     "rail_records",
-    "UPDATE rail_records SET attempts = $6, ask_token = $7, ask_at = $8
-     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing' AND attempts = $4
+    "UPDATE rail_records SET attempts = $6, ask_token = $7, woken_at = NULL,
+                             ask_at = CASE WHEN CAST($7 AS bigint) IS NULL THEN coalesce(woken_at, $8) ELSE $8 END
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND ended_at IS NULL AND attempts = $4
        AND ask_token IS NOT DISTINCT FROM $5",
+);
+
+async fn wake(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: RailId,
+    now: Timestamp,
+) -> Result<Cas, StoreError> {
+    let Some(id) = id.id().in_mode(who.mode) else {
+        return Ok(Cas::Lost);
+    };
+    let values = values![who.mode, &who.partner, id, now];
+    Cas::from_rows(connection.execute(&WAKE, values).await?)
+}
+
+/// A poll that is under way keeps its lease.
+static WAKE: Statement = Statement::new(
+    "rail_records",
+    "UPDATE rail_records SET ask_at = CASE WHEN ask_token IS NULL THEN $4 ELSE ask_at END,
+                             woken_at = CASE WHEN ask_token IS NULL THEN NULL ELSE $4 END
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing' AND ask_at > $4 AND woken_at IS NULL",
 );
 
 async fn apply(
@@ -231,13 +400,15 @@ async fn apply(
         step.0.status().as_str(),
         step.0.failure_code(),
         ended,
+        step.0.reference(),
     ];
     Cas::from_rows(connection.execute(&APPLY, values).await?)
 }
 
-static APPLY: Statement = Statement::new(
+pub static APPLY: Statement = Statement::new(
     "rail_records",
-    "UPDATE rail_records SET status = $6, failure_code = $7, ended_at = $8, ask_token = NULL
-     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing' AND attempts = $4
+    "UPDATE rail_records SET status = $6, failure_code = $7, ended_at = $8, reference = $9, ask_token = NULL,
+                             woken_at = NULL
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND ended_at IS NULL AND attempts = $4
        AND ask_token IS NOT DISTINCT FROM $5",
 );

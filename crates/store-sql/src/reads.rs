@@ -17,6 +17,7 @@ pub mod names {
     pub use gate_core::session::{Session, SessionId};
     pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
     pub use gate_core::transaction::{RefId, Transaction};
+    pub use gate_core::verification::Verification;
     pub use kernel::{Mode, Seen, StoreError, Timestamp};
     pub use partner_core::Tenant;
     pub use partner_core::idempotency::Scope;
@@ -25,7 +26,7 @@ pub mod names {
 
     pub use crate::{
         ReadStore, branding, customers, events, rails, reads, sessions, signed_quotes,
-        stored_responses, tallies, transactions,
+        stored_responses, tallies, transactions, verifications,
     };
 }
 
@@ -138,12 +139,51 @@ macro_rules! implement_reads {
                     rails::get(&mut self.reader().await?, who, id).await
                 }
 
+                async fn payment_of_session(
+                    &self,
+                    who: &Tenant,
+                    session: SessionId,
+                ) -> Result<Option<RailRecord>, StoreError> {
+                    rails::of_session(&mut self.reader().await?, who, session).await
+                }
+
                 async fn rails_due(
                     &self,
                     mode: Mode,
                     limit: u32,
                 ) -> Result<Vec<(Tenant, RailId)>, StoreError> {
                     rails::due(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn rail_asleep(
+                    &self,
+                    mode: Mode,
+                    id: RailId,
+                ) -> Result<Option<Tenant>, StoreError> {
+                    rails::asleep(&mut self.reader().await?, mode, id).await
+                }
+
+                async fn rail_oldest(
+                    &self,
+                    mode: Mode,
+                ) -> Result<Option<std::time::Duration>, StoreError> {
+                    rails::oldest(&mut self.reader().await?, mode).await
+                }
+
+                async fn verification_get(
+                    &self,
+                    who: &Tenant,
+                    session: SessionId,
+                ) -> Result<Option<Verification>, StoreError> {
+                    verifications::get(&mut self.reader().await?, who, session).await
+                }
+
+                async fn verifications_due(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+                    verifications::due(&mut self.reader().await?, mode, limit).await
                 }
 
                 async fn customer_get(

@@ -35,6 +35,11 @@ macro_rules! migrations {
             18 "one payment per session" "0018_one_payment_per_session.sql",
             19 "provisioning" "0019_provisioning.sql",
             20 "master keys" "0020_master_keys.sql",
+            21 "hosted payments" "0021_hosted_payments.sql",
+            22 "verifications" "0022_verifications.sql",
+            23 "publishable keys additive" "0023_publishable_keys_additive.sql",
+            24 "rail references additive" "0024_rail_references_additive.sql",
+            25 "swaps" "0025_swaps.sql",
         )
     };
     ($engine:literal: $($version:literal $description:literal $file:literal,)+) => {

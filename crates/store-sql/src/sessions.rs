@@ -73,6 +73,9 @@ async fn find(
 }
 
 /// Every column that [`session`] reads.
+///
+/// Here and below, a payment in progress is one without an end. Said by its status, it would look as if the index of all payments in
+/// progress could find it, and Postgres would read that index if its statistics are from a time with few such payments.
 macro_rules! columns {
     () => {
         "partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
@@ -80,7 +83,7 @@ macro_rules! columns {
          expired_at, transaction_id,
          EXISTS (SELECT 1 FROM rail_records AS r
                  WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
-                   AND r.status = 'processing') AS payment_in_progress"
+                   AND r.ended_at IS NULL) AS payment_in_progress"
     };
 }
 
@@ -167,13 +170,14 @@ pub async fn overdue(
     rows.iter().map(|row| row.id("id", who.mode)).collect()
 }
 
+/// The count is made for each session. `NOT EXISTS` could become a join that reads all payments in progress.
 pub static OVERDUE: Statement = Statement::new(
     "sessions",
     "SELECT partner_id, id FROM sessions
      WHERE mode = $1 AND partner_id = $2 AND status = 'open' AND expires_at <= $3
-       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
-                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
-                         AND r.status = 'processing')
+       AND (SELECT count(*) FROM rail_records AS r
+            WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+              AND r.ended_at IS NULL) = 0
      ORDER BY expires_at LIMIT CAST($4 AS bigint)",
 );
 
@@ -197,9 +201,9 @@ pub static OVERDUE_IN: Statement = Statement::new(
     "sessions",
     "SELECT partner_id, id FROM sessions
      WHERE mode = $1 AND status = 'open' AND expires_at <= $2
-       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
-                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
-                         AND r.status = 'processing')
+       AND (SELECT count(*) FROM rail_records AS r
+            WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+              AND r.ended_at IS NULL) = 0
      ORDER BY expires_at LIMIT CAST($3 AS bigint)",
 );
 
@@ -321,10 +325,10 @@ async fn apply(
 pub static APPLY: Statement = Statement::new(
     "sessions",
     "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
-     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND coalesce(completed_at, cancelled_at, expired_at) IS NULL
        AND (coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)
                 AND NOT EXISTS (SELECT 1 FROM rail_records AS r
-                                WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.status = 'processing')
+                                WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.ended_at IS NULL)
             OR EXISTS (SELECT 1 FROM rail_records AS r
                        WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.transaction_id = $8
                          AND r.status = 'settled'))",

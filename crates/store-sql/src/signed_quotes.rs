@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
-use gate_core::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
+use gate_core::session::{Flow, SessionId};
+use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuote, SignedQuoteId, Source};
 use instruments::failpoint::around;
-use kernel::rates::Side;
 use kernel::{Asset, Cas, Mode, Rate, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Signature;
@@ -29,6 +29,16 @@ impl SignedQuoteTx for StoreTx {
         id: SignedQuoteId,
     ) -> Result<Option<SignedQuote>, StoreError> {
         find(self.locked(who).await?, who, id).await
+    }
+
+    async fn signed_quotes_supersede(
+        &mut self,
+        who: &Tenant,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let superseding = supersede(self.locked(who).await?, who, session, now);
+        around("signed_quote.supersede", superseding).await
     }
 
     async fn signed_quote_consume(
@@ -67,10 +77,11 @@ async fn find(
     row.map(|row| quote(&*row, who.mode)).transpose()
 }
 
-static FIND: Statement = Statement::new(
+pub static FIND: Statement = Statement::new(
     "signed_quotes",
     "SELECT partner_id, id, side, currency, asset, asset_scale, network, payment_method, fiat, crypto, rate,
-            service_fee, network_fee, signature, created_at, expires_at, consumed_at
+            service_fee, network_fee, signature, created_at, expires_at, consumed_at, session_id, superseded_at,
+            source_asset, source_scale, source_network, source_amount
      FROM signed_quotes WHERE mode = $1 AND partner_id = $2 AND id = $3",
 );
 
@@ -78,9 +89,11 @@ pub(crate) fn quote(row: &dyn Row, mode: Mode) -> Result<SignedQuote, StoreError
     Ok(SignedQuote {
         id: row.id("id", mode)?,
         terms: terms(row)?,
+        session: row.opt_id("session_id", mode)?,
         created_at: row.instant("created_at")?,
         expires_at: row.instant("expires_at")?,
         consumed_at: row.opt_instant("consumed_at")?,
+        superseded_at: row.opt_instant("superseded_at")?,
         signature: Signature(row.digest("signature")?),
     })
 }
@@ -93,9 +106,8 @@ pub(crate) fn terms(row: &dyn Row) -> Result<QuoteTerms, StoreError> {
     let service = row.amount("service_fee", currency)?;
     let fees = Fees::of(service, row.amount("network_fee", currency)?);
     Ok(QuoteTerms {
-        side: row.parsed("side", Side::parse)?,
+        conversion: conversion(row)?,
         network: row.text("network")?.to_owned(),
-        payment_method: row.text("payment_method")?.to_owned(),
         priced: Priced {
             rate: row.parsed("rate", Rate::parse)?,
             fiat: row.amount("fiat", currency)?,
@@ -105,13 +117,38 @@ pub(crate) fn terms(row: &dyn Row) -> Result<QuoteTerms, StoreError> {
     })
 }
 
-/// A new quote belongs to the tenant and is not redeemed.
+fn conversion(row: &dyn Row) -> Result<Conversion, StoreError> {
+    let method = || row.text("payment_method").map(str::to_owned);
+    Ok(match row.parsed("side", Flow::parse)? {
+        Flow::OnRamp => Conversion::Purchase {
+            payment_method: method()?,
+        },
+        Flow::OffRamp => Conversion::Sale {
+            payment_method: method()?,
+        },
+        Flow::Swap => {
+            let scale = u8::try_from(row.small("source_scale")?);
+            let scale = scale.map_err(|_| row.bad("source_scale"))?;
+            let asset = row.parsed("source_asset", |symbol| Asset::listed(symbol, scale))?;
+            Conversion::Swap(Source {
+                amount: row.amount("source_amount", asset)?,
+                network: row.text("source_network")?.to_owned(),
+            })
+        }
+    })
+}
+
+/// A new quote and its session belong to the tenant, and it can be redeemed.
 fn check_new(who: &Tenant, quote: &SignedQuote) -> Result<(), StoreError> {
-    if quote.id.mode() == who.mode && quote.consumed_at.is_none() {
+    let of_mode = quote.id.mode() == who.mode
+        && quote
+            .session
+            .is_none_or(|session| session.mode() == who.mode);
+    if of_mode && quote.consumed_at.is_none() && quote.superseded_at.is_none() {
         return Ok(());
     }
     Err(StoreError::Guard(format!(
-        "signed_quotes: {} has another mode or is redeemed already",
+        "signed_quotes: {} has another mode, or is redeemed or superseded already",
         quote.id
     )))
 }
@@ -124,16 +161,18 @@ async fn insert(
     check_new(who, quote)?;
     let (terms, priced) = (&quote.terms, &quote.terms.priced);
     let (currency, asset, rate) = (terms.currency(), terms.asset(), priced.rate.to_string());
+    let source = terms.source();
+    let sent = source.map(|source| source.amount.asset());
     let values = values![
         who.mode,
         &who.partner,
         quote.id,
-        terms.side.as_str(),
+        terms.flow().as_str(),
         currency.code(),
         asset.code(),
         i16::from(asset.scale()),
         &terms.network,
-        &terms.payment_method,
+        terms.payment_method(),
         priced.fiat.units(),
         priced.crypto.units(),
         &rate,
@@ -142,6 +181,11 @@ async fn insert(
         quote.signature.0.as_slice(),
         quote.created_at,
         quote.expires_at,
+        quote.session,
+        sent.as_ref().map(Asset::code),
+        sent.map(|asset| i16::from(asset.scale())),
+        source.map(|source| source.network.as_str()),
+        source.map(|source| source.amount.units()),
     ];
     connection.execute(&INSERT, values).await.map(drop)
 }
@@ -149,8 +193,28 @@ async fn insert(
 static INSERT: Statement = Statement::new(
     "signed_quotes",
     "INSERT INTO signed_quotes (mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method,
-                                fiat, crypto, rate, service_fee, network_fee, signature, created_at, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+                                fiat, crypto, rate, service_fee, network_fee, signature, created_at, expires_at,
+                                session_id, source_asset, source_scale, source_network, source_amount)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
+);
+
+async fn supersede(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(session) = session.in_mode(who.mode) else {
+        return Ok(());
+    };
+    let values = values![who.mode, &who.partner, session, now];
+    connection.execute(&SUPERSEDE, values).await.map(drop)
+}
+
+pub static SUPERSEDE: Statement = Statement::new(
+    "signed_quotes",
+    "UPDATE signed_quotes SET superseded_at = $4
+     WHERE mode = $1 AND partner_id = $2 AND session_id = $3 AND superseded_at IS NULL AND consumed_at IS NULL",
 );
 
 async fn consume(
@@ -166,8 +230,9 @@ async fn consume(
     Cas::from_rows(connection.execute(&CONSUME, values).await?)
 }
 
-static CONSUME: Statement = Statement::new(
+pub static CONSUME: Statement = Statement::new(
     "signed_quotes",
     "UPDATE signed_quotes SET consumed_at = $4
-     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND consumed_at IS NULL AND expires_at > $4",
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND consumed_at IS NULL AND superseded_at IS NULL
+       AND expires_at > $4",
 );

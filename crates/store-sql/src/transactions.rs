@@ -227,7 +227,7 @@ async fn end(
     Cas::from_rows(connection.execute(&END, values).await?)
 }
 
-static END: Statement = Statement::new(
+pub static END: Statement = Statement::new(
     "transactions",
     "UPDATE transactions SET status = $4, completed_at = $5
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing'",

@@ -9,7 +9,7 @@ use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use pools_core::ports::{Forgotten, QuoteRetention};
-use store_sql::{EngineTx as _, idempotency, previews, quote_retention};
+use store_sql::{EngineTx as _, idempotency, previews, quote_retention, rails};
 
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, keys};
@@ -26,8 +26,12 @@ impl Maintenance for SqliteStore {
         let mut swept = idempotency::sweep(tx.connection(), sweep, limit, now).await?;
         if sweep.service == Service::Gate {
             let previews = previews::sweep(tx.connection(), now.minus(sweep.age), limit).await?;
-            swept.deleted = swept.deleted.saturating_add(previews);
-            swept.more |= previews >= u64::from(limit);
+            let payouts = rails::erase_payouts(tx.connection(), sweep.mode, now, limit).await?;
+            swept.deleted = swept
+                .deleted
+                .saturating_add(previews)
+                .saturating_add(payouts);
+            swept.more |= previews.max(payouts) >= u64::from(limit);
         }
         tx.finish().await?;
         Ok(swept)

@@ -7,7 +7,7 @@ use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 use store_sql::{
     contingent_credits, customers, ledger, quote_retention, rails, sessions, trades, transactions,
-    velocity,
+    velocity, verifications,
 };
 
 use crate::{Options, SqliteStore, batch, verify};
@@ -135,6 +135,17 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
         (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
         (sessions::OVERDUE_IN.sql.sqlite, "sessions_swept ("),
         (rails::DUE.sql.sqlite, "rail_records_due ("),
+        (rails::ASLEEP.sql.sqlite, "rail_records_open ("),
+        (rails::OLDEST.sql.sqlite, "rail_records_open ("),
+        (
+            rails::ERASE_PAYOUTS.sql.sqlite,
+            "rail_records_payouts (mode=? AND ended_at<?)",
+        ),
+        (verifications::DUE.sql.sqlite, "verifications_due ("),
+        (
+            verifications::FIND.sql.sqlite,
+            "verifications_session_once (",
+        ),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");

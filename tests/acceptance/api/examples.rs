@@ -253,6 +253,44 @@ async fn rails(gate: &Gate, ramp: &mut Ramp<'_>) {
         .await;
 }
 
+/// The calls of a widget.
+async fn widget(gate: &Gate, ramp: &mut Ramp<'_>) {
+    // An amount whose payment stays in progress until it is cancelled.
+    let body =
+        json!({ "amount": "100.33", "currency": "EUR", "return_url": format!("{SHOP}/done") });
+    let made = gate.acme().create(&body, "widget").await.created();
+    let start = json!({ "clientSecret": made["client_secret"] });
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let call = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
+    let embed = gate.send(call.json(&start).bearer(&key)).await.ok();
+    let token = text(&embed, "embed_token");
+    let mut send = async |method: &str, path: &str, key: &str, body: Option<Value>| {
+        let call = Call::new(method, path).header("x-embed-token", token);
+        let call = match &body {
+            Some(body) => call.json(body),
+            None => call,
+        };
+        let call = if key.is_empty() { call } else { call.key(key) };
+        let answer = gate.send(call).await;
+        let said: Value = serde_json::from_slice(&answer.bytes).unwrap();
+        let kept = &mut *ramp.recorded;
+        kept.keep(Contract::gate(), method, path, body.as_ref(), answer);
+        said
+    };
+    send("GET", "/v1/embed/session", "", None).await;
+    send("GET", "/v1/embed/options?country_code=DE", "", None).await;
+    send("POST", "/v1/embed/verification", "", Some(json!({}))).await;
+    let order =
+        json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
+    let quote = send("POST", "/v1/embed/quotes", "", Some(order)).await;
+    let bought =
+        json!({ "quote_id": quote["id"], "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8" });
+    let paid = send("POST", "/v1/embed/payments", "payment-1", Some(bought)).await;
+    let path = format!("/v1/embed/payments/{}/cancel", text(&paid, "id"));
+    send("POST", &path, "", None).await;
+    send("POST", "/v1/embed/cancel", "", None).await;
+}
+
 async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
     let branding = json!({
         "brand_name": "Acme", "primary_color": "#1A2B3C", "logo_url": "https://cdn.shop.example/logo.svg",
@@ -334,6 +372,7 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
     sessions(&gate, &mut ramp).await;
     rails(&gate, &mut ramp).await;
     webhooks(&gate, &mut ramp).await;
+    widget(&gate, &mut ramp).await;
     recorded.compare("gate-http");
     gate.world().notice_all().await;
     gate.finish().await;
@@ -342,8 +381,10 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
 // rule: openapi.examples
 #[test]
 fn every_success_of_the_documents_has_an_example() {
-    for contract in [Contract::published(), Contract::gate()] {
-        for (path, item) in contract.document["paths"].as_object().unwrap() {
+    let widget = serde_json::to_value(gate_http::embed().unwrap()).unwrap();
+    let documents = [Contract::published(), Contract::gate()].map(|it| &it.document);
+    for document in documents.into_iter().chain([&widget]) {
+        for (path, item) in document["paths"].as_object().unwrap() {
             for operation in item.as_object().unwrap().values() {
                 let responses = operation["responses"].as_object().into_iter().flatten();
                 for (status, response) in responses.filter(|(status, _)| status.starts_with('2')) {

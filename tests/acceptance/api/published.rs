@@ -90,6 +90,34 @@ async fn every_published_route_is_served_and_no_other() {
     world.finish().await;
 }
 
+// rule: openapi.routes-agree, openapi.gate-embed
+#[tokio::test]
+async fn every_published_call_of_the_widget_is_served_and_no_other() {
+    let gate = Gate::new().await;
+    let widget = serde_json::to_value(gate_http::embed().unwrap()).unwrap();
+    let paths = widget["paths"].as_object().unwrap();
+    assert!(paths.len() >= 3);
+    for (path, item) in paths {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let answer = gate.send(Call::new(method, path)).await;
+            let known = item.get(method.to_lowercase()).is_some();
+            // A served route refuses a request without a token.
+            let expected = if known { 401 } else { 405 };
+            assert_eq!(answer.status, expected, "{method} {path}");
+        }
+        let answer = gate.send(Call::get(&path.replace("/v1/", "/"))).await;
+        answer.refused(404, "route_not_found");
+    }
+    let contract = gate_http::openapi().unwrap();
+    let of_pages = contract
+        .paths
+        .paths
+        .keys()
+        .filter(|it| it.contains("/embed/"));
+    assert_eq!(of_pages.collect::<Vec<_>>(), ["/v1/embed/bootstrap"]);
+    gate.finish().await;
+}
+
 // rule: openapi.published
 #[tokio::test]
 async fn document_is_served_unchanged() {

@@ -274,6 +274,19 @@ fn credential(dice: &Dice, request: &mut Request) {
     if let Some(header) = request.header("authorization") {
         *header = shown;
     }
+    if let Some(token) = request.header("x-embed-token") {
+        *token = match dice.below(6) {
+            0 => key.to_owned(),
+            1 => token.chars().skip(1).collect(),
+            2 => format!("{token}0"),
+            3 => token.to_lowercase(),
+            4 => token
+                .rsplit_once('.')
+                .map_or("", |(signed, _)| signed)
+                .to_owned(),
+            _ => "\u{1f511}".to_owned(),
+        };
+    }
 }
 
 fn body(dice: &Dice, memory: &Memory, request: &mut Request) {

@@ -8,17 +8,25 @@ use partner_core::origin::Origin;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::ports::Hold;
 use pools_core::profile::{Kyc, PoolsAccess, PoolsProfile};
+use serde_json::{Value, json};
 
 use crate::bend::{KEYS, bend};
 use crate::dice::Dice;
 use crate::request::Request;
-use crate::schema::{Memory, Operation, operations};
+use crate::schema::{Memory, Operation, QUOTE_OF_WIDGET, operations};
 use crate::tally::{NOWHERE, Tally};
 
 /// The log is checked for one request in this many.
 const LISTENED: usize = 16;
 /// Secrets that no response and no log line may contain.
 const CANARIES: [&str; 3] = ["AcmeAcmeAcme", "RivalRivalRival", "whsec_"];
+/// An address of the catalogue's default network.
+const WALLET: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+/// The header with the token of a widget, and the path of its calls.
+const TOKEN: &str = "x-embed-token";
+const OF_WIDGET: &str = "/v1/embed/";
+/// A widget is opened before one request in this many, because tokens end early here.
+const OPENED: usize = 10;
 /// Secrets that no request carries.
 const WRITTEN_BY_US: &[&str] = &["whsec_"];
 
@@ -47,6 +55,9 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
     let mut tally = Tally::default();
     for case in 0..cases {
         scene.time_passes().await;
+        if scene.dice.one_in(OPENED) {
+            scene.open_widget(case, &mut memory).await;
+        }
         let (service, request, sound, call) = scene.next(&memory);
         let witness = Witness {
             seed,
@@ -135,6 +146,48 @@ impl Scene {
         }
     }
 
+    /// Opens a widget of a new session, half of the time with a quote, and half of those with a payment that can be cancelled.
+    async fn open_widget(&self, case: u64, memory: &mut Memory) {
+        let dice = &self.dice;
+        let amount = *dice.pick(&["100.00", "100.33", "100.61"]);
+        let body =
+            json!({ "amount": amount, "currency": "EUR", "return_url": format!("{SHOP}/done") });
+        let made = self
+            .gate
+            .acme()
+            .create(&body, &format!("widget-{case}"))
+            .await;
+        let start = json!({ "clientSecret": made["client_secret"] });
+        let page = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
+        let started = self.gate.send(page.bearer(KEYS[2]).json(&start)).await;
+        let Some(token) = started["embed_token"].as_str() else {
+            return;
+        };
+        memory.keep_only("embed_token", token);
+        if dice.one_in(2) {
+            return;
+        }
+        let orders = [
+            json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" }),
+            json!({
+                "side": "swap", "source_asset": "ETH", "source_network": "ethereum", "asset": "USDT", "network": "tron",
+            }),
+        ];
+        let order = dice.pick(&orders);
+        let call = |path: &str, body: &Value| Call::post(path).json(body).header(TOKEN, token);
+        let quote = self.gate.send(call("/v1/embed/quotes", order)).await;
+        memory.keep_only(QUOTE_OF_WIDGET, quote["id"].as_str().unwrap_or_default());
+        if amount == "100.33" && dice.one_in(2) {
+            let bought = json!({ "quote_id": quote["id"], "wallet_address": WALLET });
+            let paid = call("/v1/embed/payments", &bought).key("payment");
+            let paid = self.gate.send(paid).await;
+            memory.keep_only(
+                "id of embed_payment",
+                paid["id"].as_str().unwrap_or_default(),
+            );
+        }
+    }
+
     /// The next request that HTTP can carry, and whether it is valid.
     fn next(&self, memory: &Memory) -> (Service, Request, bool, Call) {
         loop {
@@ -153,7 +206,14 @@ impl Scene {
                 1 | 2 => KEYS[4],
                 _ => KEYS[2],
             };
-            request.add("authorization", format!("Bearer {key}"));
+            if operation.widget {
+                let Some(token) = memory.recall(dice, "embed_token") else {
+                    continue;
+                };
+                request.add(TOKEN, token);
+            } else {
+                request.add("authorization", format!("Bearer {key}"));
+            }
             let bends = [0, 0, 0, 1, 1, 1, 1, 2, 2, 4][dice.below(10)];
             for _ in 0..bends {
                 bend(dice, memory, &mut request);
@@ -232,7 +292,11 @@ impl Scene {
             .find(|canary| text.contains(**canary) || headers.contains(**canary));
         assert_eq!(told, None, "a response contains a secret");
         if sound {
-            let refused = matches!(answer.status, 401 | 405 | 408 | 413 | 415 | 431);
+            // The tokens of earlier bootstraps end.
+            let ended = answer.status == 401
+                && operation.is_some_and(|it| it.template.starts_with(OF_WIDGET))
+                && code == "unauthorized";
+            let refused = matches!(answer.status, 401 | 405 | 408 | 413 | 415 | 431) && !ended;
             let misread = matches!(
                 code,
                 "invalid_request"

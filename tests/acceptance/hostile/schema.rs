@@ -24,6 +24,8 @@ pub(crate) struct Operation {
     /// Whether the operation accepts a secret key, and whether it accepts a publishable key.
     pub(crate) secret: bool,
     pub(crate) publishable: bool,
+    /// Whether the operation takes the token of a widget in place of a key.
+    pub(crate) widget: bool,
     document: &'static Value,
 }
 
@@ -42,6 +44,9 @@ pub(crate) struct Memory(BTreeMap<String, Vec<String>>);
 /// Values kept per name; a new value replaces a random one. Few, because quotes are short-lived.
 const KEPT: usize = 12;
 
+/// The newest quote of a widget.
+pub(crate) const QUOTE_OF_WIDGET: &str = "quote of the widget";
+
 /// Amount of the last signed quote.
 const PRICE: &str = "fiat amount of the last quote";
 
@@ -56,7 +61,7 @@ impl Memory {
     }
 
     /// Keeps only this value.
-    fn keep_only(&mut self, name: &str, value: &str) {
+    pub(crate) fn keep_only(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), vec![value.to_owned()]);
     }
 
@@ -125,6 +130,7 @@ fn documents() -> &'static [(Service, Value)] {
             (Service::Pools, pools_http::openapi()),
             (Service::Gate, gate_http::openapi()),
             (Service::Gate, gate_http::test_helpers()),
+            (Service::Gate, gate_http::embed()),
         ];
         let read = published.map(|(service, document)| {
             let document = serde_json::to_value(document.unwrap());
@@ -182,6 +188,7 @@ impl Operation {
             body: (!body.is_null()).then(|| said(body).clone()),
             secret: takes("secretKey"),
             publishable: takes("publishableKey"),
+            widget: takes("embedToken"),
         }
     }
 
@@ -198,6 +205,7 @@ impl Operation {
             "id" if within("/quotes/") && self.service == Service::Gate => {
                 "id of signed_quote".to_owned()
             }
+            "id" if within("/embed/payments/") => "id of embed_payment".to_owned(),
             "id" if within("/pay_ins/") => "id of rail_pay_in".to_owned(),
             "id" if within("/pay_outs/") => "id of rail_pay_out".to_owned(),
             "id" => "poolId".to_owned(),
@@ -288,6 +296,9 @@ impl Operation {
                 json!(dice.between(low, schema["maximum"].as_i64().unwrap_or(low + 100)))
             }
             "array" => json!([self.sample(dice, memory, name, &schema["items"])]),
+            "object" if schema["additionalProperties"]["type"] == "string" => {
+                json!({ "iban": "DE89370400440532013000", "account_holder": "Erika Mustermann" })
+            }
             "object" => json!({ "a": 1.10, "b": { "c": [null, "text"] } }),
             _ => json!(format!("text-{}", dice.below(1_000))),
         }
@@ -303,11 +314,27 @@ impl Operation {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let mut object = Map::new();
         for (name, schema) in fields {
-            // A purchase needs an address, which the schema cannot express.
-            let wanted = required.contains(&json!(name)) || name == "destAddress";
-            if wanted || dice.one_in(4) {
-                object.insert(name.clone(), self.sample(dice, memory, name, schema));
+            // A purchase needs an address and takes no account, which the schema cannot express.
+            let pays = self.id == "createEmbedPayment";
+            let wanted = required.contains(&json!(name))
+                || self.id == "createEmbedQuote"
+                || name == "destAddress"
+                || (pays && name == "wallet_address");
+            if wanted || (dice.one_in(4) && !pays) {
+                let known = match name.as_str() {
+                    "quote_id" if pays => QUOTE_OF_WIDGET,
+                    name => name,
+                };
+                object.insert(name.clone(), self.sample(dice, memory, known, schema));
             }
+        }
+        if self.id == "createEmbedQuote" {
+            // A swap has a source, every other order a method. The schema cannot express that either.
+            let foreign: &[&str] = match object["side"].as_str() {
+                Some("swap") => &["payment_method"],
+                _ => &["source_asset", "source_network"],
+            };
+            object.retain(|name, _| !foreign.contains(&name.as_str()));
         }
         Value::Object(object)
     }
@@ -356,6 +383,9 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
         "asset" => Some(dice.word(&["USDT", "USDT", "USDC", "BTC"])),
         "country_code" => Some(dice.word(&["DE", "DE", "JP"])),
         "network" => Some("polygon".to_owned()),
+        // Never the target of a swap.
+        "source_asset" => Some("ETH".to_owned()),
+        "source_network" => Some("ethereum".to_owned()),
         "payment_method" => Some("sepa".to_owned()),
         // Mostly unknown addresses.
         "email" if !dice.one_in(4) => Some(format!("ann-{}@example.com", dice.below(1_000_000))),

@@ -13,7 +13,7 @@ pub(crate) struct Tally(BTreeMap<(String, u16, String), u64>);
 pub(crate) const NOWHERE: &str = "(no operation)";
 
 /// Least number of successes and of refusals per operation in a full run.
-const SHARE: u64 = 50;
+const SHARE: u64 = 40;
 
 impl Tally {
     pub(crate) fn count(&mut self, operation: &str, status: u16, code: &str) {

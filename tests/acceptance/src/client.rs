@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use http_kit::Peer;
+use http_kit::{Peer, Waiting};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -24,6 +24,7 @@ pub struct Call {
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
     peer: IpAddr,
+    waiting: Option<Waiting>,
 }
 
 impl Call {
@@ -36,6 +37,7 @@ impl Call {
             headers: Vec::new(),
             body: Bytes::new(),
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            waiting: None,
         }
     }
 
@@ -109,6 +111,13 @@ impl Call {
         self
     }
 
+    /// Through a listener that ends these waits.
+    #[must_use]
+    pub fn within(mut self, waiting: Waiting) -> Self {
+        self.waiting = Some(waiting);
+        self
+    }
+
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -127,6 +136,9 @@ impl Call {
         request
             .extensions_mut()
             .insert(Peer((self.peer, 49152).into()));
+        if let Some(waiting) = &self.waiting {
+            request.extensions_mut().insert(waiting.clone());
+        }
         request
     }
 }

@@ -83,14 +83,19 @@ impl Contract {
     pub fn gate() -> &'static Self {
         static CONTRACT: OnceLock<Contract> = OnceLock::new();
         CONTRACT.get_or_init(|| {
-            let documents = [gate_http::openapi(), gate_http::test_helpers()];
+            let documents = [
+                gate_http::openapi(),
+                gate_http::test_helpers(),
+                gate_http::embed(),
+            ];
             let read = documents.map(|document| {
                 let document = document.expect("a consistent contract");
                 let document = serde_json::to_value(document).expect("the contract as JSON");
                 Self::read(document, Style::Gate)
             });
-            let [mut contract, helpers] = read;
+            let [mut contract, helpers, widget] = read;
             contract.operations.extend(helpers.operations);
+            contract.operations.extend(widget.operations);
             contract
         })
     }
@@ -386,11 +391,14 @@ fn judge_values(value: &Value, name: &str, faults: &mut Vec<String>) {
 }
 
 /// Checks that apply to every field of every success of the gate: snake_case names, a discriminator on
-/// every resource, and numbers only where the contract has numbers. Metadata is the partner's own.
+/// every resource (an intent and the methods of a widget's options are parts of one), and numbers only where the contract has numbers. Metadata is the partner's own.
 fn judge_gate_values(value: &Value, name: &str, faults: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            if fields.contains_key("id") && name != "intent" && !fields.contains_key("object") {
+            if fields.contains_key("id")
+                && !matches!(name, "intent" | "methods")
+                && !fields.contains_key("object")
+            {
                 faults.push(format!("{name:?} has no discriminator"));
             }
             for (name, value) in fields {

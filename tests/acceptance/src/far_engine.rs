@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Full};
 use jsonschema::Validator;
 use parking_lot::Mutex;
-use providers::{EngineSecret, EngineUrl, HttpEngine, http_engine};
+use providers::{HttpEngine, UpstreamSecret, UpstreamUrl, http_engine};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -163,7 +163,7 @@ impl FarEngine {
     /// The same adapter with a shorter timeout.
     #[must_use]
     pub fn adapter_with_timeout(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
-        adapter(&self.url, EngineSecret::parse(secret).as_ref(), timeout)
+        adapter(&self.url, UpstreamSecret::parse(secret).as_ref(), timeout)
     }
 
     /// The adapter of an engine that does not exist.
@@ -242,8 +242,8 @@ impl FarEngine {
     }
 }
 
-fn adapter(url: &str, secret: Option<&EngineSecret>, timeout: Duration) -> Arc<HttpEngine> {
-    let url = EngineUrl::parse(url).expect("a URL");
+fn adapter(url: &str, secret: Option<&UpstreamSecret>, timeout: Duration) -> Arc<HttpEngine> {
+    let url = UpstreamUrl::parse(url).expect("a URL");
     Arc::new(HttpEngine::new(url, secret, timeout).expect("an engine"))
 }
 

@@ -8,23 +8,31 @@ use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::catalogue::Catalogue;
 use gate_core::idempotent::Idempotent;
-use gate_core::ports::Rail;
+use gate_core::ports::{Rail, Verifier};
+use gate_core::rail::RailId;
 use gate_core::token::TokenKey;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
-use gate_http::{EdgeHeader, Parts};
+use gate_core::usecases::verify_user::VerifyUser;
+use gate_core::usecases::wake_rail::WakeRail;
+use gate_http::{EdgeHeader, Parts, WidgetSetup};
 use http_kit::{ServiceInfo, TrustedProxies};
-use kernel::{Cas, Clock, Entropy, Mode};
+use kernel::{Cas, Clock, Entropy, Mode, Timestamp};
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::origin::Origin;
@@ -34,11 +42,13 @@ use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use partner_core::webhooks::fairness::ClaimCapacity;
-use providers::SandboxRail;
+use partner_core::webhooks::notification::NotificationSecret;
+use partner_core::{PartnerId, Tenant};
+use providers::{SandboxRail, SandboxVerifier};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
-use crate::contract::Contract;
+use crate::contract::{Contract, Operation};
 use crate::setup::{self, Setup};
 use crate::world::World;
 
@@ -179,9 +189,36 @@ impl Gate {
         answer
     }
 
+    /// Sends a request to the widget's origin, which is no operation of the contract.
+    pub async fn page(&self, call: Call) -> Answer {
+        Answer::of(widget_router(self.world()), &call).await
+    }
+
     /// Sends a browser's preflight, which is not an operation of the contract.
     pub async fn preflight(&self, call: Call) -> Answer {
         Answer::of(self.0.router.clone(), &call).await
+    }
+
+    /// The current time of the world.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.world().parts().0.clock.now()
+    }
+
+    /// Sends a notification of the rail, which is no operation of the partners' contract.
+    pub async fn notify(&self, call: Call) -> Answer {
+        Answer::of(self.0.router.clone(), &call).await
+    }
+
+    /// How often the rail was asked about one of acme's payments.
+    pub async fn polls(&self, id: &str) -> u32 {
+        let id = RailId::parse_any(id).expect("the id of a rail record");
+        let who = Tenant {
+            partner: PartnerId::parse(setup::ACME).expect("a partner"),
+            mode: self.world().setup().mode,
+        };
+        let found = self.sessions().store.rail_get(&who, id).await;
+        found.expect("the store").expect("a record").asking.attempts
     }
 
     /// Concludes every due delivery of the gate, as a worker does.
@@ -288,6 +325,7 @@ fn has_its_own_limit(call: &Call) -> bool {
     let operation = Contract::gate().operation(&call.method, &call.path);
     operation.is_some_and(|operation| {
         operation.template.contains("/capabilities/")
+            || is_of_widget(operation)
             || matches!(
                 operation.id.as_str(),
                 "createSession"
@@ -297,6 +335,11 @@ fn has_its_own_limit(call: &Call) -> bool {
                     | "previewQuotes"
             )
     })
+}
+
+/// Whether an operation takes the token of a widget.
+fn is_of_widget(operation: &Operation) -> bool {
+    operation.template.contains("/embed/") && operation.id != "createEmbedToken"
 }
 
 /// Whether an operation's own limit is under a ceiling of its key.
@@ -402,6 +445,14 @@ fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     }
 }
 
+/// The sandbox verifier, only in test mode, as in the service.
+fn verifier(mode: Mode, clock: &Arc<dyn Clock>) -> Option<Arc<dyn Verifier>> {
+    match mode {
+        Mode::Test => Some(Arc::new(SandboxVerifier::new(Arc::clone(clock)))),
+        Mode::Live => None,
+    }
+}
+
 fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>) -> Router {
     let (operator, _, sealer) = world.parts();
     let setup = world.setup();
@@ -419,6 +470,11 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
         },
     };
     let catalogue = Arc::new(Catalogue::built_in().expect("a catalogue"));
+    let verifying = VerifyUser {
+        context: sessions.clone(),
+        catalogue: Arc::clone(&catalogue),
+        verifier: verifier(setup.mode, &clock),
+    };
     let parts = Parts {
         mode: setup.mode,
         directory: operator.gate_directory.clone(),
@@ -456,7 +512,24 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
         },
         redeeming: RedeemQuote {
             context: sessions.clone(),
+            idempotent: idempotent.clone(),
+            rail: rail(setup.mode),
+        },
+        quoting: QuoteSession {
+            context: sessions.clone(),
+            catalogue: Arc::clone(&catalogue),
+            rates: world.rates().clone(),
+            ttl: setup.signed_quote_ttl,
+        },
+        paying: PaySession {
+            context: sessions.clone(),
             idempotent,
+            catalogue: Arc::clone(&catalogue),
+            rail: rail(setup.mode),
+            verifying: verifying.clone(),
+        },
+        cancelling: CancelPayment {
+            context: sessions.clone(),
             rail: rail(setup.mode),
         },
         reading: GateQueries {
@@ -466,8 +539,18 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
             context: sessions.clone(),
             tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
             ttl: Duration::from_secs(60 * 60),
-            widget: Origin::stored(setup::WIDGET).expect("an origin"),
+            widget: Origin::stored(setup::WIDGET),
             catalogue: Arc::clone(&catalogue),
+        },
+        showing: ShowSession {
+            context: sessions.clone(),
+            verifying: verifying.clone(),
+            directory: operator.gate_directory.clone(),
+        },
+        verifying,
+        options: ListOptions {
+            catalogue: Arc::clone(&catalogue),
+            rates: world.rates().clone(),
         },
         delivered: Delivered {
             desk: store.clone(),
@@ -481,6 +564,10 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
     let proxies = setup.proxies.iter();
     let service = gate_http::Setup {
         parts,
+        waking: WakeRail {
+            context: sessions.clone(),
+        },
+        rail_secret: Some(Arc::new(NotificationSecret::new(setup::RAIL_SECRET.into()))),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         tiers: setup.gate_tiers.clone(),
         proxies: TrustedProxies::new(proxies.map(|net| net.parse().expect("a network"))),
@@ -488,4 +575,20 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
         readiness: store,
     };
     gate_http::service(service).expect("a consistent contract")
+}
+
+/// The widget's origin over the same database.
+fn widget_router(world: &World) -> Router {
+    let (operator, ..) = world.parts();
+    let clock: Arc<dyn Clock> = operator.clock.clone();
+    let entropy: Arc<dyn Entropy> = operator.entropy.clone();
+    gate_http::widget(WidgetSetup {
+        mode: world.setup().mode,
+        gate: Origin::stored(setup::GATE).expect("an origin"),
+        widget: Origin::stored(setup::WIDGET).expect("an origin"),
+        directory: operator.gate_directory.clone(),
+        throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
+        readiness: operator.store.clone(),
+        site: ServiceInfo::new("https://gate.test/docs", clock, entropy),
+    })
 }

@@ -47,8 +47,8 @@ pub use orders::{Cast, Orders, Paced};
 pub use queues::QueueFault;
 pub use rates::ScriptedRates;
 pub use setup::{
-    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
-    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, profile,
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RAIL_SECRET, RIVAL,
+    RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, profile,
 };
 pub use test_support::test_database::StoreKind;
 pub use world::World;

@@ -166,6 +166,8 @@ impl Operator {
             let hash = PresentedKey::parse(text).expect("a key").hash;
             NewKey { hash, ..key }
         };
+        let key = key.sealing(&self.tenant(partner), text, &self.sealer, &*self.entropy);
+        let key = key.expect("a sealed key");
         let mut tx = self.begin().await;
         tx.key_insert(&self.tenant(partner), &key)
             .await

@@ -27,11 +27,15 @@ pub const ACME_PUBLISHABLE: &str = "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
 pub const RIVAL_SECRET: &str = "sk_test_RivalRivalRivalRivalRivalRiv0001";
 /// Rival's publishable key.
 pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
+/// The secret of the rail's notifications.
+pub const RAIL_SECRET: &str = "a-secret-of-the-rail";
 /// Origin of acme's pages.
 pub const SHOP: &str = "https://shop.example";
 /// Origin of rival's pages.
 pub const RIVAL_SHOP: &str = "https://rival.example";
 /// Origin of the hosted widget.
+pub(crate) const GATE: &str = "https://gate.example";
+/// The origin of the hosted widget.
 pub const WIDGET: &str = "https://widget.example";
 /// An address with a valid checksum.
 pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
@@ -84,6 +88,9 @@ impl Default for Setup {
             capabilities: short(),
             bootstrap: short(),
             bootstrap_ceiling: vec![tier("medium", 60)],
+            embed: short(),
+            embed_quotes: short(),
+            embed_payments: short(),
             global: vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
         };
         Self {
@@ -136,7 +143,8 @@ pub fn profile(reference: &str) -> PoolsProfile {
 }
 
 /// A partner's default access to the gate, with its pages at this origin.
-pub(crate) fn gate_profile(page: &str) -> GateProfile {
+#[must_use]
+pub fn gate_profile(page: &str) -> GateProfile {
     GateProfile {
         enabled: true,
         allowed_domains: [Origin::stored(page).expect("an origin")].into(),

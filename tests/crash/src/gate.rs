@@ -30,6 +30,8 @@ use load::Visitor;
 
 /// Lifetime of a session: long enough to resolve it after a crash, short enough that many expire.
 const SESSION_TTL: &str = "3s";
+/// The secret of the rail's notifications.
+const RAIL_SECRET: &str = "the-secret-of-the-rail";
 /// Origin of every partner's pages.
 const SHOP: &str = "https://shop.example";
 /// Live sessions that each partner may create per month.
@@ -54,12 +56,15 @@ const WANTED: Wanted = Wanted {
         (403, "quota_exhausted"),
         (403, "rails_not_enabled"),
         (403, "session_not_open"),
+        (403, "verification_required"),
         (404, "resource_not_found"),
         (409, "customer_already_exists"),
         (409, "idempotency_in_progress"),
+        (409, "payment_not_cancellable"),
         (409, "quote_consumed"),
         (409, "quote_expired"),
         (409, "quote_session_mismatch"),
+        (409, "quote_superseded"),
         (409, "session_not_open"),
         (409, "session_payment_in_progress"),
     ],
@@ -100,10 +105,17 @@ impl Gate {
         let settings = [
             ("PENSTOCK_MODE", mode.as_str()),
             ("PENSTOCK_MASTER_KEY", MASTER_KEY),
+            ("PENSTOCK_WIDGET_ORIGIN", "https://pay.example"),
+            ("PENSTOCK_GATE_ORIGIN", "https://gate.example"),
+            ("PENSTOCK_RAIL_SECRET", RAIL_SECRET),
             ("PENSTOCK_SESSION_TTL", SESSION_TTL),
             ("PENSTOCK_SESSION_SWEEP", "1s"),
             ("PENSTOCK_PREVIEW_TTL", ORDER_TTL),
             ("PENSTOCK_SIGNED_QUOTE_TTL", ORDER_TTL),
+            ("PENSTOCK_THROTTLE_BOOTSTRAP", "6000/60s"),
+            ("PENSTOCK_THROTTLE_EMBED", "6000/60s"),
+            ("PENSTOCK_THROTTLE_EMBED_QUOTES", "6000/60s"),
+            ("PENSTOCK_THROTTLE_EMBED_PAYMENTS", "6000/60s"),
             ("PENSTOCK_WEBHOOK_TIMEOUT", "1s"),
             ("PENSTOCK_WEBHOOK_WAITS", "50ms,100ms,200ms,400ms,800ms"),
         ];
@@ -250,6 +262,7 @@ impl Subject for Gate {
             ("locked previews", 0),
             ("signed quotes", 0),
             ("pay-ins and pay-outs", 0),
+            ("payments in widgets", 0),
         ];
         for shop in &self.shops {
             let book = shop.book.lock();
@@ -261,6 +274,7 @@ impl Subject for Gate {
                 book.orders.previews.len(),
                 book.orders.quotes.len(),
                 book.orders.rails.len(),
+                book.orders.hosted.len(),
             ];
             for ((_, figure), count) in figures.iter_mut().zip(counts) {
                 *figure += count as u64;

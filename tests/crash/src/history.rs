@@ -62,6 +62,16 @@ pub(crate) enum Kind {
     /// A pay-in or a pay-out redeems a signed quote.
     Redeem,
     ReadRail,
+    /// A widget quotes its session.
+    QuoteSession,
+    /// A widget verifies the user of its session.
+    Verify,
+    /// A widget pays its session with a quote.
+    Pay,
+    /// A widget cancels the payment of its session.
+    CancelPayment,
+    /// The rail notifies the gate of a payment.
+    NotifyRail,
     /// A client sends an invalid request.
     Refused,
 }
@@ -75,9 +85,9 @@ impl Kind {
                 Some(answer.digest())
             }
             Self::Enrol | Self::Rename | Self::Dismiss => Some(answer.digest()),
-            Self::UsePreview | Self::Lock | Self::Redeem => Some(answer.digest()),
+            Self::UsePreview | Self::Lock | Self::Redeem | Self::Pay => Some(answer.digest()),
             Self::ReadCustomer => answer.text("first_name"),
-            Self::Bootstrap => Some("open".to_owned()),
+            Self::Bootstrap | Self::QuoteSession | Self::Verify => Some("open".to_owned()),
             Self::ReadBranding => answer.text("brand_name"),
             _ => answer.text("status"),
         };

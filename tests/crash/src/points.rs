@@ -305,7 +305,9 @@ fn end_at(
             fired(&said, point, "abort")?;
         }
         Reach::Pools | Reach::Either => return load_ends(world, point, seed, points),
-        Reach::Gate | Reach::LiveGate => return Err(format!("{point} is the gate's").into()),
+        Reach::Gate | Reach::LiveGate => {
+            return Err(format!("{point} is the gate's").into());
+        }
     }
     points.end();
     Ok(())

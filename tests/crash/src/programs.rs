@@ -68,6 +68,7 @@ impl Installation {
             ("PENSTOCK_DATABASE_URL", database.as_str()),
             (Served::Pools.listen(), "127.0.0.1:0"),
             (Served::Gate.listen(), "127.0.0.1:0"),
+            ("PENSTOCK_WIDGET_LISTEN", "127.0.0.1:0"),
             ("PENSTOCK_THROTTLE", "off"),
             ("RUST_LOG", "warn"),
         ];

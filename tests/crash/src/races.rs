@@ -43,6 +43,8 @@ pub(crate) enum Race {
     OnePreviewTwice,
     /// R25: two redemptions under two keys.
     OneQuoteTwice,
+    /// Two payments in one widget under two keys.
+    OnePaymentTwice,
     /// A redemption for a session, and the end of that session.
     RedeemAndEnd,
     /// R29: two creates, the second of which exceeds the quota.
@@ -62,7 +64,7 @@ impl Race {
     ];
 
     /// The gate's races: only live sessions have a quota, and only sandbox sessions have rails.
-    pub(crate) const OF_GATE: [Self; 13] = [
+    pub(crate) const OF_GATE: [Self; 14] = [
         Self::CancelAndComplete,
         Self::TwoCancels,
         Self::TwoCompletes,
@@ -75,6 +77,7 @@ impl Race {
         Self::OnePersonTwice,
         Self::OnePreviewTwice,
         Self::OneQuoteTwice,
+        Self::OnePaymentTwice,
         Self::RedeemAndEnd,
     ];
 
@@ -100,7 +103,10 @@ impl Race {
             (Kind::Enrol, Kind::Enrol) if two => Some(Self::OnePersonTwice),
             (Kind::UsePreview, Kind::UsePreview) if two => Some(Self::OnePreviewTwice),
             (Kind::Redeem, Kind::Redeem) if two => Some(Self::OneQuoteTwice),
-            (Kind::Redeem, Kind::Cancel | Kind::Complete) if one.with == other.object => {
+            (Kind::Pay, Kind::Pay) if two => Some(Self::OnePaymentTwice),
+            (Kind::Redeem | Kind::Pay, Kind::Cancel | Kind::Complete)
+                if one.with == other.object =>
+            {
                 Some(Self::RedeemAndEnd)
             }
             (Kind::Cancel, Kind::Complete) if same => Some(Self::CancelAndComplete),
@@ -153,6 +159,7 @@ impl fmt::Display for Race {
             Self::OnePersonTwice => "two customers, one email or name",
             Self::OnePreviewTwice => "two sessions, one preview",
             Self::OneQuoteTwice => "R25 two redemptions of one quote",
+            Self::OnePaymentTwice => "two payments in one widget",
             Self::RedeemAndEnd => "a redemption and its session's end",
             Self::LastOfTheQuota => "R29 two creates, quota for one",
         })

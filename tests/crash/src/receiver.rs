@@ -315,14 +315,14 @@ fn verify(
         .and_then(|rest| rest.split_once(",v1="))
         .ok_or(format!("{}: {ours}", dialect.signature()))?;
     let signed = [stamp.as_bytes(), b".", body].concat();
-    if hex::encode(keyed(SECRET.as_bytes(), &signed)?) != signature {
+    if hex::encode(hmac_sha256(SECRET.as_bytes(), &signed)?) != signature {
         return Err(format!("{} does not verify", dialect.signature()));
     }
     let (id, stamp_too) = (get("webhook-id")?, get("webhook-timestamp")?);
     let secret = SECRET.trim_start_matches("whsec_");
     let secret = STANDARD.decode(secret).map_err(|fault| fault.to_string())?;
     let signed = [id.as_bytes(), b".", stamp_too.as_bytes(), b".", body].concat();
-    let expected = format!("v1,{}", STANDARD.encode(keyed(&secret, &signed)?));
+    let expected = format!("v1,{}", STANDARD.encode(hmac_sha256(&secret, &signed)?));
     if get("webhook-signature")? != &expected {
         return Err("webhook-signature does not verify".to_owned());
     }
@@ -333,7 +333,8 @@ fn verify(
     Ok(())
 }
 
-fn keyed(key: &[u8], message: &[u8]) -> std::result::Result<Vec<u8>, String> {
+/// HMAC-SHA256.
+pub(crate) fn hmac_sha256(key: &[u8], message: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|fault| fault.to_string())?;
     mac.update(message);
     Ok(mac.finalize().into_bytes().to_vec())

@@ -27,6 +27,7 @@ pub mod lists;
 pub mod master_keys;
 pub mod outages;
 pub mod owners;
+pub mod payments;
 pub mod previews;
 pub mod provisioning;
 pub mod quotes;
@@ -41,6 +42,8 @@ pub mod throughput;
 pub mod trades;
 pub mod upgrades;
 pub mod velocity;
+pub mod verification_breaches;
+pub mod verifications;
 mod world;
 
 pub use fixture::{Fixture, GateFixture, GatePorts, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};
@@ -109,7 +112,8 @@ macro_rules! store_contract {
                 entries_of_every_currency_are_exported_in_order, exported_receipt_has_network,
                 export_reads_one_snapshot, exports_are_separate_by_partner_and_mode;
             owners: deposits_have_one_owner_per_mode, deposits_can_be_exchanged,
-                key_label_and_expiry_read_back, last_uses_only_move_forward;
+                key_label_and_expiry_read_back, last_uses_only_move_forward,
+                text_of_older_publishable_key_is_stored_once;
             provisioning: pools_read_back_in_order, partners_read_back,
                 profiles_are_replaced_completely, origins_list_active_partners_only,
                 endpoints_are_replaced_with_their_secrets, keys_are_listed_oldest_first,
@@ -176,13 +180,24 @@ macro_rules! gate_contract {
                 concurrent_sessions_with_one_preview_count_once, usable_preview_is_not_swept;
             customer_breaches: every_customer_breach_is_reported_by_name;
             rails: signed_quote_reads_back_and_is_consumed_once_before_expiry,
-                rail_record_reads_back_and_ends_once, concurrent_redemptions_count_once,
+                rail_record_reads_back_and_ends_once, woken_record_is_due_at_once_and_keeps_its_lease,
+                concurrent_redemptions_count_once,
                 concurrent_settlements_have_one_winner,
                 concurrent_redemptions_of_session_have_one_winner,
                 session_waits_for_its_payment_and_completes_after_its_deadline,
                 concurrent_redemption_and_end_of_session_have_one_winner,
                 payments_older_than_rule_settle_and_session_completes_once;
+            payments: session_has_one_quote_that_can_be_paid,
+                concurrent_payments_of_session_have_one_winner,
+                key_of_payment_counts_for_its_session_only,
+                concurrent_cancel_and_settlement_have_one_winner,
+                payout_account_is_sealed_and_erased_after_thirty_days,
+                swap_is_stored_whole_and_paid_once;
             rail_breaches: every_rail_breach_is_reported_by_name;
+            verifications: verification_reads_back_and_ends_once,
+                concurrent_starts_and_refusals_emit_one_event,
+                concurrent_polls_of_verification_have_one_winner;
+            verification_breaches: every_verification_breach_is_reported_by_name;
             gate_breaches: every_gate_breach_is_reported_by_name;
         }
     };

@@ -7,7 +7,9 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "kernel",
         imports: Only(""),
-        pure: Some("bs58 chrono hex iso_currency ruint rust_decimal sha2 sha3 thiserror ulid"),
+        pure: Some(
+            "bech32 bs58 chrono hex iso_currency ruint rust_decimal sha2 sha3 thiserror ulid",
+        ),
         tests: "",
         because: "values only, addresses with the digests that check them among them: everything else rests on it, so it rests on nothing",
     },
@@ -31,7 +33,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "gate-core",
         imports: Only("kernel partner-core"),
         pure: Some(
-            "async-trait base64 fluent-uri hmac iso3166-static jsonwebtoken rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 signature subtle thiserror tracing url uuid",
+            "async-trait base64 fluent-uri hex hmac iban_validate iso3166-static jsonwebtoken rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 signature subtle thiserror tracing url uuid",
         ),
         tests: "",
         because: "the session rules: tested without a database, a network or a clock",

@@ -1,4 +1,4 @@
-//! The parser of the catalogue file, which has five lists of tables.
+//! The parser of the catalogue file, which has six lists of tables.
 //!
 //! Parsing continues after an error, so that one run reports every error of the file.
 
@@ -7,7 +7,11 @@ use kernel::rates::{Side, WHOLE_BPS};
 use kernel::{Amount, Asset};
 use partner_core::tables::{self, Faults, Field, Section, Shape, Sink};
 
-use super::{Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network};
+use super::{
+    Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network, SwapOffer,
+};
+use crate::payout::AccountForm;
+use crate::verification::VerificationRule;
 
 const ROOT: Shape = Shape {
     name: "",
@@ -17,11 +21,16 @@ const ROOT: Shape = Shape {
         "assets",
         "payment_methods",
         "payout_methods",
+        "swaps",
     ],
 };
 const COUNTRY: Shape = Shape {
     name: "countries",
-    keys: &["code", "name", "currency", "supported"],
+    keys: &["code", "name", "currency", "supported", "verification"],
+};
+const VERIFICATION: Shape = Shape {
+    name: "countries.verification",
+    keys: &["above", "currency"],
 };
 const CURRENCY: Shape = Shape {
     name: "currencies",
@@ -54,16 +63,27 @@ const PAYOUT_FEE: Shape = Shape {
 };
 const PAYMENT_METHOD: Shape = Shape {
     name: "payment_methods",
-    keys: METHOD_KEYS,
+    keys: &["id", "name", "currency", "service_bps", "service_least"],
 };
 const PAYOUT_METHOD: Shape = Shape {
     name: "payout_methods",
-    keys: METHOD_KEYS,
+    keys: &[
+        "id",
+        "name",
+        "currency",
+        "account",
+        "service_bps",
+        "service_least",
+    ],
 };
-const METHOD_KEYS: &[&str] = &["id", "name", "currency", "service_bps", "service_least"];
-const SHAPES: [&Shape; 9] = [
+const SWAP: Shape = Shape {
+    name: "swaps",
+    keys: &["currency", "service_bps", "service_least"],
+};
+const SHAPES: [&Shape; 11] = [
     &ROOT,
     &COUNTRY,
+    &VERIFICATION,
     &CURRENCY,
     &ASSET,
     &LIMITS,
@@ -71,6 +91,7 @@ const SHAPES: [&Shape; 9] = [
     &PAYOUT_FEE,
     &PAYMENT_METHOD,
     &PAYOUT_METHOD,
+    &SWAP,
 ];
 
 /// Maximum characters of a name, an id or a chain.
@@ -81,6 +102,8 @@ const MOST_DECIMALS: u8 = kernel::UNITS_SCALE;
 
 const CODE: &str = "an active ISO 4217 code such as EUR";
 const LISTED: &str = "a currency of [[currencies]]";
+const RULE: &str = "never, always or { above = \"150.00\", currency = \"EUR\" }";
+const ACCOUNT: &str = "iban, uk or us";
 const ID: &str = "1 to 32 of a-z, 0-9, _ and -";
 
 /// Parses a file.
@@ -92,11 +115,13 @@ pub(super) fn parse(text: &str) -> Result<Catalogue, Faults> {
         let assets = reading.assets(sink, root);
         let mut methods = reading.methods(sink, root, Side::OnRamp);
         methods.extend(reading.methods(sink, root, Side::OffRamp));
+        let swaps = reading.swaps(sink, root);
         Catalogue {
             countries,
             currencies: std::mem::take(&mut reading.currencies),
             assets,
             methods,
+            swaps,
         }
     })
 }
@@ -146,16 +171,43 @@ impl Reading {
             let name = label(sink, &table, "name", "the country's name");
             let currency = self.currency(sink, &table);
             let supported = table.flag(sink, "supported");
-            if let (Some(code), Some(name), Some(currency)) = (code, name, currency) {
+            let verification = self.verification(sink, &table);
+            if let (Some(code), Some(name), Some(currency), Some(verification)) =
+                (code, name, currency, verification)
+            {
                 countries.push(Country {
                     code,
                     name,
                     currency,
                     supported,
+                    verification,
                 });
             }
         }
         countries
+    }
+
+    /// When users of a country must be verified. A country without the key always asks for it.
+    fn verification(
+        &self,
+        sink: &mut Sink<'_>,
+        table: &Section<'_, '_>,
+    ) -> Option<VerificationRule> {
+        let Some(field) = table.field("verification") else {
+            return Some(VerificationRule::Always);
+        };
+        if !field.is_table() {
+            return field.read(sink, RULE, |text| match text {
+                "never" => Some(VerificationRule::Never),
+                "always" => Some(VerificationRule::Always),
+                _ => None,
+            });
+        }
+        let above = table.section(sink, "verification", &VERIFICATION)?;
+        let field = above.required(sink, "above", AMOUNT);
+        let currency = self.currency(sink, &above);
+        let amount = amount(sink, &field?, currency?)?;
+        Some(VerificationRule::Above(amount))
     }
 
     fn assets(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<Listing> {
@@ -300,13 +352,10 @@ impl Reading {
             let id = field.and_then(|field| Some((field.read(sink, ID, self::id)?, field)));
             let name = label(sink, &table, "name", "the method's name");
             let currency = self.currency(sink, &table);
-            let bps = table.field("service_bps");
-            let bps = bps.map_or(Some(0), |field| field.whole(sink, WHOLE_BPS));
-            let least = table.field("service_least");
+            let account = table.field("account");
+            let account = account.and_then(|field| field.read(sink, ACCOUNT, AccountForm::parse));
+            let fee = service_fee(sink, &table, currency);
             let Some(currency) = currency else { continue };
-            let least = least.map_or(Some(Amount::zero(currency)), |field| {
-                amount(sink, &field, currency)
-            });
             let Some((id, field)) = id else { continue };
             let earlier = |it: &Method| it.id == id && it.currency == currency;
             once(
@@ -315,18 +364,39 @@ impl Reading {
                 methods.iter().any(earlier),
                 "method of a currency",
             );
-            if let (Some(name), Some(service_bps), Some(service_least)) = (name, bps, least) {
+            if let (Some(name), Some((service_bps, service_least))) = (name, fee) {
                 methods.push(Method {
                     id,
                     name,
                     currency,
                     side,
+                    account,
                     service_bps,
                     service_least,
                 });
             }
         }
         methods
+    }
+
+    fn swaps(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<SwapOffer> {
+        let mut swaps: Vec<SwapOffer> = Vec::new();
+        for table in root.sections(sink, "swaps", &SWAP) {
+            let currency = self.currency(sink, &table);
+            let fee = service_fee(sink, &table, currency);
+            if let (Some(currency), Some(field)) = (currency, table.field("currency")) {
+                let earlier = swaps.iter().any(|it| it.currency == currency);
+                once(sink, &field, earlier, "currency of swaps");
+            }
+            if let (Some(currency), Some((service_bps, service_least))) = (currency, fee) {
+                swaps.push(SwapOffer {
+                    currency,
+                    service_bps,
+                    service_least,
+                });
+            }
+        }
+        swaps
     }
 
     /// The currency that a table names.
@@ -343,6 +413,22 @@ impl Reading {
             .any(|it| it.asset == asset)
             .then_some(asset)
     }
+}
+
+/// The service fee of a method or of swaps: its share and its minimum, both zero unless the table says otherwise.
+fn service_fee(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    currency: Option<Asset>,
+) -> Option<(u16, Amount)> {
+    let bps = table.field("service_bps");
+    let bps = bps.map_or(Some(0), |field| field.whole(sink, WHOLE_BPS));
+    let currency = currency?;
+    let least = table.field("service_least");
+    let least = least.map_or(Some(Amount::zero(currency)), |field| {
+        amount(sink, &field, currency)
+    });
+    Some((bps?, least?))
 }
 
 /// A required list.

@@ -35,6 +35,10 @@ service_least = 1.10
 id = "sic"
 name = "SIC"
 currency = "CHF"
+
+[[swaps]]
+currency = "CHF"
+service_least = "0.75"
 "#;
 
 fn faults(text: &str) -> Vec<String> {
@@ -189,15 +193,15 @@ fn file_with_duplicates_or_without_entries_is_refused() {
     for (table, told) in [
         (
             "[[countries]]\ncode = \"CH\"\nname = \"x\"\ncurrency = \"CHF\"",
-            "line 36: countries.code: expected every country once",
+            "line 40: countries.code: expected every country once",
         ),
         (
             "[[currencies]]\ncode = \"CHF\"\nsymbol = \"x\"\nname = \"x\"",
-            "line 36: currencies.code: expected every currency once",
+            "line 40: currencies.code: expected every currency once",
         ),
         (
             "[[payout_methods]]\nid = \"sic\"\nname = \"x\"\ncurrency = \"CHF\"",
-            "line 36: payout_methods.id: expected every method of a currency once",
+            "line 40: payout_methods.id: expected every method of a currency once",
         ),
     ] {
         let faults = faults(&twice(table));
@@ -260,5 +264,177 @@ fn limits_may_be_stated_once_per_currency() {
     ] {
         let faults = faults(&with(one, limits));
         assert!(faults[0].starts_with(told), "{told}: {faults:#?}");
+    }
+}
+
+// rule: gate.catalogue.verification
+#[test]
+fn country_states_when_its_users_are_verified() {
+    let ch = CountryCode::parse("CH");
+    let chf = Asset::fiat("CHF").unwrap();
+    let above = |text| VerificationRule::Above(Amount::parse(text, chf).unwrap());
+    for (written, expected) in [
+        ("", VerificationRule::Always),
+        ("verification = \"always\"", VerificationRule::Always),
+        ("verification = \"never\"", VerificationRule::Never),
+        (
+            "verification = { above = \"150.5\", currency = \"CHF\" }",
+            above("150.50"),
+        ),
+        (
+            "verification = { above = 150, currency = \"CHF\" }",
+            above("150.00"),
+        ),
+        (
+            "verification = { above = 0, currency = \"CHF\" }",
+            VerificationRule::Above(Amount::zero(chf)),
+        ),
+    ] {
+        let text = with("supported = true", &format!("supported = true\n{written}"));
+        let catalogue = parse(&text).unwrap();
+        assert_eq!(catalogue.verification_rule(ch), &expected, "{written}");
+        for unknown in [None, CountryCode::parse("DE")] {
+            let rule = catalogue.verification_rule(unknown);
+            assert_eq!(rule, &VerificationRule::Always, "{written}");
+        }
+    }
+}
+
+// rule: gate.catalogue.verification, gate.catalogue.faults
+#[test]
+fn wrong_verification_is_reported_with_its_line() {
+    let rule = "countries.verification: expected never, always or { above = \"150.00\", \
+                currency = \"EUR\" }, found";
+    for (written, told) in [
+        ("\"sometimes\"", format!("{rule} \"sometimes\"")),
+        ("\"Never\"", format!("{rule} \"Never\"")),
+        ("false", format!("{rule} false")),
+        ("150", format!("{rule} \"150\"")),
+        ("[]", format!("{rule} a array")),
+        (
+            "{ currency = \"CHF\" }",
+            "countries.verification.above: missing; expected a decimal".to_owned(),
+        ),
+        (
+            "{ above = \"150.00\" }",
+            "countries.verification.currency: missing; expected a currency of".to_owned(),
+        ),
+        (
+            "{ above = \"150.00\", currency = \"EUR\" }",
+            "countries.verification.currency: expected a currency of [[currencies]], found \"EUR\""
+                .to_owned(),
+        ),
+        (
+            "{ above = \"150.001\", currency = \"CHF\" }",
+            "countries.verification.above: expected a decimal".to_owned(),
+        ),
+        (
+            "{ above = \"-1\", currency = \"CHF\" }",
+            "countries.verification.above: expected a decimal".to_owned(),
+        ),
+        (
+            "{ abvoe = 1, above = 1, currency = \"CHF\" }",
+            "countries.verification.abvoe: unknown key; the nearest known one is `above`"
+                .to_owned(),
+        ),
+    ] {
+        let text = with(
+            "supported = true",
+            &format!("supported = true\nverification = {written}"),
+        );
+        let faults = faults(&text);
+        let told = format!("line 7: {told}");
+        assert!(
+            faults.len() == 1 && faults[0].starts_with(&told),
+            "{told}: {faults:#?}"
+        );
+    }
+}
+
+// rule: gate.catalogue.verification
+#[test]
+fn built_in_catalogue_always_verifies() {
+    let catalogue = Catalogue::built_in().unwrap();
+    for country in catalogue.countries() {
+        let rule = catalogue.verification_rule(Some(country.code));
+        assert_eq!(rule, &VerificationRule::Always, "{}", country.code);
+    }
+}
+
+// rule: gate.catalogue.account
+#[test]
+fn payout_method_names_the_form_of_its_account() {
+    let catalogue = Catalogue::built_in().unwrap();
+    for method in catalogue.methods(Side::OnRamp) {
+        assert_eq!((method.account, method.is_for_widget()), (None, true));
+    }
+    let built_in = catalogue.methods(Side::OffRamp);
+    let built_in: Vec<_> = built_in.map(|it| (it.id.as_str(), it.account)).collect();
+    let expected = [
+        ("sepa", Some(AccountForm::Iban)),
+        ("faster_payments", Some(AccountForm::Uk)),
+        ("ach", Some(AccountForm::Us)),
+    ];
+    assert_eq!(built_in, expected);
+    let without = parse(WHOLE).unwrap();
+    let method = without.methods(Side::OffRamp).next().unwrap();
+    assert_eq!((method.account, method.is_for_widget()), (None, false));
+    for (table, at, told) in [
+        (
+            "payout_methods",
+            "account = \"sepa\"",
+            "payout_methods.account: expected iban, uk or us, found \"sepa\"",
+        ),
+        (
+            "payment_methods",
+            "account = \"iban\"",
+            "payment_methods.account: unknown key",
+        ),
+    ] {
+        let table = format!("[[{table}]]\n");
+        let found = faults(&with(&table, &format!("{table}{at}\n")));
+        assert!(
+            matches!(&found[..], [only] if only.contains(told)),
+            "{found:?}"
+        );
+    }
+}
+
+// rule: gate.embed.options-checked
+#[test]
+fn network_has_the_form_of_its_addresses() {
+    let catalogue = Catalogue::built_in().unwrap();
+    let networks = catalogue.assets().iter().flat_map(|it| &it.networks);
+    for network in networks {
+        let form = network.address_form();
+        assert!(form.is_some(), "{}", network.chain);
+    }
+    let other = parse(&with("chain = \"solana\"", "chain = \"litecoin\"")).unwrap();
+    let network = other.asset("SOL").unwrap().default_network().unwrap();
+    assert_eq!(network.address_form(), None);
+}
+
+// rule: gate.catalogue.swaps
+#[test]
+fn swaps_are_listed_once_per_currency() {
+    let chf = Asset::fiat("CHF").unwrap();
+    let catalogue = parse(WHOLE).unwrap();
+    let offer = catalogue.swaps_in(chf).unwrap();
+    assert_eq!(offer.service_bps, 0);
+    let network = catalogue.asset("SOL").unwrap().default_network().unwrap();
+    let fees = offer.fees(network);
+    assert_eq!(fees.service_least.to_string(), "0.75");
+    assert_eq!(fees.network.to_string(), "0.05");
+    let without = WHOLE.split_once("[[swaps]]").unwrap().0;
+    assert_eq!(parse(without).unwrap().swaps_in(chf), None);
+    let twice = format!("{WHOLE}\n[[swaps]]\ncurrency = \"CHF\"\n");
+    let found = faults(&twice);
+    assert!(
+        matches!(&found[..], [only] if only.contains("swaps.currency: expected every currency of swaps once")),
+        "{found:?}"
+    );
+    for wrong in ["service_bps = 10001", "currency = \"EUR\"", "id = \"x\""] {
+        let text = WHOLE.replace("service_least = \"0.75\"", wrong);
+        assert!(parse(&text).is_err(), "{wrong}");
     }
 }

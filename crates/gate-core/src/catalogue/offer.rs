@@ -244,6 +244,38 @@ impl Catalogue {
         listing: &Listing,
         country: Option<CountryCode>,
     ) -> Result<(), Ineligible> {
+        let is_open = self.is_corridor(side, currency, listing);
+        self.admits(currency, listing, country, is_open)
+    }
+
+    /// Checks that one asset can be swapped for another at a value in a currency and, if a country is given, by its
+    /// residents. The user could sell the source and buy the target.
+    ///
+    /// # Errors
+    /// The first [`Ineligible`] reason.
+    pub fn offers_swap(
+        &self,
+        currency: Asset,
+        source: &Listing,
+        target: &Listing,
+        country: Option<CountryCode>,
+    ) -> Result<(), Ineligible> {
+        let is_open = |listing: &Listing, side| {
+            self.swaps_in(currency).is_some() && listing.is_offered(side, currency)
+        };
+        for (listing, side) in [(source, Side::OffRamp), (target, Side::OnRamp)] {
+            self.admits(currency, listing, country, is_open(listing, side))?;
+        }
+        Ok(())
+    }
+
+    fn admits(
+        &self,
+        currency: Asset,
+        listing: &Listing,
+        country: Option<CountryCode>,
+        is_open: bool,
+    ) -> Result<(), Ineligible> {
         let served = |code| self.country(code).filter(|country| country.supported);
         let country = country.map(served);
         if country == Some(None) {
@@ -255,8 +287,9 @@ impl Catalogue {
         let theirs = country
             .flatten()
             .is_none_or(|country| country.currency == currency);
-        let open = theirs && self.is_corridor(side, currency, listing);
-        open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
+        (theirs && is_open)
+            .then_some(())
+            .ok_or(Ineligible::CorridorNotAvailable)
     }
 
     /// Checks that a currency, and the asset if one is named, is offered in any country.

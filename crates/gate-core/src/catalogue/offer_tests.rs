@@ -230,3 +230,48 @@ fn ineligibility_reports_first_reason() {
     let of = [named.country, named.currency, named.asset];
     assert_eq!(of.map(Option::unwrap), ["DE", "EUR", "USDT"]);
 }
+
+// rule: gate.catalogue.swaps
+#[test]
+fn swap_needs_a_source_that_is_sold_and_a_target_that_is_bought() {
+    let text = super::super::BUILT_IN
+        .replace("name = \"Ether\"", "name = \"Ether\"\nactive = false")
+        .replace(
+            "name = \"Bitcoin\"",
+            "name = \"Bitcoin\"\nsides = [\"on_ramp\"]",
+        )
+        .replace(
+            "[[swaps]]\ncurrency = \"GBP\"\nservice_bps = 50\nservice_least = \"0.25\"\n",
+            "",
+        );
+    let catalogue = Catalogue::parse(&text).unwrap();
+    let checked = |currency, [source, target]: [&str; 2], country| {
+        let [source, target] = [source, target].map(|symbol| catalogue.asset(symbol).unwrap());
+        let currency = Asset::fiat(currency).unwrap();
+        let country = CountryCode::parse(country);
+        catalogue.offers_swap(currency, source, target, country)
+    };
+    let closed = Err(Ineligible::CorridorNotAvailable);
+    for (currency, pair, country, expected) in [
+        ("EUR", ["USDC", "USDT"], "DE", Ok(())),
+        ("EUR", ["USDC", "BTC"], "DE", Ok(())),
+        ("EUR", ["BTC", "USDC"], "DE", closed),
+        (
+            "EUR",
+            ["ETH", "USDT"],
+            "DE",
+            Err(Ineligible::AssetNotSupported),
+        ),
+        ("EUR", ["USDC", "USDT"], "GB", closed),
+        ("GBP", ["USDC", "USDT"], "GB", closed),
+        (
+            "EUR",
+            ["USDC", "USDT"],
+            "JP",
+            Err(Ineligible::CountryNotSupported),
+        ),
+    ] {
+        let found = checked(currency, pair, country);
+        assert_eq!(found, expected, "{currency} {pair:?} {country}");
+    }
+}

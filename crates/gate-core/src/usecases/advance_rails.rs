@@ -13,10 +13,11 @@ use partner_core::races::retry_lost_races;
 
 use super::expiry::GateContext;
 use crate::error::GateError;
-use crate::events::Resource;
-use crate::ports::{Rail, RailOrder};
+use crate::events::{Resource, SESSION_FAILED};
+use crate::payout::Payout;
+use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
-use crate::session::SessionAction;
+use crate::session::{Session, SessionAction};
 
 /// Timeout of a call to a rail.
 pub const RAIL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,12 +54,12 @@ impl AdvanceRails {
         let Some(claimed) = retry_lost_races(|| self.claim(who, id)).await? else {
             return Ok(());
         };
-        let order = RailOrder {
-            id,
-            terms: claimed.terms.clone(),
-        };
+        let order = order_of(&self.context, who, &claimed)?;
         let report = self.rail.advance(&order, claimed.asking.attempts).await;
-        retry_lost_races(|| self.apply(who, &claimed, report.as_ref())).await
+        let attempts = claimed.asking.attempts;
+        let wait = self.rail.ask_again(&order, attempts);
+        let wait = wait.unwrap_or_else(|| backoff(attempts));
+        retry_lost_races(|| self.apply(who, &claimed, report.as_ref(), wait)).await
     }
 
     async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, GateError> {
@@ -84,41 +85,123 @@ impl AdvanceRails {
         who: &Tenant,
         claimed: &RailRecord,
         report: Option<&RailReport>,
+        wait: Duration,
     ) -> Result<(), GateError> {
         let mut tx = self.context.store.gate_begin("rail_apply").await?;
         let session = tx.session_lock(who, claimed.session).await?;
         let found = tx.rail_lock(who, claimed.id).await?;
         let now = tx.now().await?;
-        let Some(record) = found.filter(|record| record.asking == claimed.asking) else {
+        let Some(record) = found else {
             return Ok(());
         };
+        if record.asking != claimed.asking {
+            log_settled_although_cancelled(&record, report);
+            return Ok(());
+        }
         let Some(step) = step_of(&record, report, now) else {
             let rested = PollLease {
                 token: None,
-                next_at: now.plus(backoff(record.asking.attempts)),
+                next_at: now.plus(wait),
                 ..record.asking
             };
             let resting = tx.rail_ask(who, record.id, &record.asking, &rested);
             resting.await?.won()?;
             return Ok(tx.commit().await?);
         };
-        let moving = tx.rail_apply(who, record.id, &record.asking, &step);
-        moving.await?.won()?;
-        let record = record.after(step);
-        let ending = tx.transaction_end(who, record.refid, record.state.transaction());
-        ending.await?.won()?;
-        let events = self.context.events();
-        let event = events.event(who, record.event(), Resource::Rail(&record), now)?;
+        let locked = LockedRecord {
+            session,
+            record,
+            now,
+        };
+        end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+/// The order of a record, for the rail.
+///
+/// # Errors
+/// [`GateError`] if the payout details cannot be opened.
+pub(super) fn order_of(
+    context: &GateContext,
+    who: &Tenant,
+    record: &RailRecord,
+) -> Result<RailOrder, GateError> {
+    let hosted = record.hosted.as_ref();
+    let sealed = hosted.and_then(|hosted| hosted.payout.as_ref());
+    let opened = sealed.map(|sealed| {
+        let opened = Payout::open(who, record.id, sealed, &context.sealer);
+        opened.ok_or_else(|| StoreError::unexpected(PayoutDamage))
+    });
+    Ok(RailOrder {
+        id: record.id,
+        terms: record.terms.clone(),
+        wallet_address: hosted.and_then(|hosted| hosted.wallet_address.clone()),
+        payout: opened.transpose()?,
+    })
+}
+
+/// The payout details of a record cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the payout details of a rail record do not open")]
+struct PayoutDamage;
+
+/// A record that is locked after its session, and the instant after the locks.
+pub(super) struct LockedRecord {
+    pub(super) session: Option<Session>,
+    pub(super) record: RailRecord,
+    pub(super) now: Timestamp,
+}
+
+/// Ends a locked record: writes its step, the end of its transaction and the events, and completes the session of a record that
+/// has settled. Returns the record after the step.
+pub(super) async fn end_record(
+    context: &GateContext,
+    tx: &mut dyn GateTx,
+    who: &Tenant,
+    locked: LockedRecord,
+    step: RailStep,
+) -> Result<RailRecord, GateError> {
+    let LockedRecord {
+        session,
+        record,
+        now,
+    } = locked;
+    let moving = tx.rail_apply(who, record.id, &record.asking, &step);
+    moving.await?.won()?;
+    let record = record.after(step);
+    let ending = tx.transaction_end(who, record.refid, record.state.transaction());
+    ending.await?.won()?;
+    let events = context.events();
+    if let Some(kind) = record.event() {
+        let event = events.event(who, kind, Resource::Rail(&record), now)?;
         tx.event_insert(&event).await?;
+    }
+    let Some(session) = session else {
+        return Ok(record);
+    };
+    match &record.state {
         // A session can have ended here only if it predates the rule of one payment. It keeps its state, although the
         // money has moved.
-        if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {
+        RailState::Settled { .. } => {
             let paid = SessionAction::Settle(record.refid);
-            self.context
-                .act(tx.as_mut(), who, session, paid, now)
-                .await?;
+            context.act(tx, who, session, paid, now).await?;
         }
-        Ok(tx.commit().await?)
+        RailState::Failed { .. } if record.hosted.is_some() => {
+            let failed = Resource::Payment(&session, &record);
+            let event = events.event(who, SESSION_FAILED, failed, now)?;
+            tx.event_insert(&event).await?;
+        }
+        RailState::Processing | RailState::Failed { .. } | RailState::Cancelled { .. } => {}
+    }
+    Ok(record)
+}
+
+/// A rail that confirms a cancellation has promised that no money moves. A later report that money has moved is for the operator.
+fn log_settled_although_cancelled(record: &RailRecord, report: Option<&RailReport>) {
+    if let (RailState::Cancelled { .. }, Some(RailReport::Settled { .. })) = (&record.state, report)
+    {
+        tracing::error!(rail.id = %record.id, "The rail reports a settled payment that it had cancelled; settle it with the rail");
     }
 }
 
@@ -134,7 +217,7 @@ fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> 
 }
 
 /// The random token of a lease.
-fn token(entropy: &dyn Entropy) -> u64 {
+pub(super) fn token(entropy: &dyn Entropy) -> u64 {
     let mut bytes = [0; 8];
     entropy.fill(&mut bytes);
     u64::from_be_bytes(bytes)

@@ -15,7 +15,7 @@ use super::expiry::GateContext;
 use super::queries::GateQueries;
 use crate::branding::Branding;
 use crate::catalogue::{Catalogue, Ineligible};
-use crate::embed::{self, Claims, Scopes};
+use crate::embed::{self, Claims, Scopes, TokenId};
 use crate::error::GateError;
 use crate::quota::Tally;
 use crate::secret::PresentedSecret;
@@ -30,8 +30,8 @@ pub struct BootstrapEmbed {
     pub tokens: TokenKey,
     /// Validity of a token.
     pub ttl: Duration,
-    /// The origin of the hosted widget.
-    pub widget: Origin,
+    /// The origin of the hosted widget; `None` if no widget is served.
+    pub widget: Option<Origin>,
     /// The catalogue.
     pub catalogue: Arc<Catalogue>,
 }
@@ -136,7 +136,7 @@ impl BootstrapEmbed {
         };
         let branding = self.context.store.branding_get(who).await;
         let branding = branding.map_err(GateError::from)?;
-        let claims = self.claims(who, session.as_ref(), ask.scopes, branding.at);
+        let claims = self.claims(access, session.as_ref(), ask.scopes, branding.at);
         Ok(Embed {
             token: claims.sign(&self.tokens)?,
             expires_at: claims.expires_at,
@@ -161,7 +161,7 @@ impl BootstrapEmbed {
         let allowed = &access.profile.allowed_domains;
         let origin = stands.origin();
         let origin = origin.ok_or(BootstrapError::OriginNotAllowed)?;
-        if origin == self.widget {
+        if self.widget.as_ref() == Some(&origin) {
             return Ok(true);
         }
         let known = allowed.contains(&origin);
@@ -200,7 +200,10 @@ impl BootstrapEmbed {
         };
         let token = terms.target_token.as_deref();
         let served = self.catalogue.serves(terms.currency.code(), token, side);
-        served.err().map(Unavailable::NotOffered)
+        let swaps =
+            terms.flow != Some(Flow::Swap) || self.catalogue.swaps_in(terms.currency).is_some();
+        let closed = (!swaps).then_some(Ineligible::CorridorNotAvailable);
+        served.err().or(closed).map(Unavailable::NotOffered)
     }
 
     async fn unavailable(&self, access: &GateAccess) -> Result<Option<Unavailable>, StoreError> {
@@ -215,14 +218,16 @@ impl BootstrapEmbed {
 
     fn claims(
         &self,
-        who: &Tenant,
+        access: &GateAccess,
         session: Option<&Session>,
         scopes: Scopes,
         now: Timestamp,
     ) -> Claims {
         let issued_at = embed::seconds(now.seconds()).unwrap_or(now);
         Claims {
-            tenant: who.clone(),
+            id: TokenId::new(access.tenant.mode, now, self.context.entropy.as_ref()),
+            key: access.key.id,
+            tenant: access.tenant.clone(),
             session: session.map(|session| session.id),
             scopes,
             issued_at,

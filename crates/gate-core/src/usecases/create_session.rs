@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::Denial;
 use partner_core::idempotency::{OperationKey, Scope};
+use partner_core::key::publishable_place;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use secrecy::SecretString;
 
@@ -43,6 +44,8 @@ pub struct Created {
     pub session: Session,
     /// Its client secret.
     pub client_secret: SecretString,
+    /// The partner's newest active publishable key, for the link to the checkout.
+    pub publishable_key: Option<String>,
 }
 
 /// Why no session was created. The idempotency key stays unused.
@@ -156,13 +159,41 @@ impl GateWrite for NewSession<'_> {
             let counting = tx.tally_put(&self.access.tenant, rows.tally.as_ref(), &counted);
             counting.await?.won()?;
         }
-        let created = self.open(now);
+        let created = Created {
+            publishable_key: self.publishable_key(tx, now).await?,
+            ..self.open(now)
+        };
         self.write(tx, &created.session).await?;
         Ok(Decision::Done(created))
     }
 }
 
 impl NewSession<'_> {
+    /// The text of the partner's newest publishable key. `None` without such a key, or if its text does not open: the session is
+    /// created without a link, and the log says which key is damaged.
+    async fn publishable_key(
+        &self,
+        tx: &mut dyn GateTx,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let who = &self.access.tenant;
+        let newest = tx.publishable_key_newest(who, now).await?;
+        let Some((id, sealed)) = newest else {
+            return Ok(None);
+        };
+        let opened = self
+            .context
+            .sealer
+            .open(&publishable_place(who, id), &sealed);
+        let text = opened
+            .ok()
+            .and_then(|opened| String::from_utf8(opened.to_vec()).ok());
+        if text.is_none() {
+            tracing::error!(key.id = %id, "The text of a publishable key does not open; sessions have no link. Create a new key");
+        }
+        Ok(text)
+    }
+
     /// The tally with the new session, in live mode; `None` in test mode.
     fn count(&self, rows: &Rows, now: Timestamp) -> Result<Option<Tally>, CreateError> {
         let access = rows.access.as_ref();
@@ -196,6 +227,7 @@ impl NewSession<'_> {
         Created {
             session,
             client_secret: secret.text,
+            publishable_key: None,
         }
     }
 

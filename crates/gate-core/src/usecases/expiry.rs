@@ -66,7 +66,7 @@ impl SessionChange {
     pub(super) fn refusal<T, E: From<SessionRefusal>>(&self) -> Option<Decision<T, E>> {
         let refusal = E::from(self.refused?);
         Some(if self.changed {
-            Decision::RefusedAfterExpiry(refusal)
+            Decision::RefusedWithWrites(refusal)
         } else {
             Decision::Refused(refusal)
         })

@@ -21,7 +21,9 @@ use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::order::{OrderDraft, OrderError};
 use crate::ports::GateTx;
 use crate::pricing::OutOfRange;
-use crate::signed_quote::{Installation, Issue, QuoteTerms, SignedQuote, SignedQuoteId};
+use crate::signed_quote::{
+    Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId,
+};
 
 /// Creates signed quotes.
 #[derive(Clone)]
@@ -138,9 +140,8 @@ impl LockQuote {
         let source = self.rates.rate(order.currency, asset, order.amount);
         let source = source.await.ok_or(LockError::RateUnavailable)?;
         Ok(QuoteTerms {
-            side: order.side,
+            conversion: Conversion::ramp(order.side, method.id.clone()),
             network: order.network.chain.clone(),
-            payment_method: method.id.clone(),
             priced: order.price(&source, method)?,
         })
     }
@@ -188,8 +189,11 @@ impl GateWrite for NewQuote<'_> {
             installation: &self.installation,
             tenant: who,
         };
-        let expires_at = now.plus(self.ttl);
-        let quote = SignedQuote::give(id, self.terms.clone(), now, expires_at, issue, sealer)?;
+        let lifetime = Lifetime {
+            from: now,
+            until: now.plus(self.ttl),
+        };
+        let quote = SignedQuote::give(id, self.terms.clone(), None, lifetime, issue, sealer)?;
         tx.signed_quote_insert(who, &quote).await?;
         Ok(Decision::Done(quote))
     }

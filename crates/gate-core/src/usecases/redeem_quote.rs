@@ -8,24 +8,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
-use partner_core::{Denial, Tenant};
 use serde_json::json;
 
 use super::expiry::GateContext;
+use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
 use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::error::GateError;
-use crate::events::{QUOTE_CONSUMED, Resource};
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, Rail, RailOrder};
-use crate::rail::{
-    Instructions, Mismatch, PollLease, RailId, RailKind, RailRecord, RailState, fits,
-    user_is_approved,
-};
-use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
+use crate::rail::{Instructions, Mismatch, RailId, RailKind, RailRecord, fits, user_is_approved};
+use crate::session::{Session, SessionId, SessionRefusal};
 use crate::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
-use crate::transaction::RefId;
 
 /// Redeems quotes.
 #[derive(Clone)]
@@ -87,6 +83,12 @@ pub enum RedeemError {
     /// The use case could not finish.
     #[error(transparent)]
     Failed(#[from] GateError),
+}
+
+impl From<NoSession> for RedeemError {
+    fn from(_: NoSession) -> Self {
+        Self::NotFound
+    }
 }
 
 impl Redemption {
@@ -159,7 +161,7 @@ impl RedeemQuote {
             return Ok(Prepared::NotAsked);
         };
         let seen = self.context.store.signed_quote_get(who, quote).await?;
-        let Some(seen) = seen.filter(|seen| seen.value.must_be_active(seen.at).is_ok()) else {
+        let Some(seen) = seen.filter(|seen| may_redeem(&seen.value, seen.at)) else {
             return Ok(Prepared::NotAsked);
         };
         let entropy = self.context.entropy.as_ref();
@@ -167,15 +169,17 @@ impl RedeemQuote {
         if asked.kind == RailKind::PayOut {
             return Ok(Prepared::Ready(id, None));
         }
-        let order = RailOrder {
-            id,
-            terms: seen.value.terms,
-        };
+        let order = RailOrder::of_redemption(id, seen.value.terms);
         let instructions = rail.instructions(&order).await;
         Ok(instructions.map_or(Prepared::Silent, |instructions| {
             Prepared::Ready(id, Some(instructions))
         }))
     }
+}
+
+/// Whether a quote can be redeemed on the rail routes.
+fn may_redeem(quote: &SignedQuote, now: Timestamp) -> bool {
+    quote.session.is_none() && quote.must_be_active(now).is_ok()
 }
 
 /// The write of a redemption.
@@ -186,15 +190,9 @@ struct RedemptionWrite<'w> {
     prepared: Prepared,
 }
 
-struct Rows {
-    session: Option<Session>,
-    quote: Option<SignedQuote>,
-    access: Option<Arc<GateAccess>>,
-}
-
 #[async_trait]
 impl GateWrite for RedemptionWrite<'_> {
-    type Rows = Rows;
+    type Rows = RedemptionRows;
     type Done = RailRecord;
     type Error = RedeemError;
 
@@ -202,42 +200,24 @@ impl GateWrite for RedemptionWrite<'_> {
         "rail_create"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Rows, StoreError> {
-        let who = &self.access.tenant;
-        let (session, quote) = self.asked.named(who);
-        Ok(Rows {
-            session: match session {
-                Some(id) => tx.session_lock(who, id).await?,
-                None => None,
-            },
-            quote: match quote {
-                Some(id) => tx.signed_quote_lock(who, id).await?,
-                None => None,
-            },
-            access: tx.access_get(who, self.access.key.id).await?,
-        })
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<RedemptionRows, StoreError> {
+        let (session, quote) = self.asked.named(&self.access.tenant);
+        RedemptionRows::lock(tx, self.access, session, quote).await
     }
 
     async fn decide(
         &self,
         tx: &mut dyn GateTx,
-        rows: Rows,
+        rows: RedemptionRows,
         now: Timestamp,
     ) -> Result<Decision<RailRecord, RedeemError>, GateError> {
         let who = &self.access.tenant;
-        let access = rows.access.ok_or(GateDenial::Access(Denial::KeyRevoked));
-        if let Err(denial) = access.and_then(|access| may_use_rails(&access, now)) {
-            return Ok(Decision::Refused(denial.into()));
-        }
-        let Some(session) = rows.session else {
-            return Ok(Decision::Refused(RedeemError::NotFound));
+        let payable = rows.payable(self.context, tx, who, may_use_rails, now);
+        let (session, quote) = match payable.await? {
+            Ok(payable) => payable,
+            Err(refusal) => return Ok(refusal),
         };
-        let paying = self.context.act(tx, who, session, SessionAction::Pay, now);
-        let paying = paying.await?;
-        if let Some(refusal) = paying.refusal() {
-            return Ok(refusal);
-        }
-        let quote = match self.redeemable(&paying.session, rows.quote, now) {
+        let quote = match self.redeemable(&session, quote, now) {
             Ok(quote) => quote,
             Err(refusal) => return Ok(Decision::Refused(refusal)),
         };
@@ -248,22 +228,13 @@ impl GateWrite for RedemptionWrite<'_> {
             // The quote was created after `prepare` looked for it. The client may retry.
             Prepared::NotAsked => return Err(StoreError::Retry.into()),
         };
-        let record = RailRecord {
+        let new = NewRecord {
             id,
-            quote: quote.id,
-            terms: quote.terms.clone(),
-            session: paying.session.id,
-            refid: RefId::new(who.mode, now, self.context.entropy.as_ref()),
+            session: session.id,
             instructions,
-            created_at: now,
-            state: RailState::Processing,
-            asking: PollLease {
-                attempts: 0,
-                token: None,
-                next_at: now,
-            },
+            hosted: None,
         };
-        self.write(tx, quote.consumed(now), &record).await?;
+        let record = redeem(self.context, tx, who, quote, new, now).await?;
         Ok(Decision::Done(record))
     }
 }
@@ -279,30 +250,11 @@ impl RedemptionWrite<'_> {
         if !user_is_approved(session, self.access.tenant.mode) {
             return Err(RedeemError::UserNotApproved);
         }
+        // A quote of the hosted flow is for its widget alone.
+        let quote = quote.filter(|quote| quote.session.is_none());
         let quote = quote.ok_or(RedeemError::NotFound)?;
         fits(self.asked.kind, session, &quote.terms)?;
         quote.must_be_active(now)?;
         Ok(quote)
-    }
-
-    async fn write(
-        &self,
-        tx: &mut dyn GateTx,
-        quote: SignedQuote,
-        record: &RailRecord,
-    ) -> Result<(), GateError> {
-        let (who, now) = (&self.access.tenant, record.created_at);
-        tx.signed_quote_consume(who, quote.id, now).await?.won()?;
-        tx.transaction_insert(who, &record.transaction()).await?;
-        tx.rail_insert(who, record).await?;
-        let events = self.context.events();
-        for (kind, resource) in [
-            (QUOTE_CONSUMED, Resource::SignedQuote(&quote)),
-            (record.event(), Resource::Rail(record)),
-        ] {
-            let event = events.event(who, kind, resource, now)?;
-            tx.event_insert(&event).await?;
-        }
-        Ok(())
     }
 }

@@ -52,10 +52,14 @@ fn token_names_open_session() {
         (claims.issued_at, claims.expires_at),
         (noon(), embed.expires_at)
     );
+    let first = (claims.id, claims.key);
     let plain = bootstrap(&gate, &acme(), Some(SHOP), None).unwrap();
     assert!(plain.session.is_none());
     let claims = Claims::open(&plain.token, &gate.tokens, Mode::Test, noon()).unwrap();
     assert!(claims.session.is_none() && claims.scopes.allow(Scope::BrandingRead));
+    let key = acme().key.id;
+    assert_eq!((first.1, claims.key), (key, key));
+    assert_ne!(first.0, claims.id);
 }
 
 // rule: gate.bootstrap.origin

@@ -239,7 +239,7 @@ impl Gate {
                 context: sessions.clone(),
                 tokens: tokens.clone(),
                 ttl: HOUR,
-                widget: Origin::stored(WIDGET).unwrap(),
+                widget: Origin::stored(WIDGET),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
             },
             test_sending: SendTestEvent {

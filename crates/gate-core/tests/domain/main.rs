@@ -17,8 +17,14 @@ mod matrices;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod offering;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod rails;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
+mod verifications;
+#[cfg(test)]
+mod verifying;

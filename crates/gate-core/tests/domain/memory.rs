@@ -1,8 +1,11 @@
 //! An in-memory store with one writer that implements the gate's ports.
 
+mod customers;
+mod deliveries;
 mod previews;
 mod rails;
 mod transactions;
+mod verifications;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,30 +15,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::branding::Branding;
-use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
+use gate_core::customer::{CustomerId, SealedCustomer};
 use gate_core::ports::{
-    BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx,
-    TallyTx, TransactionFilter,
+    BrandingTx, CustomerFilter, GateReads, GateStore, GateTx, PublishableKeyTx, SessionFilter,
+    SessionTx, TallyTx, TransactionFilter,
 };
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::profile::GateProfile;
 use gate_core::quota::Tally;
-use gate_core::rail::{RailId, RailRecord};
+use gate_core::rail::{RailId, RailRecord, RailState};
 use gate_core::session::{Session, SessionId, SessionState, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
+use gate_core::verification::Verification;
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::{DeliveryId, NewEvent, Service};
+use partner_core::events::{NewEvent, Service};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
 use partner_core::ports::{
-    AccessTx, DeliveryAdmin, DeliveryFilter, DeliveryRecord, DeliveryView, EndpointTx, EventTx,
-    InFlight, ResponseReads, ResponseTx, Ticket, UnitOfWork,
+    AccessTx, EndpointTx, EventTx, InFlight, ResponseReads, ResponseTx, Ticket, UnitOfWork,
 };
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
-use partner_core::webhooks::delivery::{DeliveryState, Progress};
 
 /// All rows of the store.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +54,9 @@ pub(crate) struct Rows {
     pub(crate) transactions: BTreeMap<(Tenant, RefId), Transaction>,
     pub(crate) quotes: BTreeMap<(Tenant, SignedQuoteId), SignedQuote>,
     pub(crate) rails: BTreeMap<(Tenant, RailId), RailRecord>,
+    /// The records that were woken during a poll.
+    pub(crate) woken: BTreeSet<RailId>,
+    pub(crate) verifications: BTreeMap<(Tenant, SessionId), Verification>,
     pub(crate) customers: BTreeMap<(Tenant, CustomerId), SealedCustomer>,
     pub(crate) events: Vec<NewEvent>,
 }
@@ -264,11 +269,68 @@ impl GateReads for Memory {
         Ok(self.rows().rails.get(&(who.clone(), id)).cloned())
     }
 
+    async fn payment_of_session(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<RailRecord>, StoreError> {
+        let rows = self.rows();
+        let found = rows.rails.iter();
+        let found = found.filter(|((owner, _), record)| owner == who && record.session == session);
+        let newest = found.max_by_key(|(_, record)| (record.created_at, record.id));
+        Ok(newest.map(|(_, record)| record.clone()))
+    }
+
     async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
         let rows = self.rows();
         let now = rows.now.unwrap();
         let found = rows.rails.iter();
         let found = found.filter(|((who, _), record)| who.mode == mode && record.is_due(now));
+        Ok(found
+            .map(|(at, _)| at.clone())
+            .take(limit as usize)
+            .collect())
+    }
+
+    async fn rail_asleep(&self, mode: Mode, id: RailId) -> Result<Option<Tenant>, StoreError> {
+        let rows = self.rows();
+        let found = rows.rails.iter().find(|((who, record), _)| {
+            who.mode == mode && *record == id && !rows.woken.contains(record)
+        });
+        let asleep = found.filter(|(_, record)| {
+            record.state == RailState::Processing && !record.is_due(rows.now.unwrap())
+        });
+        Ok(asleep.map(|((who, _), _)| who.clone()))
+    }
+
+    async fn rail_oldest(&self, mode: Mode) -> Result<Option<Duration>, StoreError> {
+        let rows = self.rows();
+        let open = rows
+            .rails
+            .iter()
+            .filter(|((who, _), record)| who.mode == mode && record.state == RailState::Processing);
+        let oldest = open.map(|(_, record)| record.created_at).min();
+        Ok(oldest.map(|at| rows.now.unwrap().since(at)))
+    }
+
+    async fn verification_get(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<Verification>, StoreError> {
+        let at = (who.clone(), session);
+        Ok(self.rows().verifications.get(&at).cloned())
+    }
+
+    async fn verifications_due(
+        &self,
+        mode: Mode,
+        limit: u32,
+    ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+        let rows = self.rows();
+        let now = rows.now.unwrap();
+        let found = rows.verifications.iter();
+        let found = found.filter(|((who, _), it)| who.mode == mode && it.is_due(now));
         Ok(found
             .map(|(at, _)| at.clone())
             .take(limit as usize)
@@ -388,6 +450,17 @@ impl AccessTx<GateProfile> for MemoryTx {
 }
 
 #[async_trait]
+impl PublishableKeyTx for MemoryTx {
+    async fn publishable_key_newest(
+        &mut self,
+        _: &Tenant,
+        _: Timestamp,
+    ) -> Result<Option<(KeyId, Sealed)>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
 impl TallyTx for MemoryTx {
     async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError> {
         Ok(self.rows.tallies.get(who).cloned())
@@ -465,53 +538,6 @@ impl SessionTx for MemoryTx {
 }
 
 #[async_trait]
-impl CustomerTx for MemoryTx {
-    async fn customer_taken(
-        &mut self,
-        who: &Tenant,
-        marks: &CustomerIndexes,
-    ) -> Result<Option<Unique>, StoreError> {
-        let own = self.rows.customers.iter().filter(|((it, _), _)| it == who);
-        let own: Vec<CustomerIndexes> = own.map(|(_, customer)| customer.marks).collect();
-        let email = own.iter().any(|it| it.email == marks.email);
-        let named = marks.external_id.is_some();
-        let external_id = named && own.iter().any(|it| it.external_id == marks.external_id);
-        Ok(email
-            .then_some(Unique::Email)
-            .or(external_id.then_some(Unique::ExternalId)))
-    }
-
-    async fn customer_insert(
-        &mut self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<(), StoreError> {
-        let at = (who.clone(), customer.id);
-        assert!(self.rows.customers.insert(at, customer.clone()).is_none());
-        Ok(())
-    }
-
-    async fn customer_lock(
-        &mut self,
-        who: &Tenant,
-        id: CustomerId,
-    ) -> Result<Option<SealedCustomer>, StoreError> {
-        Ok(self.rows.customers.get(&(who.clone(), id)).cloned())
-    }
-
-    async fn customer_put(
-        &mut self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<Cas, StoreError> {
-        let at = (who.clone(), customer.id);
-        let stored = self.rows.customers.get_mut(&at).unwrap();
-        let holds = stored.revision + 1 == customer.revision && stored.deleted_at.is_none();
-        Ok(guarded(holds, || *stored = customer.clone()))
-    }
-}
-
-#[async_trait]
 impl EndpointTx for MemoryTx {
     async fn endpoint_is_set(&mut self, who: &Tenant, _: Service) -> Result<bool, StoreError> {
         Ok(self.rows.endpoints.contains(who))
@@ -528,55 +554,5 @@ impl EventTx for MemoryTx {
         );
         self.rows.events.push(event.clone());
         Ok(())
-    }
-}
-
-#[async_trait]
-impl DeliveryAdmin for Memory {
-    async fn deliveries_page(
-        &self,
-        _: &Tenant,
-        _: Service,
-        _: DeliveryFilter,
-        _: u32,
-    ) -> Result<Vec<DeliveryView>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn delivery_get(
-        &self,
-        who: &Tenant,
-        service: Service,
-        id: DeliveryId,
-    ) -> Result<Option<DeliveryView>, StoreError> {
-        let rows = self.rows();
-        let named =
-            |it: &&NewEvent| it.delivery == id && it.tenant == *who && it.service == service;
-        Ok(rows.events.iter().find(named).map(|event| DeliveryView {
-            record: DeliveryRecord {
-                id,
-                event_id: event.id.clone(),
-                progress: Progress {
-                    state: DeliveryState::Pending {
-                        due: event.created_at,
-                    },
-                    attempts: 0,
-                },
-                last_response_status: None,
-                last_error: None,
-            },
-            event_kind: event.kind.clone(),
-            target_url: "https://shop.example/hooks".to_owned(),
-            created_at: event.created_at,
-        }))
-    }
-
-    async fn delivery_replay(
-        &self,
-        _: &Tenant,
-        _: Service,
-        _: DeliveryId,
-    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
-        Ok(None)
     }
 }

@@ -3,11 +3,12 @@
 use gate_core::amount::SessionAmount;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::rail::{
-    Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, fits,
+    Hosted, Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, fits,
     user_is_approved,
 };
 use gate_core::session::{Flow, SessionState, Terms};
-use gate_core::signed_quote::{QuoteTerms, SignedQuoteId};
+use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuoteId, Source};
+use kernel::rates::Side;
 use kernel::{Amount, Asset, Mode, Rate};
 
 use crate::fixtures::{after, noon, refid, session_at};
@@ -20,9 +21,15 @@ const DOC: &str = include_str!(concat!(
 fn terms(kind: RailKind) -> QuoteTerms {
     let eur = |text| Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap();
     QuoteTerms {
-        side: kind.side(),
+        conversion: match kind {
+            RailKind::PayIn => Conversion::ramp(Side::OnRamp, "sepa".to_owned()),
+            RailKind::PayOut => Conversion::ramp(Side::OffRamp, "sepa".to_owned()),
+            RailKind::Swap => Conversion::Swap(Source {
+                amount: Amount::parse("99", Asset::crypto("USDC").unwrap()).unwrap(),
+                network: "ethereum".to_owned(),
+            }),
+        },
         network: "tron".to_owned(),
-        payment_method: "sepa".to_owned(),
         priced: Priced {
             rate: Rate::parse("1").unwrap(),
             fiat: eur("100.00"),
@@ -32,10 +39,11 @@ fn terms(kind: RailKind) -> QuoteTerms {
     }
 }
 
-fn record(kind: RailKind, state: RailState) -> RailRecord {
+fn record((kind, hosted): (RailKind, bool), state: RailState) -> RailRecord {
     let id = match kind {
         RailKind::PayIn => "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
         RailKind::PayOut => "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        RailKind::Swap => "sw_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
     };
     RailRecord {
         id: RailId::parse(kind, id).unwrap(),
@@ -44,6 +52,11 @@ fn record(kind: RailKind, state: RailState) -> RailRecord {
         session: session_at(SessionState::Open).id,
         refid: refid(),
         instructions: None,
+        hosted: hosted.then_some(Hosted {
+            wallet_address: None,
+            payout: None,
+            rail_events: true,
+        }),
         created_at: noon(),
         state,
         asking: PollLease {
@@ -54,7 +67,7 @@ fn record(kind: RailKind, state: RailState) -> RailRecord {
     }
 }
 
-// rule: gate.rail.states, gate.rail.pay-out, gate.transaction.rail, gate.event.once
+// rule: gate.rail.states, gate.rail.pay-out, gate.rail.hosted, gate.transaction.rail, gate.event.once
 #[test]
 fn rail_matrix_covers_every_report_state_and_kind() {
     let at = after(1_000);
@@ -64,7 +77,12 @@ fn rail_matrix_covers_every_report_state_and_kind() {
     };
     let reports = [
         ("in progress", RailReport::InProgress),
-        ("settled", RailReport::Settled),
+        (
+            "settled",
+            RailReport::Settled {
+                reference: Some("e2e-1".to_owned()),
+            },
+        ),
         (
             "failed",
             RailReport::Failed {
@@ -77,18 +95,28 @@ fn rail_matrix_covers_every_report_state_and_kind() {
         "| kind | stored | report | next | event | its transaction |".to_owned(),
         "| --- | --- | --- | --- | --- | --- |".to_owned(),
     ];
-    for kind in RailKind::ALL {
+    let (pay_in, pay_out) = (RailKind::PayIn, RailKind::PayOut);
+    // A hosted pay-in has the steps of every other pay-in.
+    for (name, record_of) in [
+        ("pay_in", (pay_in, false)),
+        ("pay_out", (pay_out, false)),
+        ("pay_out, hosted", (pay_out, true)),
+        ("swap, hosted", (RailKind::Swap, true)),
+    ] {
         for state in [
             RailState::Processing,
-            RailState::Settled { at },
+            RailState::Settled {
+                at,
+                reference: None,
+            },
             failed(at),
             RailState::Cancelled { at },
         ] {
-            if kind == RailKind::PayOut && matches!(state, RailState::Cancelled { .. }) {
+            if record_of == (pay_out, false) && matches!(state, RailState::Cancelled { .. }) {
                 continue;
             }
-            for (name, report) in &reports {
-                let before = record(kind, state.clone());
+            for (reported, report) in &reports {
+                let before = record(record_of, state.clone());
                 let shown = match before.advance(report, after(2_000)) {
                     Ok(None) => "stays | none | stays".to_owned(),
                     Err(_) => "stays: a contradiction | none | stays".to_owned(),
@@ -96,14 +124,14 @@ fn rail_matrix_covers_every_report_state_and_kind() {
                         let next = before.clone().after(step);
                         let transaction = next.transaction().state.status().as_str();
                         let status = next.state.status().as_str();
-                        format!("{status} | `{}` | {transaction}", next.event())
+                        let event = next
+                            .event()
+                            .map_or("none".to_owned(), |kind| format!("`{kind}`"));
+                        format!("{status} | {event} | {transaction}")
                     }
                 };
                 let stored = state.status().as_str();
-                lines.push(format!(
-                    "| {} | {stored} | {name} | {shown} |",
-                    kind.as_str()
-                ));
+                lines.push(format!("| {name} | {stored} | {reported} | {shown} |"));
             }
         }
     }
@@ -141,6 +169,11 @@ fn only_fields_set_by_session_must_match() {
         fits(kind, &session, &terms(of))
     };
     let (pay_in, pay_out) = (RailKind::PayIn, RailKind::PayOut);
+    let swap = RailKind::Swap;
+    assert_eq!(fit(swap, swap, |_| ()), Ok(()));
+    for kind in [pay_in, pay_out] {
+        assert_eq!(fit(kind, swap, |_| ()), Err(Mismatch("kind of rail")));
+    }
     assert_eq!(fit(pay_in, pay_in, |_| ()), Ok(()));
     // On a sale the amount may be either leg, on a purchase only the fiat leg.
     assert_eq!(fit(pay_out, pay_out, |_| ()), Ok(()));

@@ -30,11 +30,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     match error {
         RedeemError::InProgress => in_progress(),
         RedeemError::NoRail(_) => no_rail(),
-        RedeemError::RailSilent => ApiError::unavailable(
-            "service_unavailable",
-            "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
-            1,
-        ),
+        RedeemError::RailSilent => rail_silent(),
         RedeemError::Denied(denial) => denied(denial),
         RedeemError::NotFound => ApiError::not_found("signed quote or session"),
         RedeemError::Session(refusal) => session_refusal(refusal),
@@ -51,7 +47,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
 }
 
 /// The message of a refused order: it names the field and the expected value.
-const fn not_offered(reason: Ineligible) -> &'static str {
+pub(super) const fn not_offered(reason: Ineligible) -> &'static str {
     match reason {
         Ineligible::CountryUnresolved | Ineligible::CountryNotSupported => {
             "`country_code`: expected a country that is served."
@@ -64,16 +60,28 @@ const fn not_offered(reason: Ineligible) -> &'static str {
     }
 }
 
-fn quote_closed(closed: QuoteClosed) -> ApiError {
+pub(super) fn quote_closed(closed: QuoteClosed) -> ApiError {
     match closed {
         QuoteClosed::Consumed => {
             ApiError::conflict("quote_consumed", "The quote has been redeemed.")
         }
+        QuoteClosed::Superseded => ApiError::conflict(
+            "quote_superseded",
+            "A newer quote of the session has superseded the quote; pay the newest one.",
+        ),
         QuoteClosed::Expired => ApiError::conflict("quote_expired", "The quote has expired."),
     }
 }
 
-fn no_rail() -> ApiError {
+pub(super) fn rail_silent() -> ApiError {
+    ApiError::unavailable(
+        "service_unavailable",
+        "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
+        1,
+    )
+}
+
+pub(super) fn no_rail() -> ApiError {
     ApiError::not_implemented(
         "rails_not_available",
         "No rail is connected to this installation. Do not retry.",
@@ -109,6 +117,7 @@ pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
         RedeemError::UserNotApproved,
         RedeemError::Mismatch(Mismatch("amount")),
         RedeemError::Closed(QuoteClosed::Consumed),
+        RedeemError::Closed(QuoteClosed::Superseded),
         RedeemError::Closed(QuoteClosed::Expired),
     ];
     locks

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// The program in a folder of its own, with these variables as its whole environment.
-fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
+pub(crate) fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gate-service"));
     command.current_dir(folder).env_clear();
     for (name, text) in variables {
@@ -15,12 +15,12 @@ fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
     command
 }
 
-fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+pub(crate) fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut program = program(folder, variables);
     program.args(arguments).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
@@ -33,12 +33,31 @@ fn get(address: &str, path: &str) -> String {
     response
 }
 
+fn assert_serves_widget(widget: &str, gate: &str) {
+    assert!(get(widget, "/health").starts_with("HTTP/1.1 200"));
+    let page = get(widget, "/checkout");
+    assert!(
+        page.contains(&format!("connect-src http://{gate};")),
+        "{page}"
+    );
+    assert!(
+        page.contains(&format!("content=\"http://{gate}\"")),
+        "{page}"
+    );
+    assert!(get(widget, "/gate.js").contains(&format!("\"http://{widget}\"")));
+    assert!(get(widget, "/v1/gate_sessions").starts_with("HTTP/1.1 404"));
+}
+
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
 fn gate_service_serves_from_empty_folder_and_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["-TERM", "-INT"] {
-        let mut program = program(folder.path(), &[("GATE_LISTEN", "127.0.0.1:0")]);
+        let free = [
+            ("GATE_LISTEN", "127.0.0.1:0"),
+            ("WIDGET_LISTEN", "127.0.0.1:0"),
+        ];
+        let mut program = program(folder.path(), &free);
         program.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = program.spawn().unwrap();
         let mut line = String::new();
@@ -46,6 +65,11 @@ fn gate_service_serves_from_empty_folder_and_shuts_down() {
         out.read_line(&mut line).unwrap();
         let address = line.strip_prefix("gate-service listening on http://");
         let address = address.unwrap_or_else(|| panic!("{line:?}")).trim_end();
+        let mut second = String::new();
+        out.read_line(&mut second).unwrap();
+        let widget = second.strip_prefix("gate-service widget on http://");
+        let widget = widget.unwrap_or_else(|| panic!("{second:?}")).trim_end();
+        assert_serves_widget(widget, address);
         assert!(get(address, "/health").starts_with("HTTP/1.1 200"));
         assert!(get(address, "/health/ready").contains(r#""database":"ok""#));
         assert!(get(address, "/openapi/gate-v1.yaml").contains("createSession"));
@@ -104,7 +128,7 @@ fn gate_service_reports_every_configuration_error_and_does_not_start() {
     assert!(text(&ended.stderr).contains("PENSTOCK_GATE_LISTEN"));
 }
 
-// rule: program.openapi, program.migrate, program.config-masked
+// rule: program.openapi, program.migrate, program.config-masked, verifier.http.contract
 #[test]
 fn gate_service_prints_contract_and_configuration_and_migrates() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,6 +136,10 @@ fn gate_service_prints_contract_and_configuration_and_migrates() {
     assert_eq!(printed.status.code(), Some(0));
     let contract = text(&printed.stdout);
     assert!(contract.starts_with("openapi: ") && contract.contains("createSession"));
+    let printed = output(folder.path(), &["openapi", "verifier-v1"], &[]);
+    let published = include_str!("../../../../docs/openapi/verifier-v1.yaml");
+    let stale = "docs/openapi/verifier-v1.yaml is stale: run `cargo xtask openapi`";
+    assert!(text(&printed.stdout) == published, "{stale}");
     let migrated = output(folder.path(), &["migrate"], &[]);
     assert_eq!(migrated.status.code(), Some(0));
     assert!(folder.path().join("penstock-data/penstock.db").exists());

@@ -19,7 +19,7 @@ use serde_json::Value;
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
 /// A clock that changes only when the test sets it.
-struct StoppedClock(AtomicI64);
+pub(crate) struct StoppedClock(pub(crate) AtomicI64);
 
 impl Clock for StoppedClock {
     fn now(&self) -> Timestamp {
@@ -28,7 +28,7 @@ impl Clock for StoppedClock {
 }
 
 /// Random bytes that never repeat.
-struct CountingEntropy(AtomicU64);
+pub(crate) struct CountingEntropy(pub(crate) AtomicU64);
 
 impl Entropy for CountingEntropy {
     fn fill(&self, buffer: &mut [u8]) {
@@ -40,12 +40,19 @@ impl Entropy for CountingEntropy {
 }
 
 fn config(folder: &Path) -> Config {
+    config_with(folder, &[])
+}
+
+/// The settings of the tests, and more.
+pub(crate) fn config_with(folder: &Path, more: &[(&str, &str)]) -> Config {
     let database = format!("sqlite://{}/penstock.db", folder.display());
     let given = [
         ("DATABASE_URL", database.as_str()),
         ("GATE_LISTEN", "127.0.0.1:0"),
+        ("WIDGET_LISTEN", "127.0.0.1:0"),
         ("SESSION_SWEEP", "10ms"),
     ];
+    let given = [&given[..], more].concat();
     let variable = |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
     let sources = Sources {
         environment: given.into_iter().map(variable).collect(),
@@ -54,7 +61,7 @@ fn config(folder: &Path) -> Config {
     Config::load(&sources).unwrap().config
 }
 
-async fn provision(runtime: &Runtime) -> Tenant {
+pub(crate) async fn provision(runtime: &Runtime) -> Tenant {
     let base = &runtime.base;
     let who = Tenant {
         partner: PartnerId::parse("acme").unwrap(),
@@ -83,10 +90,21 @@ async fn provision(runtime: &Runtime) -> Tenant {
 }
 
 /// Creates an object over HTTP, and returns its id.
-fn make(address: &str, path: &str, body: &str) -> String {
+pub(crate) fn make(address: &str, path: &str, body: &str) -> String {
+    let response = post(address, path, body);
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 201"), "{response}");
+    let made: Value = serde_json::from_str(body).unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// Sends a request under an idempotency key of its own, and returns the response.
+pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
+    static KEYS: AtomicU64 = AtomicU64::new(0);
+    let key = KEYS.fetch_add(1, Ordering::SeqCst);
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
-         Idempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+         Idempotency-Key: key-{key}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let mut stream = TcpStream::connect(address).unwrap();
@@ -95,10 +113,7 @@ fn make(address: &str, path: &str, body: &str) -> String {
         .unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 201"), "{response}");
-    let made: Value = serde_json::from_str(body).unwrap();
-    made["id"].as_str().unwrap().to_owned()
+    response
 }
 
 fn create(address: &str) -> String {
@@ -107,16 +122,27 @@ fn create(address: &str) -> String {
 }
 
 /// Creates a pay-in with its own session, and returns both ids.
-fn redeem(address: &str) -> [String; 2] {
+pub(crate) fn redeem(address: &str) -> [String; 2] {
+    let (body, session) = redemption(address);
+    [make(address, "/v1/rails/pay_ins", &body), session]
+}
+
+/// The body that redeems a new quote for a new session, and the session's id.
+pub(crate) fn redemption(address: &str) -> (String, String) {
     let order = r#"{"currency":"EUR","asset":"USDT","amount":"100","side":"on_ramp","payment_method":"sepa"}"#;
     let quote = make(address, "/v1/quotes", order);
     let session = create(address);
     let body = format!(r#"{{"quote_id":"{quote}","session_id":"{session}"}}"#);
-    [make(address, "/v1/rails/pay_ins", &body), session]
+    (body, session)
 }
 
 /// The types of the object's events when there are at least `events` of them. Returns an empty list after ten seconds.
-async fn event_types(runtime: &Runtime, who: &Tenant, object: &str, events: usize) -> Vec<String> {
+pub(crate) async fn event_types(
+    runtime: &Runtime,
+    who: &Tenant,
+    object: &str,
+    events: usize,
+) -> Vec<String> {
     for _ in 0..1_000 {
         let found = runtime.base.store.events_of(who, object).await.unwrap();
         if found.len() >= events {

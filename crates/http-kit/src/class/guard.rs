@@ -5,23 +5,32 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use kernel::{Mode, Timestamp};
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision};
 use partner_core::{Access, Profile};
 
-use super::{BrowserCaller, Caller, Class, DoorConfig, OwnPage, OwnTier, ProductErrorCodes};
+use super::{
+    BrowserCaller, Caller, Class, DoorConfig, OwnPage, OwnTier, PresentedToken, ProductErrorCodes,
+    ReadToken,
+};
 use crate::client_ip::Peer;
 use crate::credential;
 use crate::error::ApiError;
 use crate::request_layer::answers_are_logged;
 use crate::throttle::{Limit, LimitBy, rate_limited};
 
+/// The credential of a request, as it was read.
+pub(super) enum Credential {
+    Key(PresentedKey),
+    Token(PresentedToken),
+}
+
 /// Facts about a request before the limits and the directory are consulted.
 pub(super) struct Arriving<'r> {
-    pub(super) key: Result<PresentedKey, ApiError>,
+    pub(super) credential: Result<Credential, ApiError>,
     pub(super) network: ClientNetwork,
     pub(super) headers: &'r HeaderMap,
 }
@@ -31,10 +40,37 @@ impl<'r> Arriving<'r> {
         let peer = request.extensions().get::<Peer>();
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
         let (query, headers) = (request.uri().query(), request.headers());
+        let credential = match &guard.read_token {
+            None => credential::read(query, headers, guard.class.key_places()).map(Credential::Key),
+            Some(read_token) => credential::read_token(query, headers).and_then(|text| {
+                let token = read_token(text, guard.config.clock.now());
+                token
+                    .map(Credential::Token)
+                    .ok_or_else(credential::dead_token)
+            }),
+        };
         Self {
-            key: credential::read(query, headers, guard.class.key_places()),
+            credential,
             network: ClientNetwork::of(guard.config.proxies.client_of(peer, headers)),
             headers,
+        }
+    }
+}
+
+impl Arriving<'_> {
+    /// What the token says beside its partner and key.
+    pub(super) fn claims(&self) -> Option<Extensions> {
+        match &self.credential {
+            Ok(Credential::Token(token)) => Some(token.claims.clone()),
+            Ok(Credential::Key(_)) | Err(_) => None,
+        }
+    }
+
+    /// Whose requests a limit by credential counts: those of the token, otherwise those of the key.
+    fn counted_as<P>(&self, access: &Access<P>) -> String {
+        match &self.credential {
+            Ok(Credential::Token(token)) => token.id.clone(),
+            Ok(Credential::Key(_)) | Err(_) => access.key.id.to_string(),
         }
     }
 }
@@ -55,6 +91,7 @@ pub(super) struct Guard<P> {
     pub(super) limit: Option<Limit>,
     pub(super) own_page: Option<OwnPage<P>>,
     pub(super) own_tier: Option<OwnTier<P>>,
+    pub(super) read_token: Option<ReadToken>,
 }
 
 impl<P: Profile> Guard<P> {
@@ -90,16 +127,16 @@ impl<P: Profile> Guard<P> {
                 };
                 return (Some((limit.clone(), decision)), Err(refused));
             }
-            let checked = self.recognise(&caller.key).await;
+            let checked = self.recognise(caller).await;
             return (Some((limit.clone(), decision)), checked);
         }
-        match self.recognise(&caller.key).await {
+        match self.recognise(caller).await {
             Ok(access) => {
                 let Some(limit) = limit else {
                     return (None, Ok(access));
                 };
                 let limit = &self.limit_of(limit, &access);
-                let counted = counted(limit, Some(&access), caller.network);
+                let counted = counted(limit, Some(caller.counted_as(&access)), caller.network);
                 let decision = if self.is_foreign(&access, caller.headers) {
                     self.take_foreign(limit, counted, &access).await
                 } else {
@@ -118,6 +155,9 @@ impl<P: Profile> Guard<P> {
             Err(refusal) if refusal.error.status() == 401 => {
                 self.count_failed_auth(caller.network, refusal.error).await
             }
+            Err(refusal) if self.class == Class::Embedded => {
+                self.count_refusal(caller, refusal).await
+            }
             Err(refusal) => {
                 let Some(limit) = limit else {
                     return (None, Err(refusal));
@@ -125,7 +165,7 @@ impl<P: Profile> Guard<P> {
                 let key = refusal.key.as_deref();
                 let limit =
                     &key.map_or_else(|| limit.clone(), |access| self.limit_of(limit, access));
-                let decision = self.peek(limit, key, caller.network).await;
+                let decision = self.peek(limit, key, caller).await;
                 (Some((limit.clone(), decision)), Err(refusal))
             }
         }
@@ -135,6 +175,27 @@ impl<P: Profile> Guard<P> {
     fn is_foreign(&self, access: &Access<P>, headers: &HeaderMap) -> bool {
         let own_page = self.own_page.as_ref();
         own_page.is_some_and(|own_page| !own_page(access, headers))
+    }
+
+    /// Counts the refusal of a known token as a request. Once the limit is full, the response is 429.
+    async fn count_refusal(
+        &self,
+        caller: &Arriving<'_>,
+        refusal: Refusal<P>,
+    ) -> (Consulted, Result<Arc<Access<P>>, Refusal<P>>) {
+        let (Some(limit), Some(access)) = (&self.limit, &refusal.key) else {
+            return (None, Err(refusal));
+        };
+        let credential = caller.counted_as(access);
+        let who = counted(limit, Some(credential), caller.network);
+        let decision = self.take(limit, who, access).await;
+        let error = if decision.admitted() {
+            refusal.error
+        } else {
+            rate_limited(limit, &decision)
+        };
+        let refused = Refusal { error, ..refusal };
+        (Some((limit.clone(), decision)), Err(refused))
     }
 
     /// Counts a 401 against the client's address. Once that limit is full, the response is 429.
@@ -159,22 +220,9 @@ impl<P: Profile> Guard<P> {
 
     /// Checks in this order: mode, known key, revocation and expiry, kind of key, organization,
     /// entitlement.
-    async fn recognise(
-        &self,
-        key: &Result<PresentedKey, ApiError>,
-    ) -> Result<Arc<Access<P>>, Refusal<P>> {
+    async fn recognise(&self, caller: &Arriving<'_>) -> Result<Arc<Access<P>>, Refusal<P>> {
         let unidentified = |error| Refusal { error, key: None };
-        let key = key.as_ref().map_err(|error| unidentified(error.clone()))?;
-        let DoorConfig {
-            mode, error_codes, ..
-        } = &*self.config;
-        if key.mode != *mode {
-            return Err(unidentified(wrong_mode(*mode, error_codes)));
-        }
-        let found = self.config.directory.access_find(*mode, &key.hash).await;
-        let access = found
-            .map_err(|error| unidentified(error.into()))?
-            .ok_or_else(|| unidentified(credential::unknown()))?;
+        let access = self.find(caller).await.map_err(unidentified)?;
         let now = self.config.clock.now();
         match self.permit(&access, now) {
             Ok(()) => {
@@ -185,6 +233,28 @@ impl<P: Profile> Guard<P> {
                 error,
                 key: Some(access),
             }),
+        }
+    }
+
+    /// The key of the caller, or the key that the caller's token was issued for.
+    async fn find(&self, caller: &Arriving<'_>) -> Result<Arc<Access<P>>, ApiError> {
+        let DoorConfig {
+            mode,
+            error_codes,
+            directory,
+            ..
+        } = &*self.config;
+        match &caller.credential {
+            Err(error) => Err(error.clone()),
+            Ok(Credential::Key(key)) if key.mode != *mode => Err(wrong_mode(*mode, error_codes)),
+            Ok(Credential::Key(key)) => directory
+                .access_find(*mode, &key.hash)
+                .await?
+                .ok_or_else(credential::unknown),
+            Ok(Credential::Token(token)) => directory
+                .access_of(&token.tenant, token.key)
+                .await?
+                .ok_or_else(credential::dead_token),
         }
     }
 
@@ -267,10 +337,12 @@ impl<P: Profile> Guard<P> {
         &self,
         limit: &Limit,
         key: Option<&Access<P>>,
-        network: ClientNetwork,
+        caller: &Arriving<'_>,
     ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
-        let own = bucket(limit, counted(limit, key, network));
+        let network = caller.network;
+        let credential = key.map(|access| caller.counted_as(access));
+        let own = bucket(limit, counted(limit, credential, network));
         let below = throttle.peek(&own, limit.tiers()).await;
         if limit.ceiling().is_empty() {
             return below;
@@ -303,14 +375,12 @@ fn by_key<P>(access: &Access<P>) -> Counted {
     Counted::Credential(access.key.id.to_string())
 }
 
-/// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
-fn counted<P>(limit: &Limit, key: Option<&Access<P>>, network: ClientNetwork) -> Counted {
-    match (limit.scope(), key) {
+/// Whose requests a limit counts a caller's among. A caller without a known credential has a network only.
+fn counted(limit: &Limit, credential: Option<String>, network: ClientNetwork) -> Counted {
+    match (limit.scope(), credential) {
         (LimitBy::Client, _) | (_, None) => Counted::Network(network),
-        (LimitBy::Credential, Some(access)) => by_key(access),
-        (LimitBy::CredentialFromClient, Some(access)) => {
-            Counted::CredentialFrom(access.key.id.to_string(), network)
-        }
+        (LimitBy::Credential, Some(id)) => Counted::Credential(id),
+        (LimitBy::CredentialFromClient, Some(id)) => Counted::CredentialFrom(id, network),
     }
 }
 

@@ -24,6 +24,8 @@ use crate::request_layer::finish;
 use crate::service_info::testing::site;
 use crate::throttle::LimitBy;
 
+mod tokens;
+
 const LIMIT: u32 = 3;
 
 /// What a partner may do with a product of the tests.
@@ -69,6 +71,12 @@ impl Directory<Product> for Keys {
             return Err(StoreError::unavailable("gone"));
         }
         Ok(self.0.get(&hash.0).cloned())
+    }
+
+    async fn access_of(&self, who: &Tenant, key: KeyId) -> Result<Option<Arc<Access>>, StoreError> {
+        let mut all = self.0.values();
+        let found = all.find(|access| access.key.id == key && access.tenant == *who);
+        Ok(found.cloned())
     }
 
     async fn listing(&self, _: Mode) -> Result<Arc<[u8]>, StoreError> {
@@ -240,7 +248,12 @@ fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
         get(async |who: Publishable<Product>| who.tenant().partner.to_string()),
     );
     let sandbox = Router::new().route("/v1/sandbox", get(async |_: Sandbox<Product>| "sandbox"));
+    let embedded = Router::new().route(
+        "/v1/embedded",
+        get(async |who: Embedded<Product>| who.tenant().partner.to_string()),
+    );
     let routes = Router::new()
+        .merge(embedded.route_layer(door.embedded(Some(limit.clone()), Arc::new(read_token))))
         .merge(
             publishable.route_layer(door.publishable(Some(limit.clone()), Arc::new(|_, _| true))),
         )
@@ -249,6 +262,21 @@ fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
         .merge(secret.route_layer(door.secret(Some(limit.clone()))))
         .merge(entitled.route_layer(door.entitled(Some(limit))));
     finish(routes, site())
+}
+
+/// Reads `<id> <partner> <key>`; the tokens of the tests have no signature.
+fn read_token(text: &str, now: Timestamp) -> Option<PresentedToken> {
+    assert_eq!(now, kernel::Clock::now(&Midnight));
+    let [id, partner, key] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    Some(PresentedToken {
+        id: id.to_owned(),
+        tenant: Tenant {
+            partner: PartnerId::parse(partner)?,
+            mode: Mode::Test,
+        },
+        key: Id::from_parts(Mode::Test, ulid_of(&PresentedKey::parse(key)?)),
+        claims: Extensions::new(),
+    })
 }
 
 fn app() -> Router {

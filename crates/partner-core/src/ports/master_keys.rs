@@ -44,16 +44,22 @@ pub enum SealedKind {
     Person,
     /// Stored responses.
     Response,
+    /// Payout details of rail records.
+    Payout,
+    /// Texts of publishable keys.
+    PublishableKey,
 }
 
 impl SealedKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Secret,
         Self::Event,
         Self::Package,
         Self::Person,
         Self::Response,
+        Self::Payout,
+        Self::PublishableKey,
     ];
 }
 

@@ -175,6 +175,12 @@ impl<'d> Field<'d, '_> {
         matches!(self.value, DeValue::Array(_))
     }
 
+    /// Whether the value is a table.
+    #[must_use]
+    pub const fn is_table(&self) -> bool {
+        matches!(self.value, DeValue::Table(_))
+    }
+
     /// A string, parsed by `parse`.
     pub fn read<T>(
         &self,

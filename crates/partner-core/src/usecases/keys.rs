@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Entropy, Mode, StoreError, Timestamp};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
-use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
+use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey, publishable_place};
 use crate::ports::PartnerStore;
 use crate::races::{LostRace, retry_lost_races};
+use crate::sealing::Sealer;
 use crate::{PartnerId, Tenant};
 
 /// Creates, lists and revokes keys.
@@ -18,6 +19,8 @@ pub struct Keys {
     pub store: Arc<dyn PartnerStore>,
     /// Randomness for keys and ids.
     pub entropy: Arc<dyn Entropy>,
+    /// Seals the texts of publishable keys.
+    pub sealer: Arc<Sealer>,
     /// The mode.
     pub mode: Mode,
 }
@@ -26,6 +29,17 @@ impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keys")
     }
+}
+
+/// A key as the operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedKey {
+    /// The stored record.
+    pub record: KeyRecord,
+    /// When it was last used.
+    pub last_used: Option<Timestamp>,
+    /// The text of a publishable key. `None` for a secret key, and where the text is not stored or cannot be decrypted.
+    pub text: Option<String>,
 }
 
 /// A revoked key.
@@ -93,32 +107,44 @@ impl Keys {
         }
         let (key, text) = NewKey::generate(kind, self.mode, now, self.entropy.as_ref());
         let key = key.with(terms.clone());
+        let sealing = key.sealing(
+            &who,
+            text.expose_secret(),
+            &self.sealer,
+            self.entropy.as_ref(),
+        );
+        let key = sealing.map_err(StoreError::from)?;
         tx.key_insert(&who, &key).await?;
         tx.config_version_raise().await?;
         tx.commit().await?;
         Ok((key.record, text))
     }
 
-    /// All keys of a partner, including revoked ones, the oldest first, with their last use.
+    /// All keys of a partner, including revoked ones, the oldest first.
     ///
     /// # Errors
     /// [`KeysError`].
-    pub async fn list(
-        &self,
-        partner: &PartnerId,
-    ) -> Result<Vec<(KeyRecord, Option<Timestamp>)>, KeysError> {
+    pub async fn list(&self, partner: &PartnerId) -> Result<Vec<ListedKey>, KeysError> {
         let who = self.tenant(partner);
         let mut tx = self.store.partner_begin("key_list").await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
         let used = tx.keys_used(&who).await?;
+        let texts = tx.key_texts(&who).await?;
+        let text = |id| {
+            let opened = self
+                .sealer
+                .open(&publishable_place(&who, id), texts.get(&id)?);
+            String::from_utf8(opened.ok()?.to_vec()).ok()
+        };
         let keys = tx.keys_list(&who).await?.into_iter();
-        let with_use = keys.map(|key| {
-            let last_used = used.get(&key.id).copied();
-            (key, last_used)
+        let listed = keys.map(|record| ListedKey {
+            last_used: used.get(&record.id).copied(),
+            text: text(record.id),
+            record,
         });
-        Ok(with_use.collect())
+        Ok(listed.collect())
     }
 
     /// Revokes a key. A revoked key keeps its first revocation.

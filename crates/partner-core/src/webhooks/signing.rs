@@ -70,9 +70,8 @@ impl Message<'_> {
         let mut standard = Vec::new();
         for secret in secrets {
             ours.push_str(",v1=");
-            ours.push_str(&hex::encode(
-                self.plain(secret, time).finalize().into_bytes(),
-            ));
+            let mac = plain(secret.text.expose_secret().as_bytes(), time, self.body);
+            ours.push_str(&hex::encode(mac.finalize().into_bytes()));
             let mac = self.standard(secret, time).finalize().into_bytes();
             standard.push(format!("v1,{}", STANDARD.encode(mac)));
         }
@@ -88,20 +87,9 @@ impl Message<'_> {
     /// body within five minutes of now.
     #[must_use]
     pub fn verify(&self, header: &str, secret: &SigningSecret, now: Timestamp) -> bool {
-        let parts = || header.split(',').filter_map(|part| part.split_once('='));
-        let Some(time) = parts().find_map(|(key, text)| (key == "t").then_some(text)) else {
-            return false;
-        };
-        let Some(time) = seconds(time) else {
-            return false;
-        };
-        if !is_recent(time, now) {
-            return false;
-        }
-        parts().filter(|(key, _)| *key == "v1").any(|(_, text)| {
-            let given = hex::decode(text).unwrap_or_default();
-            // `verify_slice` compares in constant time.
-            self.plain(secret, time).verify_slice(&given).is_ok()
+        let key = secret.text.expose_secret().as_bytes();
+        Timed::read(header).is_some_and(|timed| {
+            is_recent(timed.time, now) && timed.proves(plain(key, timed.time, self.body))
         })
     }
 
@@ -128,19 +116,48 @@ impl Message<'_> {
         })
     }
 
-    fn plain(&self, secret: &SigningSecret, time: i64) -> Hmac<Sha256> {
-        let mut mac = keyed(secret.text.expose_secret().as_bytes());
-        mac.update(format!("{time}.").as_bytes());
-        mac.update(self.body);
-        mac
-    }
-
     fn standard(&self, secret: &SigningSecret, time: i64) -> Hmac<Sha256> {
         let mut mac = keyed(secret.bytes.expose_secret());
         mac.update(format!("{}.{time}.", self.event_id).as_bytes());
         mac.update(self.body);
         mac
     }
+}
+
+/// The code of `<t>.<body>`.
+pub(super) fn plain(key: &[u8], time: i64, body: &[u8]) -> Hmac<Sha256> {
+    let mut mac = keyed(key);
+    mac.update(format!("{time}.").as_bytes());
+    mac.update(body);
+    mac
+}
+
+/// A header of the form `t=<unix seconds>,v1=<hex>`, with any number of signatures.
+pub(super) struct Timed<'h> {
+    pub(super) time: i64,
+    header: &'h str,
+}
+
+impl<'h> Timed<'h> {
+    pub(super) fn read(header: &'h str) -> Option<Self> {
+        let time = parts(header).find_map(|(key, text)| (key == "t").then_some(text))?;
+        let time = seconds(time)?;
+        Some(Self { time, header })
+    }
+
+    /// Whether one of the signatures is this code.
+    pub(super) fn proves(&self, mac: Hmac<Sha256>) -> bool {
+        let mut given = parts(self.header).filter(|(key, _)| *key == "v1");
+        given.any(|(_, text)| {
+            let given = hex::decode(text).unwrap_or_default();
+            // `verify_slice` compares in constant time.
+            mac.clone().verify_slice(&given).is_ok()
+        })
+    }
+}
+
+fn parts(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    header.split(',').filter_map(|part| part.split_once('='))
 }
 
 const fn header_of(service: Service) -> &'static str {
@@ -150,7 +167,7 @@ const fn header_of(service: Service) -> &'static str {
     }
 }
 
-fn is_recent(time: i64, now: Timestamp) -> bool {
+pub(super) fn is_recent(time: i64, now: Timestamp) -> bool {
     now.seconds().abs_diff(time) <= TOLERANCE.as_secs()
 }
 

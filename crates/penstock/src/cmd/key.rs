@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use kernel::{Bound, Timestamp};
-use partner_core::key::{KeyId, KeyKind, KeyRecord, KeyTerms, LABEL_LENGTH};
+use partner_core::key::{KeyId, KeyKind, KeyTerms, LABEL_LENGTH};
 use partner_core::tables::is_label;
-use partner_core::usecases::keys::KeysError;
+use partner_core::usecases::keys::{KeysError, ListedKey};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
@@ -187,6 +187,7 @@ struct Row {
     kind: &'static str,
     prefix: String,
     last4: String,
+    key: Option<String>,
     created_at: String,
     revoked_at: Option<String>,
     label: Option<String>,
@@ -201,18 +202,20 @@ struct Revoked {
 }
 
 impl Row {
-    fn of((record, last_used): &(KeyRecord, Option<Timestamp>)) -> Self {
+    fn of(listed: &ListedKey) -> Self {
+        let record = &listed.record;
         let text = |instant: Option<Timestamp>| instant.map(|at| at.to_string());
         Self {
             id: record.id.to_string(),
             kind: record.kind.as_str(),
             prefix: record.prefix.clone(),
             last4: record.last4.clone(),
+            key: listed.text.clone(),
             created_at: record.created_at.to_string(),
             revoked_at: text(record.revoked_at),
             label: record.label.clone(),
             expires_at: text(record.expires_at),
-            last_used_at: text(*last_used),
+            last_used_at: text(listed.last_used),
         }
     }
 }
@@ -231,7 +234,10 @@ fn table(rows: &[Row]) -> String {
             Some(at) => format!("used {at}"),
             None => "never used".to_owned(),
         };
-        let shown = format!("{}…{}", row.prefix, row.last4);
+        let shown = match &row.key {
+            Some(key) => key.clone(),
+            None => format!("{}…{}", row.prefix, row.last4),
+        };
         let label = row.label.as_deref().map(|label| format!("  {label:?}"));
         format!(
             "{}  {:<11}  {shown}  created {}  {state}  {used}{}",

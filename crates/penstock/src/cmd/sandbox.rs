@@ -5,10 +5,12 @@ mod check;
 mod client;
 mod demo;
 mod event;
+mod event_log;
 mod inbox;
 mod listener;
 mod receiver;
 mod seller;
+mod shop;
 mod tour;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gate_service::{BoundService, StartError};
+use gate_service::{BoundService, PublicOrigins, StartError};
 use kernel::Mode;
 use runtime::config::Database;
 use runtime::telemetry::Telemetry;
@@ -31,8 +33,10 @@ use crate::terminal::{Terminal, say};
 use check::Services;
 use client::Client;
 use demo::Demo;
+use event_log::EventLog;
 use inbox::{EVENTS_PORT, Inbox};
 use receiver::Receiver;
+use shop::{BoundShop, Shop};
 
 /// Timeout for closing the store: the rest of 25 seconds after the requests in flight have ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
@@ -52,6 +56,12 @@ pub(crate) struct SandboxArgs {
     /// Port of the gate API on 127.0.0.1 [default: 4020]
     #[arg(long, value_name = "PORT")]
     gate_port: Option<u16>,
+    /// Port of the hosted widget on 127.0.0.1 [default: 4030]
+    #[arg(long, value_name = "PORT")]
+    widget_port: Option<u16>,
+    /// Port of the demo shop on 127.0.0.1 [default: 4050, or a free port; `demo.json` stores it]
+    #[arg(long, value_name = "PORT")]
+    demo_port: Option<u16>,
     #[arg(long, hide = true)]
     port: Option<String>,
     /// Performs the main job over HTTP, prints each step and exits with 0 or 1
@@ -120,8 +130,10 @@ async fn run_on(
     demo.settle(&installation, fresh).await?;
     let receiver = receiver_of(&demo, receiver, terminal).await;
     let clock = Arc::clone(&base.clock);
-    let _inbox =
-        receiver.map(|receiver| Inbox::start(receiver, &demo, clock, command.check, terminal));
+    let log = Arc::new(EventLog::new());
+    let heard = Arc::clone(&log);
+    let _inbox = receiver
+        .map(|receiver| Inbox::start(receiver, &demo, clock, heard, command.check, terminal));
     let services = Listeners::start(runtime)
         .await
         .map_err(|error| match error {
@@ -131,7 +143,33 @@ async fn run_on(
     if command.check {
         return checked(runtime, &installation, &demo, services, terminal).await;
     }
-    serve(runtime, folder, &demo, services, terminal).await
+    let shop = bind_shop(command.demo_port, demo.demo_port).await?;
+    demo.admit_page(&installation, folder, shop.port()).await?;
+    let origins = services.origins(runtime);
+    let pages = tour::Pages {
+        shop: &shop.origin(),
+        widget: &origins.widget,
+    };
+    let _shop = shop.serve(Shop {
+        origin: pages.shop.clone(),
+        origins: origins.clone(),
+        gate: Client {
+            address: services.gate.address(),
+        },
+        demo: demo.clone(),
+        log,
+        clock: Arc::clone(&base.clock),
+        entropy: Arc::clone(&base.entropy),
+    });
+    serve(runtime, folder, &demo, &pages, services, terminal).await
+}
+
+async fn bind_shop(port: Option<u16>, stored: Option<u16>) -> Result<BoundShop, Failure> {
+    BoundShop::bind(port, stored).await.map_err(|error| {
+        Failure::Failed(format!(
+            "cannot open the port of the demo shop ({error}); choose another port with --demo-port"
+        ))
+    })
 }
 
 /// The reason why a service did not start, with the flag that selects another port.
@@ -145,6 +183,7 @@ fn start_failure(error: &StartError) -> String {
             let flag = match *setting {
                 "PENSTOCK_POOLS_LISTEN" => "--pools-port",
                 "PENSTOCK_GATE_LISTEN" => "--gate-port",
+                "PENSTOCK_WIDGET_LISTEN" => "--widget-port",
                 setting => setting,
             };
             format!("cannot listen on {address} ({cause}); choose another port with {flag}")
@@ -191,6 +230,13 @@ impl Listeners {
         Ok(Self { pools, gate })
     }
 
+    /// The origins by which browsers reach the gate and its widget.
+    fn origins(&self, runtime: &Runtime) -> PublicOrigins {
+        let gate = self.gate.address();
+        let widget = self.gate.beside().first();
+        PublicOrigins::new(runtime, gate, widget.map_or(gate, |(_, address)| *address))
+    }
+
     /// Serves until the runtime shuts down.
     async fn run(self) -> std::io::Result<()> {
         tokio::try_join!(self.pools.run(), self.gate.run()).map(|_| ())
@@ -201,6 +247,7 @@ async fn serve(
     runtime: &Runtime,
     folder: &Path,
     demo: &Demo,
+    pages: &tour::Pages<'_>,
     services: Listeners,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
@@ -210,11 +257,15 @@ async fn serve(
     let started = Started {
         base_url: format!("http://{pools}/v1"),
         gate_base_url: format!("http://{gate}/v1"),
+        widget_origin: pages.widget.to_string(),
+        demo_shop_url: format!("{}/demo", pages.shop),
         demo,
     };
     let folder = folder.display().to_string();
     let style = terminal.style();
-    terminal.answer(&started, || tour::text(demo, pools, gate, &folder, style))?;
+    terminal.answer(&started, || {
+        tour::text(demo, pages, pools, gate, &folder, style)
+    })?;
     say(&format!("gate-service listening on http://{gate}"));
     say(&format!("pools-service listening on http://{pools}"));
     services.run().await.map_err(failed)?;
@@ -225,6 +276,8 @@ async fn serve(
 struct Started<'d> {
     base_url: String,
     gate_base_url: String,
+    widget_origin: String,
+    demo_shop_url: String,
     #[serde(flatten)]
     demo: &'d Demo,
 }
@@ -298,6 +351,7 @@ fn configuration(
     for (setting, port) in [
         ("POOLS_LISTEN", command.pools_port.or(free)),
         ("GATE_LISTEN", command.gate_port.or(free)),
+        ("WIDGET_LISTEN", command.widget_port.or(free)),
     ] {
         added.extend(port.map(|port| (setting, format!("127.0.0.1:{port}"))));
     }

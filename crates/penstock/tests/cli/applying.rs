@@ -7,7 +7,7 @@ use gate_core::profile::GateProfile;
 use partner_core::events::{Service, secret_place};
 use partner_core::key::{KeyId, KeyKind};
 use partner_core::origin::Origin;
-use partner_core::usecases::keys::Keys;
+use partner_core::usecases::keys::{Keys, ListedKey};
 use pools_core::profile::{PoolId, PoolTerms, PoolsProfile};
 use runtime::OpenedBase;
 
@@ -42,6 +42,7 @@ async fn endpoint_of(base: &OpenedBase, service: Service) -> (String, Vec<String
 pub(crate) fn keys(base: &OpenedBase) -> Keys {
     Keys {
         store: base.store.clone(),
+        sealer: Arc::clone(&base.sealer),
         entropy: Arc::clone(&base.entropy),
         mode: acme().mode,
     }
@@ -257,7 +258,7 @@ async fn revoked_literal_key_stays_revoked() {
         "a".repeat(32)
     );
     apply(&base, &literal).await.unwrap();
-    let [(record, _)] = keys(&base)
+    let [ListedKey { record, .. }] = keys(&base)
         .list(&acme().partner)
         .await
         .unwrap()

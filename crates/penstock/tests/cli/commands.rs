@@ -22,12 +22,31 @@ fn key_is_created_listed_and_revoked() {
     let list = done.json();
     let row = list[0].as_object().unwrap();
     let fields: Vec<&String> = row.keys().collect();
-    let old = ["id", "kind", "prefix", "last4", "created_at", "revoked_at"];
-    assert_eq!(fields[..6], old);
-    assert_eq!(fields[6..], ["label", "expires_at", "last_used_at"]);
+    let first = [
+        "id",
+        "kind",
+        "prefix",
+        "last4",
+        "key",
+        "created_at",
+        "revoked_at",
+    ];
+    assert_eq!(fields[..7], first);
+    assert_eq!(fields[7..], ["label", "expires_at", "last_used_at"]);
     assert!(key.starts_with(row["prefix"].as_str().unwrap()));
     assert!(key.ends_with(row["last4"].as_str().unwrap()));
-    assert!(row["revoked_at"].is_null());
+    assert!(row["revoked_at"].is_null() && row["key"].is_null());
+    let create = [
+        "key",
+        "create",
+        "--partner",
+        "acme",
+        "--kind",
+        "publishable",
+    ];
+    let made = installation.json(&create);
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    assert_eq!(list[1]["key"], made["key"], "a publishable key is public");
 
     let revoked = installation.json(&["key", "revoke", "--key-id", id]);
     assert_eq!(revoked["id"], id);

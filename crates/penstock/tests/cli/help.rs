@@ -93,6 +93,7 @@ fn serve_briefly(installation: &Installation, words: &[&str]) {
     if !words.contains(&"--pools-port") {
         words.extend(["--pools-port", "0", "--gate-port", "0"]);
     }
+    words.extend(["--widget-port", "0", "--demo-port", "0"]);
     for word in &mut words {
         if word.chars().all(|digit| digit.is_ascii_digit()) {
             *word = "0";

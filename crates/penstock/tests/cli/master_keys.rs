@@ -299,29 +299,48 @@ async fn late_value_under_retired_key_is_encrypted_again() {
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
 }
 
+/// Changes one byte of a sealed value.
+async fn damage_one(installation: &Installation, kind: SealedKind) {
+    let base = installation.open_with(KEY).await;
+    let page = base.store.sealed_page(kind, None, 10).await.unwrap();
+    let mut values = page.into_iter();
+    let (row, old) = values
+        .find_map(|value| Some((value.row, value.sealed?)))
+        .unwrap();
+    let mut new = old.clone();
+    *new.0.last_mut().unwrap() ^= 1;
+    let damage = [ResealedValue { row, old, new }];
+    let replaced = base.store.sealed_replace(kind, &damage);
+    assert_eq!(replaced.await.unwrap(), 1);
+    base.store.close().await;
+}
+
+// rule: cli.verify, base.master-key-rotation
+#[tokio::test]
+async fn verify_names_publishable_key_whose_text_does_not_open() {
+    let installation = with_one_secret();
+    let words = "key create --partner acme --kind publishable --output json";
+    let made = with(&installation, KEY, &words.split(' ').collect::<Vec<_>>());
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(with(&installation, KEY, &["verify"]).code, 0);
+    damage_one(&installation, SealedKind::PublishableKey).await;
+    let done = with(&installation, KEY, &["verify"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    let ulid = id.rsplit('_').next().unwrap();
+    let text = format!("test/acme publishable key {ulid} has a sealed text that does not open");
+    assert!(done.out.contains(&text), "{done:?}");
+    assert!(
+        done.out.contains("publishable-key-can-be-opened"),
+        "{done:?}"
+    );
+}
+
 // rule: base.master-key-rotation
 #[tokio::test]
 async fn rotation_finishes_despite_damaged_value_and_reports_it() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND},{SECOND}");
-    let base = installation.open_with(KEY).await;
-    let mut page = base
-        .store
-        .sealed_page(SealedKind::Secret, None, 10)
-        .await
-        .unwrap();
-    let value = page.pop().unwrap();
-    let mut damaged = value.sealed.clone().unwrap();
-    *damaged.0.last_mut().unwrap() ^= 1;
-    let damage = ResealedValue {
-        row: value.row,
-        old: value.sealed.unwrap(),
-        new: damaged,
-    };
-    let damage = [damage];
-    let replaced = base.store.sealed_replace(SealedKind::Secret, &damage);
-    assert_eq!(replaced.await.unwrap(), 1);
-    base.store.close().await;
+    damage_one(&installation, SealedKind::Secret).await;
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
     let message = "1 values are damaged: they cannot be decrypted with the key that they name";

@@ -237,7 +237,12 @@ async fn keys_get_label_and_expiry_of_file() {
         let listed = keys(&base).list(&acme().partner).await.unwrap();
         let mut shown: Vec<_> = listed
             .into_iter()
-            .map(|(key, _)| (key.label, key.expires_at.map(|at| at.to_string())))
+            .map(|key| {
+                (
+                    key.record.label,
+                    key.record.expires_at.map(|at| at.to_string()),
+                )
+            })
             .collect();
         shown.sort();
         shown
@@ -327,9 +332,17 @@ fn key_create_and_list_show_label_and_expiry() {
     assert_eq!(fields, ["id", "kind", "key"]);
     let rows = installation.json(&["key", "list", "--partner", "acme"]);
     let fields: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
-    let old = ["id", "kind", "prefix", "last4", "created_at", "revoked_at"];
-    assert_eq!(fields[..6], old, "the fields of older versions come first");
-    assert_eq!(fields[6..], ["label", "expires_at", "last_used_at"]);
+    let first = [
+        "id",
+        "kind",
+        "prefix",
+        "last4",
+        "key",
+        "created_at",
+        "revoked_at",
+    ];
+    assert_eq!(fields[..7], first);
+    assert_eq!(fields[7..], ["label", "expires_at", "last_used_at"]);
     assert_eq!(rows[0]["label"], "shop 1");
     assert_eq!(rows[2]["label"], serde_json::Value::Null);
     assert_eq!(rows[2]["last_used_at"], serde_json::Value::Null);

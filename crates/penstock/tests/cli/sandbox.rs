@@ -109,6 +109,10 @@ impl Sandbox {
             "0",
             "--gate-port",
             "0",
+            "--widget-port",
+            "0",
+            "--demo-port",
+            "0",
         ];
         let mut process = installation
             .program(&[&words, more].concat())
@@ -445,4 +449,43 @@ fn lost_demo_credentials_are_replaced() {
         done.err.contains("demo.json: no valid demo credentials"),
         "{done:?}"
     );
+}
+
+/// The status of a start of the widget from a page.
+fn started_from(sandbox: &Sandbox, demo: &Value, page: &str) -> String {
+    let key = demo["publishable_key"].as_str().unwrap();
+    let run = Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"])
+        .args(["-H", &format!("Authorization: Bearer {key}")])
+        .args(["-H", &format!("Origin: {page}")])
+        .arg(format!("{}/v1/embed/bootstrap", sandbox.gate()))
+        .output()
+        .unwrap();
+    String::from_utf8(run.stdout).unwrap()
+}
+
+// rule: cli.sandbox.demo-kept
+#[test]
+fn page_of_earlier_start_is_no_longer_allowed() {
+    let installation = Installation::in_a_file();
+    let page = |sandbox: &Sandbox| {
+        let shop = sandbox
+            .printed
+            .iter()
+            .find_map(|line| line.split(' ').find(|word| word.ends_with("/demo")));
+        shop.unwrap().trim_end_matches("/demo").to_owned()
+    };
+    let first = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    let earlier = page(&first);
+    assert_eq!(started_from(&first, &demo, &earlier), "200");
+    // The next sandbox cannot get this port.
+    let port = earlier.rsplit(':').next().unwrap().parse::<u16>().unwrap();
+    first.stop();
+    let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let second = Sandbox::start(&installation, &[]);
+    assert_eq!(started_from(&second, &demo, &page(&second)), "200");
+    assert_eq!(started_from(&second, &demo, &earlier), "403");
+    assert_eq!(started_from(&second, &demo, "https://shop.example"), "200");
+    second.stop();
 }

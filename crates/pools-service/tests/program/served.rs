@@ -251,13 +251,14 @@ pub(crate) fn last_uses(folder: &Path) -> Vec<Option<Timestamp>> {
         let base = open(&[("DATABASE_URL", &database)]).await;
         let keys = Keys {
             store: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
             entropy: Arc::clone(&base.entropy),
             mode: Mode::Test,
         };
         let partner = PartnerId::parse("acme").unwrap();
         let listed = keys.list(&partner).await.unwrap();
         base.store.close().await;
-        listed.into_iter().map(|(_, used)| used).collect()
+        listed.into_iter().map(|key| key.last_used).collect()
     })
 }
 

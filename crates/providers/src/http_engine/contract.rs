@@ -2,20 +2,21 @@
 //! generated from it.
 
 use hyper::Method;
+use utoipa::PartialSchema;
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
 };
-use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::{
-    ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref,
-    RefOr, Required, Response, ResponseBuilder,
+    ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
+    Response,
 };
-use utoipa::{PartialSchema, ToSchema};
 
 use super::wire;
+use crate::schemas::{body_of, response_of, take};
 
 /// The placeholder of the trade id in a path.
 pub(super) const TRADE: &str = "{tradeId}";
@@ -23,7 +24,6 @@ pub(super) const TRADE: &str = "{tradeId}";
 /// The contract's version: a date.
 const VERSION: &str = "2026-11-23";
 const SECRET: &str = "engineSecret";
-const JSON: &str = "application/json";
 
 const DESCRIPTION: &str = "\
 The interface of a liquidity engine. The operator implements it and configures its URL in `PENSTOCK_ENGINE=http:<url>`; the pools \
@@ -229,30 +229,6 @@ fn trade() -> Parameter {
         .build()
 }
 
-fn body_of<T: ToSchema>() -> RequestBody {
-    RequestBodyBuilder::new()
-        .content(
-            JSON,
-            ContentBuilder::new().schema(Some(refer::<T>())).build(),
-        )
-        .required(Some(Required::True))
-        .build()
-}
-
-fn response_of<T: ToSchema>() -> Response {
-    ResponseBuilder::new()
-        .description("The response")
-        .content(
-            JSON,
-            ContentBuilder::new().schema(Some(refer::<T>())).build(),
-        )
-        .build()
-}
-
-fn refer<T: ToSchema>() -> Ref {
-    Ref::from_schema_name(T::name())
-}
-
 /// Every schema that the operations use, directly or through another schema.
 fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut found = Vec::new();
@@ -264,9 +240,4 @@ fn schemas() -> Vec<(String, RefOr<Schema>)> {
     take::<wire::ReleaseAnswer>(&mut found);
     take::<wire::Report>(&mut found);
     found
-}
-
-fn take<T: ToSchema>(into: &mut Vec<(String, RefOr<Schema>)>) {
-    into.push((T::name().into_owned(), T::schema()));
-    T::schemas(into);
 }

@@ -4,6 +4,8 @@
 //! The table has the settings of both services, because one file may configure both. Each service reports the errors of all
 //! settings.
 
+mod widget_limits;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +17,18 @@ use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
 use pools_core::engine::EngineName;
-use providers::EngineSecret;
+use providers::UpstreamSecret;
 
 use super::database::{self, Database};
-use super::value::{self, EngineChoice, InvalidSetting, LogFormat, RatesChoice, TraceHeader};
+use super::value::{
+    self, EngineChoice, InvalidSetting, LogFormat, RailChoice, RatesChoice, TraceHeader,
+};
+use super::verifier;
+
+pub(crate) use widget_limits::{
+    THROTTLE_BOOTSTRAP, THROTTLE_BOOTSTRAP_CEILING, THROTTLE_EMBED, THROTTLE_EMBED_PAYMENTS,
+    THROTTLE_EMBED_QUOTES,
+};
 
 /// One setting.
 pub(crate) struct Setting<T> {
@@ -95,7 +105,7 @@ impl<T> Setting<T> {
         (self.parse)(text)
     }
 
-    const fn new(
+    pub(super) const fn new(
         name: &'static str,
         default: Default,
         parse: fn(&str) -> Result<T, InvalidSetting>,
@@ -112,7 +122,7 @@ impl<T> Setting<T> {
         }
     }
 
-    const fn shown(mut self, shown: Visibility) -> Self {
+    pub(super) const fn shown(mut self, shown: Visibility) -> Self {
         self.shown = shown;
         self
     }
@@ -206,6 +216,13 @@ pub(crate) static GATE_LISTEN: Setting<SocketAddr> = Setting::new(
     value::listen,
     LISTEN_FORM,
     "address of the gate service; port 0 selects a free port",
+);
+pub(crate) static WIDGET_LISTEN: Setting<SocketAddr> = Setting::new(
+    "WIDGET_LISTEN",
+    Default::Is("127.0.0.1:4030"),
+    value::listen,
+    LISTEN_FORM,
+    "address of the hosted widget; port 0 selects a free port",
 );
 pub(crate) static METRICS_LISTEN: Setting<SocketAddr> = Setting::new(
     "METRICS_LISTEN",
@@ -333,20 +350,6 @@ pub(crate) static THROTTLE_CANCEL_SESSION: Setting<Vec<Tier>> = Setting::new(
     LIMIT_FORM,
     "POST /gate_sessions/{id}/cancel",
 );
-pub(crate) static THROTTLE_BOOTSTRAP: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_BOOTSTRAP",
-    Default::Is("30/60s"),
-    value::limit,
-    LIMIT_FORM,
-    "POST /embed/bootstrap, per publishable key and client address",
-);
-pub(crate) static THROTTLE_BOOTSTRAP_CEILING: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_BOOTSTRAP_CEILING",
-    Default::Is("6000/60s"),
-    value::ceiling,
-    LIMIT_FORM,
-    "POST /embed/bootstrap, per publishable key, all addresses together",
-);
 pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> = Setting::new(
     "THROTTLE_PREVIEW",
     Default::Is("30/60s"),
@@ -401,7 +404,14 @@ pub(crate) static WIDGET_ORIGIN: Setting<()> = Setting::new(
     Default::Unset,
     value::origin,
     "an origin such as https://widget.example",
-    "origin of the hosted widget",
+    "public origin of the hosted widget",
+);
+pub(crate) static GATE_ORIGIN: Setting<()> = Setting::new(
+    "GATE_ORIGIN",
+    Default::Unset,
+    value::origin,
+    "an origin such as https://gate.example",
+    "public origin of the gate service, which browsers call",
 );
 pub(crate) static RATES: Setting<RatesChoice> = Setting::new(
     "RATES",
@@ -417,10 +427,10 @@ pub(crate) static ENGINE: Setting<EngineChoice> = Setting::new(
     "none, sandbox or http:<url>",
     "the liquidity engine",
 );
-pub(crate) static ENGINE_SECRET: Setting<EngineSecret> = Setting::new(
+pub(crate) static ENGINE_SECRET: Setting<UpstreamSecret> = Setting::new(
     "ENGINE_SECRET",
     Default::Unset,
-    value::engine_secret,
+    value::upstream_secret,
     "16 to 256 visible ASCII characters",
     "the secret sent with every call to an engine over HTTP",
 )
@@ -439,6 +449,21 @@ pub(crate) static ENGINE_DRAIN: Setting<bool> = Setting::new(
     "true or false",
     "whether the pools service starts while another engine holds reserved trades",
 );
+pub(crate) static RAIL: Setting<RailChoice> = Setting::new(
+    "RAIL",
+    Default::ByMode("sandbox", "none"),
+    value::rail,
+    "none, sandbox or http:<url>",
+    "the rail of pay-ins and pay-outs",
+);
+pub(crate) static RAIL_SECRET: Setting<UpstreamSecret> = Setting::new(
+    "RAIL_SECRET",
+    Default::Unset,
+    value::upstream_secret,
+    "16 to 256 visible ASCII characters",
+    "the secret sent with every call to a rail over HTTP",
+)
+.shown(Visibility::Masked);
 pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
     "CATALOGUE",
     Default::Unset,
@@ -498,6 +523,7 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &MASTER_KEY,
     &POOLS_LISTEN,
     &GATE_LISTEN,
+    &WIDGET_LISTEN,
     &METRICS_LISTEN,
     &QUOTE_TTL,
     &SESSION_TTL,
@@ -518,6 +544,9 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &THROTTLE_CANCEL_SESSION,
     &THROTTLE_BOOTSTRAP,
     &THROTTLE_BOOTSTRAP_CEILING,
+    &THROTTLE_EMBED,
+    &THROTTLE_EMBED_QUOTES,
+    &THROTTLE_EMBED_PAYMENTS,
     &THROTTLE_PREVIEW,
     &THROTTLE_LIST_SESSIONS,
     &THROTTLE_LIST_TRANSACTIONS,
@@ -526,11 +555,16 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &CONNECTIONS_PER_ADDRESS,
     &TRUSTED_PROXIES,
     &WIDGET_ORIGIN,
+    &GATE_ORIGIN,
     &RATES,
     &ENGINE,
     &ENGINE_SECRET,
     &ENGINE_NAME,
     &ENGINE_DRAIN,
+    &RAIL,
+    &RAIL_SECRET,
+    &verifier::VERIFIER,
+    &verifier::VERIFIER_SECRET,
     &CATALOGUE,
     &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,
@@ -545,32 +579,4 @@ pub(crate) fn find(name: &str) -> Option<&'static dyn AnySetting> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_default_has_its_expected_form() {
-        for setting in ALL {
-            let texts = match setting.default() {
-                Default::Unset => vec![],
-                Default::Is(text) => vec![text],
-                Default::ByMode(test, live) => vec![test, live],
-                Default::SameAs(other) => {
-                    assert!(find(other).is_some(), "{other}");
-                    vec![]
-                }
-            };
-            for text in texts {
-                assert_eq!(setting.check(text), Ok(()), "{} = {text}", setting.name());
-            }
-        }
-    }
-
-    #[test]
-    fn setting_names_are_unique() {
-        let names: BTreeSet<&str> = ALL.iter().map(|setting| setting.name()).collect();
-        assert_eq!(names.len(), ALL.len());
-    }
-}
+mod tests;

@@ -40,10 +40,13 @@ fn empty_configuration_is_complete_for_test() {
     assert_eq!(config.session_ttl, 24 * 60 * minute);
     assert_eq!(config.embed_token_ttl, 60 * minute);
     assert_eq!(config.session_sweep, Some(minute));
-    assert_eq!(config.widget_origin, None);
+    assert_eq!(config.widget_listen.to_string(), "127.0.0.1:4030");
+    assert_eq!((config.widget_origin, config.gate_origin), (None, None));
     assert_eq!(config.quote_ttl, Duration::from_secs(15));
     assert_eq!(config.rates, RatesChoice::Sandbox);
     assert_eq!(config.engine, EngineChoice::Sandbox);
+    assert_eq!(config.rail, RailChoice::Sandbox);
+    assert_eq!(config.verifier, VerifierChoice::Sandbox);
     assert_eq!(config.log_format, LogFormat::Json);
     let waits = config.webhook_waits.iter().map(Duration::as_secs);
     let three_days = [
@@ -75,6 +78,9 @@ fn gate_defaults_equal_documented_defaults() {
         (&limits.cancel_session, "short 30/60s"),
         (&limits.bootstrap, "short 30/60s"),
         (&limits.bootstrap_ceiling, "medium 6000/60s"),
+        (&limits.embed, "short 60/60s"),
+        (&limits.embed_quotes, "short 10/60s"),
+        (&limits.embed_payments, "short 5/60s"),
         (&limits.list_sessions, "short 60/60s"),
         (&limits.list_transactions, "short 60/60s"),
         (&limits.preview, "short 30/60s"),
@@ -124,12 +130,64 @@ fn zero_sweep_disables_it_and_widget_requires_https() {
     }
 }
 
-// rule: config.live-master-key, config.live-has-no-sandbox
+// rule: gate.widget.live-origins
+#[test]
+fn mode_live_serves_widget_only_at_configured_origins() {
+    let load = |mode: &str, settings: &[(&str, &str)]| {
+        let mode = [("MODE", mode), ("MASTER_KEY", KEY)];
+        let loaded = Config::load(&environment(&[&mode, settings].concat())).unwrap();
+        (loaded.config.serves_widget(), loaded.config.check_gate())
+    };
+    let (widget, gate) = (
+        ("WIDGET_ORIGIN", "https://pay.example"),
+        ("GATE_ORIGIN", "https://gate.example"),
+    );
+    assert_eq!(load("test", &[]), (true, Ok(())));
+    assert_eq!(load("live", &[]), (false, Ok(())));
+    assert_eq!(load("live", &[gate]), (false, Ok(())));
+    assert_eq!(load("live", &[widget, gate]), (true, Ok(())));
+    let (serves, checked) = load("live", &[widget]);
+    let faults = checked.unwrap_err();
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (serves, lines),
+        (
+            true,
+            vec![
+                "PENSTOCK_GATE_ORIGIN: expected the public origin of the gate service, which browsers call, such as https://gate.example: mode live requires it beside PENSTOCK_WIDGET_ORIGIN"
+                    .to_owned()
+            ]
+        )
+    );
+}
+
+#[test]
+fn public_origin_that_no_policy_can_name_is_refused() {
+    for name in ["WIDGET_ORIGIN", "GATE_ORIGIN"] {
+        for bad in [
+            "https://pay.example;x",
+            "https://a,b",
+            "https://[2001:db8::1]",
+            "https://a'b",
+        ] {
+            let faults = Config::load(&environment(&[(name, bad)])).unwrap_err();
+            let line = faults[0].to_string();
+            assert!(
+                line.starts_with(&format!("PENSTOCK_{name}: expected an ")),
+                "{line}"
+            );
+        }
+    }
+}
+
+// rule: config.live-master-key, config.live-has-no-sandbox, config.live-has-no-sandbox-rail, config.live-has-no-sandbox-verifier
 #[test]
 fn live_mode_refuses_sandbox_upstreams() {
     let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
     assert_eq!(loaded.config.engine, EngineChoice::None);
+    assert_eq!(loaded.config.rail, RailChoice::None);
+    assert_eq!(loaded.config.verifier, VerifierChoice::None);
     assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
     assert!(loaded.warnings.is_empty());
     assert_eq!(loaded.serving_warnings.len(), 1);
@@ -137,12 +195,16 @@ fn live_mode_refuses_sandbox_upstreams() {
         ("MODE", "live"),
         ("RATES", "sandbox"),
         ("ENGINE", "sandbox"),
+        ("RAIL", "sandbox"),
+        ("VERIFIER", "sandbox"),
     ]);
     let faults = faults(&sandbox);
-    assert_eq!(faults.len(), 3, "{faults:?}");
+    assert_eq!(faults.len(), 5, "{faults:?}");
     assert!(faults[0].starts_with("PENSTOCK_MASTER_KEY: expected 32 bytes"));
     assert!(faults[1].starts_with("PENSTOCK_RATES: the sandbox"));
     assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
+    assert!(faults[3].starts_with("PENSTOCK_RAIL: the sandbox"));
+    assert!(faults[4].starts_with("PENSTOCK_VERIFIER: the sandbox"));
 }
 
 // rule: config.engine-secret

@@ -14,7 +14,7 @@ use partner_core::throttle::{self, Tier};
 use partner_core::webhooks::target::AllowPrivate;
 use percent_encoding::percent_decode_str;
 use pools_core::engine::EngineName;
-use providers::{EngineSecret, EngineUrl};
+use providers::{UpstreamSecret, UpstreamUrl};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -64,7 +64,18 @@ pub enum EngineChoice {
     /// The sandbox's engine, only in mode test.
     Sandbox,
     /// The operator's engine over HTTP.
-    Http(EngineUrl),
+    Http(UpstreamUrl),
+}
+
+/// The rail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RailChoice {
+    /// No rail: no pay-in and no pay-out is possible.
+    None,
+    /// The sandbox's rail, only in mode test.
+    Sandbox,
+    /// The operator's rail over HTTP.
+    Http(UpstreamUrl),
 }
 
 /// The destination of traces, and the share that is recorded.
@@ -243,15 +254,30 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, InvalidSetting> {
         _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
             "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_ENGINE_SECRET",
         )),
-        Some(("http", url)) => EngineUrl::parse(url)
+        Some(("http", url)) => UpstreamUrl::parse(url)
             .map(EngineChoice::Http)
             .ok_or(InvalidSetting::Form),
         _ => Err(InvalidSetting::Form),
     }
 }
 
-pub(crate) fn engine_secret(text: &str) -> Result<EngineSecret, InvalidSetting> {
-    EngineSecret::parse(text).ok_or(InvalidSetting::Form)
+pub(crate) fn rail(text: &str) -> Result<RailChoice, InvalidSetting> {
+    match text.split_once(':') {
+        None if text == "none" => Ok(RailChoice::None),
+        None if text == "sandbox" => Ok(RailChoice::Sandbox),
+        // The error does not repeat the URL, which may contain a password or a token.
+        _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
+            "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_RAIL_SECRET",
+        )),
+        Some(("http", url)) => UpstreamUrl::parse(url)
+            .map(RailChoice::Http)
+            .ok_or(InvalidSetting::Form),
+        _ => Err(InvalidSetting::Form),
+    }
+}
+
+pub(crate) fn upstream_secret(text: &str) -> Result<UpstreamSecret, InvalidSetting> {
+    UpstreamSecret::parse(text).ok_or(InvalidSetting::Form)
 }
 
 pub(crate) fn engine_name(text: &str) -> Result<EngineName, InvalidSetting> {
@@ -507,10 +533,27 @@ mod tests {
         }
     }
 
+    // rule: config.rail-http
+    #[test]
+    fn rail_setting_parses_every_rail() {
+        let url = UpstreamUrl::parse("https://rail.example/desk").unwrap();
+        let read = rail("http:https://rail.example/desk");
+        assert_eq!(read, Ok(RailChoice::Http(url)));
+        assert_eq!(rail("none"), Ok(RailChoice::None));
+        assert_eq!(rail("sandbox"), Ok(RailChoice::Sandbox));
+        for bad in ["", "http", "http:", "http:rail:9100", "http:ftp://r"] {
+            assert_eq!(rail(bad), Err(InvalidSetting::Form), "{bad}");
+        }
+        for secret in ["http:http://user:hunter2@r", "http:https://r?token=hunter2"] {
+            let unread = rail(secret);
+            assert!(matches!(unread, Err(InvalidSetting::Unsupported(_))));
+        }
+    }
+
     // rule: config.engine-http
     #[test]
     fn engine_setting_parses_every_engine() {
-        let url = EngineUrl::parse("https://engine.example/desk").unwrap();
+        let url = UpstreamUrl::parse("https://engine.example/desk").unwrap();
         let read = engine("http:https://engine.example/desk");
         assert_eq!(read, Ok(EngineChoice::Http(url)));
         for bad in [

@@ -45,6 +45,7 @@ pub enum StartError {
 /// A service that is bound to its address and responds after it is run.
 pub struct BoundService {
     address: SocketAddr,
+    beside: Vec<(&'static str, SocketAddr)>,
     serving: Pin<Box<dyn Future<Output = io::Result<()>> + Send>>,
 }
 
@@ -53,6 +54,22 @@ impl BoundService {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What the service serves on further addresses, such as `widget`, with the address.
+    #[must_use]
+    pub fn beside(&self) -> &[(&'static str, SocketAddr)] {
+        &self.beside
+    }
+
+    /// The same service with another listener, which serves something else and stops with it.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, other: Self) -> Self {
+        self.beside.push((name, other.address));
+        self.beside.extend(other.beside);
+        let (first, second) = (self.serving, other.serving);
+        self.serving = Box::pin(async move { tokio::try_join!(first, second).map(|_| ()) });
+        self
     }
 
     /// Serves until shutdown, and finishes the requests in flight.
@@ -74,6 +91,7 @@ impl fmt::Debug for BoundService {
 /// address.
 #[derive(Debug)]
 pub struct Bound {
+    name: Option<&'static str>,
     address: SocketAddr,
     listener: TcpListener,
     metrics: Option<(TcpListener, SocketAddr)>,
@@ -110,6 +128,7 @@ impl Bound {
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(setting, wanted).await?;
         Ok(Self {
+            name: None,
             address,
             listener,
             metrics: None,
@@ -117,6 +136,13 @@ impl Bound {
             bounds: bounds(&runtime.base.config),
             stop: runtime.shutdown.clone(),
         })
+    }
+
+    /// The same listener, with a name of its own in metrics.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        let name = Some(name);
+        Self { name, ..self }
     }
 
     /// Request ids and the documentation's address.
@@ -137,9 +163,11 @@ impl Bound {
         let mut options = Options::new(self.site.clone());
         options.deadlines.shutdown = DRAIN_TIMEOUT;
         options.bounds = self.bounds;
+        options.name = self.name.unwrap_or(options.name);
         let serving = http_kit::serve(self.listener, router, options, self.stop);
         BoundService {
             address: self.address,
+            beside: Vec::new(),
             serving: match self.metrics {
                 None => Box::pin(serving),
                 Some((listener, address)) => {

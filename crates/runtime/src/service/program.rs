@@ -23,6 +23,8 @@ pub struct Program {
     pub about: &'static str,
     /// The published documents, the contract first.
     pub documents: &'static [Document],
+    /// Checks the settings that only this service requires.
+    pub check: fn(&Config) -> Result<(), Vec<ConfigError>>,
     /// Binds the service and starts its background tasks.
     pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
 }
@@ -114,9 +116,14 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
         say(&loaded.effective);
         let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
         warnings.for_each(|line| say_error(line));
-        return crate::check_files(&loaded.config).map_err(Failure::Config);
+        return (program.check)(&loaded.config)
+            .and_then(|()| crate::check_files(&loaded.config))
+            .map_err(Failure::Config);
     }
     let config = &loaded.config;
+    if let Command::Serve = command {
+        (program.check)(config).map_err(Failure::Config)?;
+    }
     let telemetry = crate::telemetry::start(config.log_format, config.traces.as_ref())
         .map_err(|error| Failure::Config(vec![error]))?;
     let serves = !matches!(command, Command::Migrate);
@@ -172,6 +179,9 @@ async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
         program.name,
         listening.address()
     ));
+    for (what, address) in listening.beside() {
+        say(&format!("{} {what} on http://{address}\n", program.name));
+    }
     listening.run().await.map_err(|error| failed(&error))
 }
 

@@ -6,6 +6,7 @@
 pub(super) mod gate;
 pub(super) mod pools;
 pub(super) mod rails;
+pub(super) mod verifications;
 
 use kernel::StoreError;
 
@@ -57,6 +58,7 @@ impl Invariant {
 /// Every invariant, in the order of the report.
 pub(super) fn all() -> impl Iterator<Item = &'static Invariant> {
     let of_gate = gate::INVARIANTS.iter().chain(rails::INVARIANTS);
+    let of_gate = of_gate.chain(verifications::INVARIANTS);
     pools::INVARIANTS.iter().chain(of_gate)
 }
 

@@ -8,7 +8,7 @@ use pools_core::profile::Network;
 use super::{Work, named, walked};
 use crate::{
     Row, Statement, customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies,
-    trades, transactions,
+    trades, transactions, verifications,
 };
 
 impl Work<'_> {
@@ -83,7 +83,7 @@ struct ReadableEntity {
     read: fn(&dyn Row) -> Result<(), StoreError>,
 }
 
-fn readable_entities() -> [ReadableEntity; 10] {
+fn readable_entities() -> [ReadableEntity; 11] {
     [
         ReadableEntity {
             statement: &walked::QUOTES,
@@ -124,6 +124,11 @@ fn readable_entities() -> [ReadableEntity; 10] {
             statement: &walked::RAIL_RECORDS,
             name: "rail record",
             read: |row| rails::record(row, row.mode()?).map(drop),
+        },
+        ReadableEntity {
+            statement: &walked::VERIFICATIONS,
+            name: "verification",
+            read: |row| verifications::verification(row, row.mode()?).map(drop),
         },
         ReadableEntity {
             statement: &walked::TALLIES,

@@ -1,10 +1,13 @@
 //! Checks that sealed values decrypt with a master key and agree with their rows.
 
+use gate_core::payout::Payout;
 use gate_core::ports::kyc_place;
+use gate_core::rail::{RailId, RailKind};
 use kernel::StoreError;
 use partner_core::audit::Breaches;
 use partner_core::events::{EndpointId, Service, event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::key::{KeyKind, PresentedKey, publishable_place};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
 use partner_core::stored_response::{self, RenderedResponse, ResponseStoreError};
 
@@ -17,6 +20,8 @@ impl Work<'_> {
         self.bodies().await?;
         self.packages().await?;
         self.customers().await?;
+        self.payouts().await?;
+        self.publishable_keys().await?;
         self.answers().await
     }
 
@@ -108,6 +113,51 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Every payout account decrypts. Without it, the rail receives no account.
+    async fn payouts(&mut self) -> Result<(), StoreError> {
+        let name = "payout-account-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let mut older = 0;
+        self.each(name, &walked::PAYOUTS, |row| {
+            older += u64::from(is_older(sealer, row, "payout")?);
+            if payout(sealer, row)?.is_none() {
+                let payment = named(row, "payment")?;
+                breaches.add(|| format!("{payment} has a payout account that does not open"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.older_seals += older;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// Every stored text of a publishable key decrypts and is the text of its key. Without it, sessions have no link.
+    async fn publishable_keys(&mut self) -> Result<(), StoreError> {
+        let name = "publishable-key-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let mut older = 0;
+        self.each(name, &walked::PUBLISHABLE_KEYS, |row| {
+            older += u64::from(is_older(sealer, row, "publishable_sealed")?);
+            let wrong = match publishable_key(sealer, row)? {
+                Err(SealBroken) => Some("does not open"),
+                Ok(text) if !is_text_of(row, &text)? => Some("is the text of another key"),
+                Ok(_) => None,
+            };
+            if let Some(wrong) = wrong {
+                let key = named(row, "publishable key")?;
+                breaches.add(|| format!("{key} has a sealed text that {wrong}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.older_seals += older;
+        self.found(name, breaches);
+        Ok(())
+    }
+
     /// Every stored response decrypts and can be replayed.
     async fn answers(&mut self) -> Result<(), StoreError> {
         let name = "answer-can-be-opened";
@@ -151,6 +201,27 @@ fn package(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
     let who = row.tenant()?;
     let sealed = Sealed(row.bytes("kyc_package")?.to_vec());
     Ok(sealer.open(&kyc_place(&who, row.id("id", who.mode)?), &sealed))
+}
+
+fn payout(sealer: &Sealer, row: &dyn Row) -> Result<Option<Payout>, StoreError> {
+    let who = row.tenant()?;
+    let kind = row.parsed("kind", RailKind::parse)?;
+    let id = RailId::from_parts(kind, row.id("id", who.mode)?);
+    let sealed = Sealed(row.bytes("payout")?.to_vec());
+    Ok(Payout::open(&who, id, &sealed, sealer))
+}
+
+fn publishable_key(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
+    let who = row.tenant()?;
+    let sealed = Sealed(row.bytes("publishable_sealed")?.to_vec());
+    Ok(sealer.open(&publishable_place(&who, row.id("id", who.mode)?), &sealed))
+}
+
+/// Whether a text is that of a row's key, which was found by its hash.
+fn is_text_of(row: &dyn Row, text: &[u8]) -> Result<bool, StoreError> {
+    let hash = row.bytes("hash")?;
+    let presented = str::from_utf8(text).ok().and_then(PresentedKey::parse);
+    Ok(presented.is_some_and(|key| key.kind == KeyKind::Publishable && key.hash.0 == *hash))
 }
 
 fn answer(

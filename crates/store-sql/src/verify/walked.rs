@@ -1,10 +1,10 @@
 //! The statements that the audit reads row by row: whole tables, with modes and partners.
 
 use crate::trades::open;
-use crate::{Sql, Statement};
+use crate::{Sql, Statement, rail_columns};
 
 /// Every statement of this file.
-pub(super) static ALL: [&Statement; 23] = [
+pub(super) static ALL: [&Statement; 26] = [
     &CHAINS,
     &ACCOUNTS,
     &ENTRIES,
@@ -22,11 +22,14 @@ pub(super) static ALL: [&Statement; 23] = [
     &USED_PREVIEWS,
     &SIGNED_QUOTES,
     &RAIL_RECORDS,
+    &VERIFICATIONS,
     &TALLIES,
     &GATE_PROFILES,
     &SECRETS,
     &BODIES,
     &PACKAGES,
+    &PAYOUTS,
+    &PUBLISHABLE_KEYS,
     &ANSWERS,
 ];
 
@@ -151,7 +154,8 @@ pub(super) static USED_PREVIEWS: Statement = Statement::new(
 pub(super) static SIGNED_QUOTES: Statement = Statement::new(
     "signed_quotes",
     "SELECT mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method, fiat, crypto, rate,
-            service_fee, network_fee, signature, created_at, expires_at, consumed_at,
+            service_fee, network_fee, signature, created_at, expires_at, consumed_at, session_id, superseded_at,
+            source_asset, source_scale, source_network, source_amount,
             (SELECT identity FROM installation_identity) AS installation
      FROM signed_quotes",
 );
@@ -159,9 +163,10 @@ pub(super) static SIGNED_QUOTES: Statement = Statement::new(
 /// Records with their quote's terms and their transaction's columns.
 pub(super) static RAIL_RECORDS: Statement = Statement::new(
     "rail_records",
-    "SELECT r.mode, r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
-            r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, q.side, q.currency, q.asset,
-            q.asset_scale, q.network, q.payment_method, q.fiat, q.crypto, q.rate, q.service_fee, q.network_fee,
+    concat!(
+        "SELECT r.mode, ",
+        rail_columns!(),
+        ",
             t.action AS t_action, t.status AS t_status, t.token AS t_token, t.network AS t_network,
             t.currency AS t_currency, t.payment_method AS t_method, t.fiat_amount AS t_fiat, t.token_amount AS t_crypto,
             t.exchange_rate AS t_rate, t.total_fees AS t_fees, t.local_rail_transaction_id AS t_record,
@@ -169,7 +174,14 @@ pub(super) static RAIL_RECORDS: Statement = Statement::new(
                 AND t.completed_at IS NOT DISTINCT FROM CASE r.status WHEN 'settled' THEN r.ended_at END AS t_fits
      FROM rail_records AS r
      JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
-     LEFT JOIN transactions AS t ON t.mode = r.mode AND t.partner_id = r.partner_id AND t.id = r.transaction_id",
+     LEFT JOIN transactions AS t ON t.mode = r.mode AND t.partner_id = r.partner_id AND t.id = r.transaction_id"
+    ),
+);
+
+pub(super) static VERIFICATIONS: Statement = Statement::new(
+    "verifications",
+    "SELECT mode, partner_id, id, session_id, status, reference, reason, created_at, ended_at, attempts, ask_token, ask_at
+     FROM verifications",
 );
 
 pub(super) static TALLIES: Statement = Statement::new(
@@ -197,6 +209,16 @@ pub(super) static BODIES: Statement = Statement::new(
 pub(super) static PACKAGES: Statement = Statement::new(
     "sessions",
     "SELECT mode, partner_id, id, kyc_package FROM sessions WHERE kyc_package IS NOT NULL",
+);
+
+pub(super) static PAYOUTS: Statement = Statement::new(
+    "rail_records",
+    "SELECT mode, partner_id, id, kind, payout FROM rail_records WHERE payout IS NOT NULL",
+);
+
+pub(super) static PUBLISHABLE_KEYS: Statement = Statement::new(
+    "api_keys",
+    "SELECT mode, partner_id, id, hash, publishable_sealed FROM api_keys WHERE publishable_sealed IS NOT NULL",
 );
 
 pub(super) static ANSWERS: Statement = Statement::new(

@@ -1,6 +1,6 @@
 //! `POST /v1/gate_sessions`: the terms of a session, and refusals.
 
-use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
+use acceptance::{ACME, ACME_PUBLISHABLE, Call, Gate, RIVAL, SHOP, WIDGET, session};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/gate_sessions";
@@ -12,6 +12,28 @@ fn with(fields: &Value) -> Value {
         body[name] = value.clone();
     }
     body
+}
+
+// rule: gate.session.url
+#[tokio::test]
+async fn created_session_has_link_to_its_checkout_once() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let first = acme.create(&session(SHOP), "k").await;
+    let made = first.created();
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let secret = made["client_secret"].as_str().unwrap();
+    let expected = format!("{WIDGET}/checkout#publishable_key={key}&client_secret={secret}");
+    assert_eq!(made["url"], expected.as_str());
+    let again = acme.create(&session(SHOP), "k").await.created();
+    assert_eq!(again["url"], made["url"]);
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(acme.read(id).await.ok()["url"], Value::Null);
+    let listed = acme.get(PATH).await.ok();
+    assert_eq!(listed["data"][0]["url"], Value::Null);
+    assert_eq!(acme.cancel(id).await.created()["url"], Value::Null);
+    gate.world().notice_all().await;
+    gate.finish().await;
 }
 
 // rule: gate.session.created, gate.session.secret-once, gate.session.expires, time.output
@@ -45,10 +67,15 @@ async fn created_session_is_open_and_shows_its_secret_once() {
         "kyc_pre_verified": false,
         "metadata": {},
         "client_secret": secret,
+        "url": format!(
+            "{WIDGET}/checkout#publishable_key={}&client_secret={secret}",
+            gate.world().of_mode(ACME_PUBLISHABLE)
+        ),
     });
     assert_eq!(made, expected);
     let mut read = expected;
     read.as_object_mut().unwrap().remove("client_secret");
+    read["url"] = Value::Null;
     assert_eq!(acme.read(id).await.ok(), read);
     let listed = acme.get(PATH).await.ok();
     assert_eq!(listed["data"], json!([read]));

@@ -447,7 +447,7 @@ async fn customers_are_listed_filtered_and_paged() {
         ("external_id=USER%203".to_owned(), 0),
         (
             format!(
-                "external_id=user%203&email=ann%2B3@example.com&starting_after={}",
+                "external_id=user%202&email=ann%2B2@example.com&starting_after={}",
                 all[0]
             ),
             1,

@@ -127,9 +127,10 @@ async fn repeated_key_with_unreadable_body_replays_the_first_response() {
     let customer = json!({ "email": "ann@example.com" });
     let made = acme.create_customer(&customer, "c").await.created();
     let path = format!("/v1/customers/{}", made["id"].as_str().unwrap());
+    let unpaid = acme.open("unpaid").await;
     let fail = format!(
         "/v1/test_helpers/sessions/{}/fail",
-        open["id"].as_str().unwrap()
+        unpaid["id"].as_str().unwrap()
     );
     for call in [
         Call::post(PATH).json(&session(SHOP)),

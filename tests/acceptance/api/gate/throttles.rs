@@ -31,6 +31,9 @@ fn documented(setup: &mut Setup) {
         capabilities: own(60),
         bootstrap: own(30),
         bootstrap_ceiling: vec![tier("medium", 6_000, 60)],
+        embed: own(60),
+        embed_quotes: own(10),
+        embed_payments: own(5),
         global: vec![
             tier("short", 10, 10),
             tier("medium", 60, 60),

@@ -92,7 +92,7 @@ fn fields(events: &[(String, Value)], kind: &str) -> String {
 #[tokio::test]
 async fn event_bodies_keep_the_order_of_their_fields() {
     const SESSION: &str = "id object partner_id mode amount currency return_url cancel_url status expires_at created_at flow \
-         target_token target_network wallet_address user_reference kyc_pre_verified metadata";
+         target_token target_network wallet_address user_reference kyc_pre_verified metadata url";
     let gate = Gate::new().await;
     let acme = gate.acme();
     let (session, record) = paying(&acme, "a", "100.00").await;

@@ -1,11 +1,13 @@
 //! What a partner's clients observed of the gate, and which outcomes they do not know yet.
 
+mod hosted;
 mod orders;
 mod people;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+pub(super) use hosted::Hosted;
 use kernel::{Bound, Timestamp};
 pub(super) use orders::{Order, Orders, Rail};
 pub(super) use people::{Customer, parted};
@@ -18,8 +20,9 @@ use crate::time;
 use people::People;
 
 /// Refusals that time lifts. The key stays free, so that a repeat may succeed.
-const PASSING: [&str; 4] = [
+const PASSING: [&str; 5] = [
     "session_payment_in_progress",
+    "verification_required",
     "quota_exhausted",
     "rate_unavailable",
     "rate_limited",
@@ -72,6 +75,8 @@ pub(crate) struct Session {
     pub(crate) end: Option<String>,
     /// References of failed payments, from the responses.
     pub(crate) failed: BTreeSet<String>,
+    /// Whether a response reported that the user must be verified or has been verified.
+    pub(crate) verified: bool,
 }
 
 /// A test event that a partner has sent itself.
@@ -119,6 +124,12 @@ impl Book {
         let Ok(answer) = answer else { return true };
         let code = answer.code();
         call.refused |= outcome == Outcome::Fail && !PASSING.contains(&code.as_str());
+        if code == "verification_required"
+            && let Some(session) = call.writing.with.as_ref()
+            && let Some(session) = self.sessions.get_mut(session)
+        {
+            session.verified = true;
+        }
         self.exhausted |= code == "quota_exhausted";
         match &call.first {
             Some((first, _)) if first != answer => {
@@ -148,7 +159,7 @@ impl Book {
             Kind::Complete => return self.saw(id, "completed", None),
             Kind::Fail => self.failed(id, answer),
             Kind::Enrol | Kind::Rename | Kind::Dismiss => self.people.learn(writing, answer),
-            Kind::Lock | Kind::Redeem => self.orders.learn(writing, answer),
+            Kind::Lock | Kind::Redeem | Kind::Pay => self.orders.learn(writing, answer),
             Kind::Rebrand if answer.text("brand_name") != writing.key => {
                 Some(format!("{writing:?} received {answer:?}"))
             }
@@ -202,10 +213,11 @@ impl Book {
         }
     }
 
-    /// Whether a redemption was sent for the session. A payment keeps the session open past its expiry until the payment ends.
+    /// Whether a redemption or a payment was sent for the session. A payment keeps the session open past its expiry until the payment ends.
     pub(crate) fn may_be_paid(&self, id: &str) -> bool {
         self.calls.values().any(|call| {
-            call.writing.kind == Kind::Redeem && call.writing.with.as_deref() == Some(id)
+            let pays = matches!(call.writing.kind, Kind::Redeem | Kind::Pay);
+            pays && call.writing.with.as_deref() == Some(id)
         })
     }
 
@@ -221,6 +233,10 @@ impl Session {
         let mut terms = answer.json();
         let fields = terms.as_object_mut()?;
         let secret = fields.remove("client_secret")?;
+        // The address of the checkout contains the secret, so it is null in every later response.
+        if let Some(url) = fields.get_mut("url") {
+            *url = Value::Null;
+        }
         if fields.remove("status")? != "open" {
             return None;
         }
@@ -233,6 +249,7 @@ impl Session {
             terms,
             end: None,
             failed: BTreeSet::new(),
+            verified: false,
         };
         Some((id, session))
     }

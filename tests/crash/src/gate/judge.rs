@@ -1,5 +1,6 @@
 //! Compares what the gate returns after a crash with what clients observed before.
 
+mod hosted;
 mod orders;
 mod people;
 
@@ -19,6 +20,8 @@ use crate::http::{Answer, Client, Lost, RESPONSE_TIMEOUT, request};
 use crate::receiver::{DELIVERY_TIMEOUT, Event};
 use crate::time;
 
+/// Type of the event of a verification.
+const KYC_REQUIRED: &str = "kyc.required";
 /// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
 const MAX_ATTEMPTS: u32 = 40;
 
@@ -75,6 +78,7 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
         found.extend(people::check(&book, &seen.people));
         found.extend(orders::check_payments(&book, &seen.payments));
         found.extend(orders::check(&mut book, &seen.orders));
+        found.extend(hosted::check(&mut book, &seen.payments));
         found.extend(check_transactions(&book, &seen));
         found.extend(check_quota(&book, shop.quota, &seen));
         found.extend(check_branding(&book, seen.brand.as_deref()));
@@ -296,24 +300,26 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
     breaches
 }
 
-/// Checks that only completed sessions were paid, by hand once at most, and that the failed payments are those in responses.
+/// Checks that completed sessions were paid once and no others, that no session has two payments in progress, and that the
+/// payments that failed by hand are those in responses.
 fn check_transactions(book: &Book, seen: &Seen) -> Vec<String> {
     let mut breaches = Vec::new();
     let nothing = BTreeMap::new();
     for (id, session) in &book.sessions {
         let payments = seen.payments.get(id).unwrap_or(&nothing);
-        let of = |status: &str, by_hand: bool| -> BTreeSet<&String> {
-            let of = payments.iter();
-            let of = of.filter(|(_, is)| is.status == status && is.rail.is_none() == by_hand);
-            of.map(|(refid, _)| refid).collect()
-        };
-        let (by_hand, by_rail) = (of("completed", true).len(), of("completed", false).len());
+        let count = |status: &str| payments.values().filter(|is| is.status == status).count();
+        let (completed, going_on) = (count("completed"), count("processing"));
         let paid = match session.end.as_deref() {
-            Some("completed") => by_hand == 1 || by_hand == 0 && by_rail > 0,
-            _ => by_hand == 0,
+            Some("completed") => (completed, going_on) == (1, 0),
+            Some(_) => (completed, going_on) == (0, 0),
+            // The payment may have settled after the session was read.
+            None => completed + going_on <= 1,
         };
+        let by_hand = payments.iter().filter(|(_, is)| is.rail.is_none());
+        let failed_by_hand = by_hand.filter(|(_, is)| is.status == "failed");
+        let failed_by_hand: BTreeSet<&String> = failed_by_hand.map(|(refid, _)| refid).collect();
         let failed: BTreeSet<&String> = session.failed.iter().collect();
-        if !paid || of("failed", true) != failed {
+        if !paid || failed_by_hand != failed {
             breaches.push(format!(
                 "{id} ended {:?}, failed payments {failed:?}: {payments:?}",
                 session.end
@@ -428,13 +434,14 @@ fn missing(
     let mut book = shop.book.lock();
     let mut open = check_sessions(&mut book, &seen);
     open.extend(orders::check(&mut book, &seen.orders));
+    open.extend(hosted::check(&mut book, &seen.payments));
     open.extend(orders::in_progress(&book));
     for (id, session) in &book.sessions {
         let events = told.remove(id.as_str()).unwrap_or_default();
         match &session.end {
             None => open.push(format!("{id} has not ended")),
             Some(end) if listens => {
-                let payments = seen.payments.get(id);
+                let payments = hosted::events_of_payments(&book, id, seen.payments.get(id));
                 open.extend(check_events(id, session, end, &events, payments));
             }
             Some(_) => {}
@@ -448,6 +455,12 @@ fn missing(
         open.extend(quotes.filter_map(|id| orders::check_events_of_quote(&book, id, &told_of(id))));
         let rails = book.orders.rails.keys();
         open.extend(rails.filter_map(|id| orders::check_events_of_rail(&book, id, &told_of(id))));
+        if shop.rails {
+            let paid = book.orders.hosted.values();
+            open.extend(paid.filter_map(|paid| {
+                hosted::check_events(paid, &told_of(&paid.quote), &told_of(&paid.rail))
+            }));
+        }
     }
     for (id, test) in &book.tests {
         let taken = told.remove(test.event.as_str()).is_some();
@@ -466,46 +479,62 @@ fn missing(
     Ok(open)
 }
 
-/// Checks for one event of the creation and one of the end, each with the session of that time.
+/// Checks for one event of the creation, one of the end, those of the payments, and one of a verification, each with the session of
+/// that time. `payments` are the kinds and references of the events about payments.
 fn check_events(
     id: &str,
     session: &Session,
     end: &str,
     events: &[&Event],
-    payments: Option<&BTreeMap<String, Payment>>,
+    payments: Vec<(String, String)>,
 ) -> Vec<String> {
-    let mut kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-    kinds.sort_unstable();
-    let ended = format!("gate_session.{end}");
-    let mut wanted = ["gate_session.created", &ended];
+    let mut told: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind.clone(), field(&event.data(), "tx_refid")))
+        .collect();
+    let of_payments = payments.into_iter();
+    let mut wanted: Vec<_> = of_payments
+        .map(|(kind, refid)| (kind, Some(refid)))
+        .collect();
+    wanted.push(("gate_session.created".to_owned(), None));
+    if end != "completed" {
+        wanted.push((format!("gate_session.{end}"), None));
+    }
+    // A verification may have started without a response.
+    let verified = (KYC_REQUIRED.to_owned(), None);
+    if session.verified || told.contains(&verified) {
+        wanted.push(verified);
+    }
+    told.sort_unstable();
     wanted.sort_unstable();
-    if kinds != wanted {
-        return vec![format!("{id} is {end}; taken: {kinds:?}")];
+    if told != wanted {
+        return vec![format!(
+            "{id} is {end}; wanted: {wanted:?}; taken: {told:?}"
+        )];
     }
-    let mut breaches = Vec::new();
-    for event in events {
-        let mut data = event.data();
-        let Some(fields) = data.as_object_mut() else {
-            breaches.push(format!("{id}: an event without data"));
-            continue;
-        };
-        let status = fields.remove("status");
-        let refid = fields.remove("tx_refid");
-        let refid = refid.as_ref().and_then(Value::as_str);
-        let then = event.kind.trim_start_matches("gate_session.");
-        let then = if then == "created" { "open" } else { then };
-        let paid = refid
-            .and_then(|refid| payments?.get(refid))
-            .map(|payment| payment.status.as_str());
-        let pays = (then == "completed").then_some("completed");
-        if status.as_ref().and_then(Value::as_str) != Some(then)
-            || data != session.terms
-            || paid != pays
-        {
-            breaches.push(format!("{id}: {} said {}", event.kind, event.data()));
-        }
-    }
+    let breaches = events.iter().filter(|event| !shows(session, event));
     breaches
+        .map(|event| format!("{id}: {} said {}", event.kind, event.data()))
+        .collect()
+}
+
+/// Whether an event has the session of its time.
+fn shows(session: &Session, event: &Event) -> bool {
+    let mut data = event.data();
+    let Some(fields) = data.as_object_mut() else {
+        return false;
+    };
+    fields.remove("tx_refid");
+    let status = fields.remove("status");
+    let failure = fields.remove("failure_code");
+    let then = match event.kind.trim_start_matches("gate_session.") {
+        "created" | "processing" | "failed" | KYC_REQUIRED => "open",
+        end => end,
+    };
+    let failed = event.kind == "gate_session.failed";
+    status.as_ref().and_then(Value::as_str) == Some(then)
+        && failure.is_some() == failed
+        && data == session.terms
 }
 
 #[cfg(test)]

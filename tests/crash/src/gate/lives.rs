@@ -77,11 +77,17 @@ impl Session {
         }
     }
 
-    /// Redeems a quote, which only an open session allows. A refusal about the quote implies that the session is open.
+    /// Redeems or pays a quote, which only an open session allows. A refusal about the quote implies that the session is open.
     fn redeem(&self, op: &Op) -> Option<Self> {
         if op.outcome == Outcome::Fail {
             let code = op.said.as_ref().map_or("", |(_, code)| code.as_str());
-            let judged = ["quote_consumed", "quote_expired", "quote_session_mismatch"];
+            let judged = [
+                "quote_consumed",
+                "quote_expired",
+                "quote_session_mismatch",
+                "quote_superseded",
+                "verification_required",
+            ];
             return self.same(!judged.contains(&code) || self.end.is_none());
         }
         let again = repeats(&self.done, op);
@@ -130,7 +136,7 @@ impl Object for Session {
                     .is_some_and(|key| self.done.contains_key(key));
                 self.same(self.end.is_none() && self.paid_for && !known)
             }
-            _ if op.kind == Kind::Redeem => self.redeem(op),
+            _ if matches!(op.kind, Kind::Redeem | Kind::Pay) => self.redeem(op),
             (Outcome::Fail, _) => self.same(true),
             _ => match op.kind {
                 Kind::Cancel | Kind::Complete | Kind::Fail => self.act(op, op.seen.clone()),
@@ -146,7 +152,7 @@ impl Object for Session {
             .is_some_and(|key| self.done.contains_key(key));
         match op.kind {
             Kind::Cancel | Kind::Complete | Kind::Fail if !known => self.act(op, None),
-            Kind::Redeem if !known => self.redeem(op),
+            Kind::Redeem | Kind::Pay if !known => self.redeem(op),
             _ => None,
         }
     }
@@ -251,8 +257,8 @@ const fn sort(kind: Kind) -> Option<&'static str> {
         Kind::Rename | Kind::Dismiss | Kind::ReadCustomer => "customer",
         Kind::Enrol => "person",
         Kind::UsePreview => "preview",
-        Kind::Redeem | Kind::ReadQuote => "quote",
-        Kind::Replay => return None,
+        Kind::Redeem | Kind::Pay | Kind::ReadQuote => "quote",
+        Kind::Replay | Kind::CancelPayment | Kind::NotifyRail => return None,
         _ => "session",
     })
 }

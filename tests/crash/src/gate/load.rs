@@ -1,5 +1,6 @@
 //! The load: several clients of several partners, concurrently on the same few sessions, customers, previews and quotes.
 
+mod hosted;
 mod orders;
 mod people;
 
@@ -55,7 +56,9 @@ impl Visitor<'_, '_, '_> {
             14..=18 => self.twins(id),
             19..=22 => self.fail(id),
             23..=33 => self.read(id),
-            34..=38 => self.bootstrap(id),
+            34..=38 => {
+                self.bootstrap(id);
+            }
             39..=43 => self.list(),
             44..=48 => self.repeat(),
             49..=51 => self.rebrand(),
@@ -267,7 +270,8 @@ impl Visitor<'_, '_, '_> {
         self.shop.book.lock().saw(id, status, known);
     }
 
-    fn bootstrap(&mut self, id: &str) {
+    /// Shows a session's secret. Returns the token of the widget.
+    fn bootstrap(&mut self, id: &str) -> Option<String> {
         let (secret, known) = {
             let book = self.shop.book.lock();
             let session = book.sessions.get(id);
@@ -280,11 +284,10 @@ impl Visitor<'_, '_, '_> {
         let bytes = request(key, "POST", "/embed/bootstrap", &origin, &body);
         let begun = self.begin(Kind::Bootstrap, Some(id));
         let answer = self.caller.one.call(&bytes);
-        if let Some(answer) = self.caller.end(begun, answer)
-            && answer.status == 200
-        {
-            self.shop.book.lock().saw(id, "open", known.as_deref());
-        }
+        let answer = self.caller.end(begun, answer);
+        let answer = answer.filter(|answer| answer.status == 200)?;
+        self.shop.book.lock().saw(id, "open", known.as_deref());
+        answer.text("embed_token")
     }
 
     /// Lists sessions. A page must not show an overdue session as open, unless a payment may keep it open, and each session must

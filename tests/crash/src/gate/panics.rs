@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::Value;
 
 use super::book::{Order, Test};
-use super::writing::Writing;
+use super::writing::{Widget, Writing};
 use super::{Gate, SHOP, Shop};
 use crate::Result;
 use crate::caller::number;
@@ -26,8 +26,18 @@ pub(crate) struct Objects {
     named: Vec<(&'static str, String)>,
     /// The secret of an open session.
     secret: String,
+    /// Widgets of open sessions, each with the operations that only it is for.
+    widgets: Vec<(&'static [&'static str], Widget)>,
     /// Open sessions and active quotes, which only a handler can change.
     untouched: Vec<(String, &'static str)>,
+}
+
+impl Objects {
+    fn widget(&self, operation: &str) -> Option<&Widget> {
+        let mut all = self.widgets.iter();
+        let found = all.find(|(operations, _)| operations.contains(&operation));
+        found.map(|(_, widget)| widget)
+    }
 }
 
 impl Handled for Gate {
@@ -41,8 +51,9 @@ impl Handled for Gate {
 
     fn operations() -> Result<Vec<Operation>> {
         let mut all = operations_in(&serde_json::to_value(gate_http::openapi()?)?)?;
-        let helpers = serde_json::to_value(gate_http::test_helpers()?)?;
-        all.extend(operations_in(&helpers)?);
+        for document in [gate_http::test_helpers()?, gate_http::embed()?] {
+            all.extend(operations_in(&serde_json::to_value(document)?)?);
+        }
         Ok(all)
     }
 
@@ -71,8 +82,15 @@ impl Handled for Gate {
         let (key, headers, body) = match id {
             "previewQuotes" => (&shop.key, String::new(), purchase().asked().to_string()),
             "createEmbedToken" => {
-                let body = format!("{{\"clientSecret\":\"{}\"}}", objects.secret);
-                (&shop.publishable, format!("Origin: {SHOP}\r\n"), body)
+                return Ok(bootstrap(shop, &objects.secret));
+            }
+            _ if objects.widget(id).is_some() => {
+                let widget = objects.widget(id).ok_or("no widget")?;
+                if id == "createEmbedQuote" {
+                    return Ok(widget.quote(shop));
+                }
+                let token = format!("X-Embed-Token: {}\r\n", widget.token);
+                (&shop.publishable, token, String::new())
             }
             "sendTestWebhook" | "replayWebhookDelivery" => {
                 (&shop.key, String::new(), String::new())
@@ -126,6 +144,18 @@ impl Handled for Gate {
     }
 }
 
+fn bootstrap(shop: &Shop, secret: &str) -> Vec<u8> {
+    let origin = format!("Origin: {SHOP}\r\n");
+    let body = format!("{{\"clientSecret\":\"{secret}\"}}");
+    request(
+        &shop.publishable,
+        "POST",
+        "/embed/bootstrap",
+        &origin,
+        &body,
+    )
+}
+
 fn purchase() -> Order {
     Order {
         side: Side::Purchase,
@@ -152,6 +182,11 @@ impl Preparing<'_> {
     fn objects(&mut self) -> Result<Objects> {
         let shop = self.shop;
         let (cancel, complete, fail) = (self.session()?, self.session()?, self.session()?);
+        let give_up = self.widget("20.00")?;
+        let (quoted, verified) = (self.widget("20.00")?, self.widget("20.61")?);
+        let (paying, called_off) = (self.widget("20.00")?, self.widget("20.33")?);
+        let quote_to_pay = self.quote(&paying)?;
+        let payment = self.paid(&called_off)?;
         let (payer, to_pay_in) = self.redeemable(&purchase())?;
         let (payee, to_pay_out) = self.redeemable(&sale())?;
         let (pay_in, pay_out) = (self.redeemed(&purchase())?, self.redeemed(&sale())?);
@@ -179,12 +214,19 @@ impl Preparing<'_> {
             ("lockQuote", Writing::lock(shop, &purchase())),
             ("createPayIn", redeem(Side::Purchase, &to_pay_in, &payer)),
             ("createPayOut", redeem(Side::Sale, &to_pay_out, &payee)),
+            (
+                "createEmbedPayment",
+                Writing::pay(shop, &paying, &quote_to_pay),
+            ),
         ];
         let session = |id: &str| (format!("/gate_sessions/{id}"), "open");
         let quote = |id: &str| (format!("/quotes/{id}"), "active");
         let untouched = vec![
             session(&cancel),
             session(&complete),
+            session(&give_up.session),
+            session(&paying.session),
+            session(&called_off.session),
             session(&payer),
             session(&payee),
             quote(&to_pay_in),
@@ -199,16 +241,25 @@ impl Preparing<'_> {
             ("retrieveSignedQuote", to_pay_in),
             ("retrievePayIn", pay_in),
             ("retrievePayOut", pay_out),
+            ("cancelEmbedPayment", payment),
         ];
-        let secret = {
-            let book = shop.book.lock();
-            let known = book.sessions.get(&fail);
-            known.map(|known| known.secret.clone()).ok_or("no secret")?
-        };
         Ok(Objects {
             writes,
             named,
-            secret,
+            secret: self.secret(&fail)?,
+            widgets: vec![
+                (
+                    &[
+                        "retrieveEmbedSession",
+                        "listEmbedOptions",
+                        "cancelEmbedSession",
+                    ],
+                    give_up,
+                ),
+                (&["createEmbedQuote"], quoted),
+                (&["createEmbedVerification"], verified),
+                (&["cancelEmbedPayment"], called_off),
+            ],
             untouched,
         })
     }
@@ -224,6 +275,48 @@ impl Preparing<'_> {
     fn session(&mut self) -> Result<String> {
         let writing = self.creating();
         self.done(&writing)
+    }
+
+    fn secret(&self, session: &str) -> Result<String> {
+        let book = self.shop.book.lock();
+        let known = book.sessions.get(session);
+        Ok(known.map(|known| known.secret.clone()).ok_or("no secret")?)
+    }
+
+    /// Creates a session of this amount and bootstraps its widget.
+    fn widget(&mut self, amount: &str) -> Result<Widget> {
+        let order = Order {
+            amount: amount.to_owned(),
+            ..purchase()
+        };
+        let session = self.done(&Writing::payer(self.shop, &order))?;
+        let secret = self.secret(&session)?;
+        let answer = self.client.call(&bootstrap(self.shop, &secret));
+        let token = answer.as_ref().ok().and_then(|it| it.text("embed_token"));
+        let token = token.ok_or_else(|| format!("bootstrap: {answer:?}"))?;
+        Ok(Widget {
+            session,
+            order,
+            token,
+        })
+    }
+
+    fn quote(&mut self, widget: &Widget) -> Result<String> {
+        let answer = self.client.call(&widget.quote(self.shop));
+        let id = answer.as_ref().ok().and_then(|answer| answer.text("id"));
+        id.ok_or_else(|| format!("a quote: {answer:?}").into())
+    }
+
+    /// Pays the session of a widget and returns the payment, which a handler cancels.
+    fn paid(&mut self, widget: &Widget) -> Result<String> {
+        let quote = self.quote(widget)?;
+        let payment = self.done(&Writing::pay(self.shop, widget, &quote))?;
+        let mut book = self.shop.book.lock();
+        for known in book.orders.hosted.values_mut() {
+            known.giving_up |= known.quote == quote;
+        }
+        drop(book);
+        Ok(payment)
     }
 
     fn customer(&mut self) -> Result<String> {

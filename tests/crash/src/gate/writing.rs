@@ -5,11 +5,16 @@ use std::fmt;
 use serde_json::json;
 
 use super::book::Order;
-use super::{SHOP, Shop};
+use super::{RAIL_SECRET, SHOP, Shop};
 use crate::caller::{Begun, number};
 use crate::history::Kind;
 use crate::http::request;
 use crate::orders::Side;
+use crate::receiver::hmac_sha256;
+use crate::time;
+
+/// The address that receives the crypto of a purchase.
+const WALLET: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 
 /// A write that is about to be sent.
 #[derive(Clone)]
@@ -17,7 +22,7 @@ pub(crate) struct Writing {
     pub(super) kind: Kind,
     /// The object: a shared one, or the key of what is created.
     pub(super) object: String,
-    /// The second object: the session that a quote is redeemed for.
+    /// The second object: the session that a quote is redeemed for, or that it pays.
     pub(super) with: Option<String>,
     pub(super) key: Option<String>,
     pub(super) bytes: Vec<u8>,
@@ -192,6 +197,23 @@ impl Writing {
         }
     }
 
+    /// Pays the session of a widget with a quote, under a key of its own.
+    pub(super) fn pay(shop: &Shop, widget: &Widget, quote: &str) -> Self {
+        let key = format!("pay-{}", number());
+        let body = match widget.order.side {
+            Side::Purchase => json!({ "quote_id": quote, "wallet_address": WALLET }),
+            Side::Sale => json!({
+                "quote_id": quote,
+                "payout": { "iban": "DE89370400440532013000", "account_holder": "Erika Mustermann" },
+            }),
+        };
+        let bytes = widget.call(shop, "/embed/payments", &keyed(&key), &body.to_string());
+        Self {
+            with: Some(widget.session.clone()),
+            ..Self::under(Kind::Pay, quote, &key, bytes)
+        }
+    }
+
     /// The write as an operation that starts now.
     pub(super) fn begun(&self, shop: &Shop) -> Begun {
         Begun {
@@ -199,6 +221,56 @@ impl Writing {
             with: self.with.clone(),
             ..Begun::now(self.kind, &shop.name, Some(&self.object))
         }
+    }
+}
+
+/// A widget of a session.
+#[derive(Debug)]
+pub(super) struct Widget {
+    pub(super) session: String,
+    pub(super) order: Order,
+    pub(super) token: String,
+}
+
+impl Widget {
+    /// Renders a call with the widget's token.
+    pub(super) fn call(&self, shop: &Shop, path: &str, headers: &str, body: &str) -> Vec<u8> {
+        let headers = format!("X-Embed-Token: {}\r\n{headers}", self.token);
+        request(&shop.publishable, "POST", path, &headers, body)
+    }
+
+    /// Renders the request for a quote.
+    pub(super) fn quote(&self, shop: &Shop) -> Vec<u8> {
+        let body = json!({
+            "side": self.order.side_word(),
+            "asset": "USDT",
+            "network": "tron",
+            "payment_method": "sepa",
+        });
+        self.call(shop, "/embed/quotes", "", &body.to_string())
+    }
+
+    /// Renders a signed notification of a payment by the rail. `None` if it cannot be signed.
+    pub(super) fn notification(&self, payment: &str) -> Option<Vec<u8>> {
+        let id = payment.replacen("pay_", self.order.rail_prefix(), 1);
+        let body = json!({ "id": id }).to_string();
+        let at = time::unix();
+        let signature =
+            hmac_sha256(RAIL_SECRET.as_bytes(), format!("{at}.{body}").as_bytes()).ok()?;
+        let header = format!("Rail-Signature: t={at},v1={}\r\n", hex::encode(signature));
+        Some(request(
+            "none",
+            "POST",
+            "/rail_notifications",
+            &header,
+            &body,
+        ))
+    }
+
+    /// Renders the cancellation of a payment.
+    pub(super) fn cancel(&self, shop: &Shop, payment: &str) -> Vec<u8> {
+        let path = format!("/embed/payments/{payment}/cancel");
+        self.call(shop, &path, "", "")
     }
 }
 

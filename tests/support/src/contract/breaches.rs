@@ -10,7 +10,7 @@ use pools_core::trade::{EngineReport, Trade};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World, amount, eur};
-use crate::contract::{customer_breaches, gate_breaches, rail_breaches};
+use crate::contract::{customer_breaches, gate_breaches, rail_breaches, verification_breaches};
 
 /// One row of every kind, by its id in the tables.
 pub(crate) struct Rows {
@@ -437,6 +437,8 @@ pub async fn every_invariant_has_planted_breach(store: impl Fixture) {
     let gate = gate.chain(customers.map(|breach| breach.invariant));
     let rails = rail_breaches::BREACHES.iter();
     let gate = gate.chain(rails.map(|breach| breach.invariant));
+    let verifications = verification_breaches::BREACHES.iter();
+    let gate = gate.chain(verifications.map(|breach| breach.invariant));
     let planted: BTreeSet<&str> = pools.chain(gate).collect();
     assert_eq!(planted, known);
 }

@@ -1,13 +1,18 @@
 //! Sealed values of every kind are paged, and replaced only if unchanged.
 
 use kernel::{Cas, Mode};
+use partner_core::Tenant;
 use partner_core::events::Service;
+use partner_core::key::{KeyKind, NewKey};
 use partner_core::ports::{MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue};
 use partner_core::sealing::{Fingerprint, Sealed};
+use secrecy::ExposeSecret as _;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::person;
-use crate::contract::world::World;
+use crate::contract::payments::Payments;
+use crate::contract::rails::Rails;
+use crate::contract::world::{World, sealer};
 
 /// Reads all rows of a kind one by one.
 async fn all(store: &dyn MasterKeyStore, kind: SealedKind) -> Vec<SealedValue> {
@@ -22,7 +27,30 @@ async fn all(store: &dyn MasterKeyStore, kind: SealedKind) -> Vec<SealedValue> {
     }
 }
 
-/// A customer creates a person, a response and an event. One of two sessions has a package.
+impl<F: GateFixture> World<F> {
+    /// Creates a publishable key whose text is sealed in its row.
+    pub(crate) async fn publishable_key(&self, who: &Tenant) {
+        let kind = KeyKind::Publishable;
+        let (key, text) = NewKey::generate(kind, who.mode, self.now(), &self.entropy);
+        let sealing = key.sealing(who, text.expose_secret(), &sealer(), &self.entropy);
+        let mut tx = self.ports().provision.provision_begin("key").await.unwrap();
+        tx.key_insert(who, &sealing.unwrap()).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+/// The values of each partner, and its rows. A customer creates a person, a response and an event. A sale creates a session, its event
+/// and that of its payment, two responses and the payout account. One of three sessions has a package.
+const fn of_each_partner(kind: SealedKind) -> [usize; 2] {
+    match kind {
+        SealedKind::Secret | SealedKind::Person | SealedKind::Payout => [1, 1],
+        SealedKind::Event | SealedKind::Response => [3, 3],
+        SealedKind::Package => [1, 3],
+        // Beside the partner's secret key.
+        SealedKind::PublishableKey => [1, 2],
+    }
+}
+
 // rule: base.master-key-rotation
 pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateFixture) {
     let world = World::new(store);
@@ -36,14 +64,16 @@ pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateF
         let package = Sealed(vec![1, 2, 3]);
         world.open_session_with(&who, Some(&package)).await;
         gate.known("first", person("bob@a.example")).await;
+        world.publishable_key(&who).await;
+        let widget = Payments::of(Rails::of(gate), false);
+        widget.sold("sale", "100.00").await;
     }
     let store = &*world.ports().master_keys;
     for kind in SealedKind::ALL {
         let before = all(store, kind).await;
         let sealed: Vec<&SealedValue> = before.iter().filter(|row| row.sealed.is_some()).collect();
-        assert_eq!(sealed.len(), 2, "{kind:?}: one of each partner");
-        let rows = if kind == SealedKind::Package { 4 } else { 2 };
-        assert_eq!(before.len(), rows, "{kind:?}");
+        let [values, rows] = of_each_partner(kind).map(|count| 2 * count);
+        assert_eq!((sealed.len(), before.len()), (values, rows), "{kind:?}");
         let again = |value: &&SealedValue| ResealedValue {
             row: value.row.clone(),
             old: value.sealed.clone().unwrap(),
@@ -51,7 +81,7 @@ pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateF
         };
         let again: Vec<ResealedValue> = sealed.iter().map(again).collect();
         let replaced = store.sealed_replace(kind, &again).await.unwrap();
-        assert_eq!(replaced, 2, "{kind:?}");
+        assert_eq!(replaced, values as u64, "{kind:?}");
         for value in all(store, kind).await {
             let expected = Sealed(value.place.into_bytes());
             assert!(value.sealed.is_none_or(|new| new == expected), "{kind:?}");

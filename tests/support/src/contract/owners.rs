@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kernel::{Mode, StoreError};
+use kernel::{Cas, Mode, StoreError};
 use partner_core::PartnerStatus;
 use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
+use partner_core::sealing::Sealed;
 use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
@@ -123,6 +124,32 @@ pub async fn key_label_and_expiry_read_back(store: impl Fixture) {
     let found = world.ports().directory.access_find(Mode::Test, &new.hash);
     let access = found.await.unwrap().unwrap();
     assert_eq!(access.key, new.record);
+}
+
+// rule: gate.session.url
+pub async fn text_of_older_publishable_key_is_stored_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let rival = world.member("rival").await.who;
+    let generate = |kind| NewKey::generate(kind, Mode::Test, world.now(), &world.entropy).0;
+    let (older, secret) = (generate(KeyKind::Publishable), generate(KeyKind::Secret));
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let text = Sealed(b"sealed".to_vec());
+    for key in [&older, &secret] {
+        tx.key_insert(&member.who, key).await.unwrap();
+    }
+    for (who, key, outcome) in [
+        (&rival, &older, Cas::Lost),
+        (&member.who, &secret, Cas::Lost),
+        (&member.who, &older, Cas::Won),
+        (&member.who, &older, Cas::Lost),
+    ] {
+        let kept = tx.key_keep_text(who, key.record.id, &text).await.unwrap();
+        assert_eq!(kept, outcome, "{who:?} {key:?}");
+    }
+    drop(tx);
+    world.assert_clean().await;
 }
 
 // rule: auth.last-use

@@ -10,6 +10,7 @@ use partner_core::events::Service;
 
 use crate::contract::breaches::{Breach, CHECKED};
 use crate::contract::fixture::GateFixture;
+use crate::contract::payments::Payments;
 use crate::contract::rails::Rails;
 use crate::contract::world::World;
 
@@ -22,6 +23,11 @@ pub(crate) struct Rows {
     failed: RailId,
     completed: SessionId,
     paying: SessionId,
+    hosted: RailId,
+    bought: SessionId,
+    sold: RailId,
+    swap: RailId,
+    swapped: SessionId,
 }
 
 impl<F: GateFixture> World<F> {
@@ -32,6 +38,7 @@ impl<F: GateFixture> World<F> {
         self.set_endpoint(&gate.member, &endpoint).await;
         // Events of the endpoint's first millisecond may be older than the endpoint.
         self.clock().advance(Duration::from_millis(1));
+        self.publishable_key(&gate.member.who).await;
         let rails = Rails::of(gate);
         let open = rails.locked("open", "100.00").await;
         let (completed, settled) = rails.redeemed("settled", "100.00").await;
@@ -42,6 +49,10 @@ impl<F: GateFixture> World<F> {
             rails.settling.advance(who, id).await.unwrap();
         }
         let (paying, processing) = rails.redeemed("processing", "100.00").await;
+        let widget = Payments::of(rails, true);
+        let (bought, hosted) = widget.bought("bought", "100.00").await;
+        let (_, sold) = widget.sold("sold", "100.00").await;
+        let (swapped, swap) = widget.swapped("swapped", "100.00").await;
         Rows {
             partner: name.to_owned(),
             open,
@@ -50,6 +61,11 @@ impl<F: GateFixture> World<F> {
             failed,
             completed,
             paying,
+            hosted,
+            bought,
+            sold,
+            swap,
+            swapped,
         }
     }
 }
@@ -133,6 +149,84 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         "rail-record-has-its-transaction",
         "settled-record-completes-its-session",
     ]),
+    breach("hosted-payment-has-its-quote", |rows| {
+        record(
+            rows,
+            "hosted = (1 = 1), wallet_address = 'w'",
+            rows.processing,
+        )
+    })
+    .with(&["session-reports-its-payments"]),
+    breach("session-reports-its-payments", |rows| {
+        let object = rows.bought.to_string();
+        let created = "type = 'gate_session.failed'";
+        event(rows, created, &object, "gate_session.processing")
+    })
+    .with(&["event-body-is-of-its-event"]),
+    breach("rail-record-says-how-it-stands", |rows| {
+        record(rows, "rail_events = (1 = 0)", rows.hosted)
+    }),
+    breach("hosted-payment-has-its-destination", |rows| {
+        record(rows, "wallet_address = NULL", rows.hosted)
+    }),
+    breach("hosted-payment-has-its-destination", |rows| {
+        record(rows, "wallet_address = NULL", rows.swap)
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        let row = format!("session_id = '{}'", rows.swapped.ulid());
+        update(
+            rows,
+            "signed_quotes",
+            "source_amount = source_amount - 100",
+            &row,
+        )
+    }),
+    breach("consumed-quote-has-its-record", |rows| {
+        record(rows, "kind = 'pay_in'", rows.swap)
+    })
+    .with(&[
+        "rail-record-has-its-transaction",
+        "rail-record-says-how-it-stands",
+    ]),
+    breach("answer-is-of-what-was-done", |rows| {
+        update(
+            rows,
+            "answers",
+            EARLIER,
+            "key = 'bought' AND route LIKE '%payments%'",
+        )
+    }),
+    breach("quote-of-session-is-its-own", |rows| {
+        let other = rows.hosted.id().ulid();
+        let row = format!("session_id = '{}'", rows.bought.ulid());
+        update(
+            rows,
+            "signed_quotes",
+            &format!("session_id = '{other}'"),
+            &row,
+        )
+    })
+    .with(&[
+        "hosted-payment-has-its-quote",
+        "signed-quote-is-as-it-was-signed",
+    ]),
+    breach("payout-account-can-be-opened", |rows| {
+        record(rows, "payout = zeroblob(80)", rows.sold)
+    }),
+    // The account is sealed for the record of another partner.
+    breach("payout-account-can-be-opened", |rows| {
+        let other = "(SELECT payout FROM rail_records WHERE partner_id = 'victim-0' AND payout IS NOT NULL)";
+        record(rows, &format!("payout = {other}"), rows.sold)
+    }),
+    breach("publishable-key-can-be-opened", |rows| {
+        let text = "publishable_sealed = zeroblob(80)";
+        update(rows, "api_keys", text, "kind = 'publishable'")
+    }),
+    // The text is sealed for this key, but the hash is that of another text.
+    breach("publishable-key-can-be-opened", |rows| {
+        let hash = "hash = zeroblob(32)";
+        update(rows, "api_keys", hash, "kind = 'publishable'")
+    }),
     breach("rail-record-has-its-transaction", |rows| {
         transaction(rows, "fiat_amount = '99.00'", rows.processing)
     }),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::catalogue::Catalogue;
 use gate_core::order::OrderDraft;
-use gate_core::ports::{Rail, RailOrder};
+use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{
     Instructions, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
 };
@@ -35,7 +35,7 @@ use crate::contract::world::World;
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 
 /// A rate of one unit of crypto for one of fiat.
-struct Even;
+pub(crate) struct Even;
 
 #[async_trait]
 impl RateSource for Even {
@@ -45,8 +45,8 @@ impl RateSource for Even {
     }
 }
 
-/// Fails amounts that end in five and settles the rest.
-struct Straight;
+/// Fails amounts that end in five and settles the rest. It cancels everything that it has not been asked about.
+pub(crate) struct Straight;
 
 #[async_trait]
 impl Rail for Straight {
@@ -62,8 +62,14 @@ impl Rail for Straight {
                 code: "provider_declined".to_owned(),
             }
         } else {
-            RailReport::Settled
+            RailReport::Settled {
+                reference: Some("e2e-1".to_owned()),
+            }
         })
+    }
+
+    async fn cancel(&self, _: &RailOrder) -> Option<CancelReport> {
+        Some(CancelReport::Cancelled)
     }
 }
 
@@ -183,6 +189,14 @@ impl<F: GateFixture> World<F> {
         consumed
     }
 
+    async fn woken(&self, who: &Tenant, id: RailId) -> Cas {
+        let now = self.now();
+        let mut tx = self.gate_begin().await;
+        let woken = tx.rail_wake(who, id, now).await.unwrap();
+        tx.commit().await.unwrap();
+        woken
+    }
+
     async fn asked(&self, who: &Tenant, id: RailId, before: &PollLease, after: &PollLease) -> Cas {
         let mut tx = self.gate_begin().await;
         let asked = tx.rail_ask(who, id, before, after).await.unwrap();
@@ -230,7 +244,7 @@ pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(store: i
     world.assert_clean().await;
 }
 
-// rule: gate.rail.record, gate.rail.states
+// rule: gate.rail.record, gate.rail.states, rail.http.reference
 pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     let world = World::new(store);
     let rails = world.open_rails("acme").await;
@@ -273,7 +287,11 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     );
     assert!(gate.rails_due(Mode::Live, 9).await.unwrap().is_empty());
     // Only the current poller may apply a step.
-    let step = RailStep(RailState::Settled { at: world.now() });
+    let reference = Some("e2e-1".to_owned());
+    let step = RailStep(RailState::Settled {
+        at: world.now(),
+        reference,
+    });
     let mut tx = world.gate_begin().await;
     let stale = tx
         .rail_apply(&who, id, &record.asking, &step)
@@ -286,6 +304,79 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     assert_eq!(ended.state, step.0);
     rails.settling.advance(&who, id).await.unwrap();
     assert_eq!(world.record(&who, id).await.unwrap(), ended);
+    world.assert_clean().await;
+}
+
+// rule: rail.notification.wakes
+pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (_, id) = rails.redeemed("one", "100.00").await;
+    let gate = world.fixture.gate().store.clone();
+    let asleep = || async { gate.rail_asleep(Mode::Test, id).await.unwrap() };
+    let due = || async { gate.rails_due(Mode::Test, 9).await.unwrap() };
+    let asking = || async { world.record(&who, id).await.unwrap().asking };
+    // A record that is due already is not woken.
+    assert_eq!(
+        (asleep().await, world.woken(&who, id).await),
+        (None, Cas::Lost)
+    );
+    let lease = |attempts, token| PollLease {
+        attempts,
+        token,
+        next_at: world.now().plus(TTL),
+    };
+    let resting = lease(1, None);
+    assert_eq!(
+        world.asked(&who, id, &asking().await, &resting).await,
+        Cas::Won
+    );
+    assert_eq!(asleep().await, Some(who.clone()));
+    let other = RailId::from_parts(RailKind::PayOut, id.id());
+    assert_eq!(gate.rail_asleep(Mode::Test, other).await.unwrap(), None);
+    assert_eq!(gate.rail_asleep(Mode::Live, id).await.unwrap(), None);
+    let rival = world.open_rails("rival").await;
+    assert_eq!(world.woken(rival.who(), id).await, Cas::Lost);
+    assert!(due().await.is_empty());
+    assert_eq!(world.woken(&who, id).await, Cas::Won);
+    assert_eq!(due().await, [(who.clone(), id)]);
+    assert_eq!(
+        (asleep().await, world.woken(&who, id).await),
+        (None, Cas::Lost)
+    );
+    // During a poll the lease stays. When the poll ends, the next one is due, once.
+    let claimed = lease(2, Some(7));
+    assert_eq!(
+        world.asked(&who, id, &asking().await, &claimed).await,
+        Cas::Won
+    );
+    assert_eq!(asleep().await, Some(who.clone()));
+    assert_eq!(world.woken(&who, id).await, Cas::Won);
+    assert_eq!(
+        (asleep().await, world.woken(&who, id).await),
+        (None, Cas::Lost)
+    );
+    assert_eq!(asking().await, claimed);
+    assert!(due().await.is_empty());
+    assert_eq!(
+        world.asked(&who, id, &claimed, &lease(2, None)).await,
+        Cas::Won
+    );
+    assert_eq!(due().await, [(who.clone(), id)]);
+    let rested = lease(2, None);
+    assert_eq!(
+        world.asked(&who, id, &asking().await, &rested).await,
+        Cas::Won
+    );
+    assert_eq!((asking().await, due().await), (rested, Vec::new()));
+    // A record that has ended is not woken.
+    world.clock().advance(TTL);
+    rails.settling.advance(&who, id).await.unwrap();
+    assert_eq!(
+        (asleep().await, world.woken(&who, id).await),
+        (None, Cas::Lost)
+    );
     world.assert_clean().await;
 }
 

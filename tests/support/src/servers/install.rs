@@ -21,7 +21,7 @@ struct Needed {
 }
 
 /// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
-const KNOWN: [Needed; 6] = [
+const KNOWN: [Needed; 12] = [
     Needed {
         program: "initdb",
         package: "postgresql",
@@ -51,6 +51,36 @@ const KNOWN: [Needed; 6] = [
         program: "chromium",
         package: "chromium",
         wanted: "Chromium 110 or newer",
+    },
+    Needed {
+        program: "firefox-esr",
+        package: "firefox-esr",
+        wanted: "Firefox 128 or newer, on PATH as firefox-esr",
+    },
+    Needed {
+        program: "WebKitWebDriver",
+        package: "webkit2gtk-driver",
+        wanted: "WebKitGTK 2.40 or newer with WebKitWebDriver and MiniBrowser",
+    },
+    Needed {
+        program: "Xvfb",
+        package: "xvfb",
+        wanted: "the X server Xvfb",
+    },
+    Needed {
+        program: "patroni",
+        package: "patroni",
+        wanted: "Patroni 3 or newer",
+    },
+    Needed {
+        program: "etcd",
+        package: "etcd-server",
+        wanted: "etcd 3.4 or newer",
+    },
+    Needed {
+        program: "haproxy",
+        package: "haproxy",
+        wanted: "HAProxy 2.6 or newer",
     },
 ];
 /// Number of the [`KNOWN`] programs that the servers run.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gate_core::ports::{RailTx, SignedQuoteTx};
 use gate_core::rail::{PollLease, RailId, RailRecord, RailState, RailStep};
+use gate_core::session::SessionId;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -27,6 +28,21 @@ impl SignedQuoteTx for MemoryTx {
         id: SignedQuoteId,
     ) -> Result<Option<SignedQuote>, StoreError> {
         Ok(self.rows.quotes.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn signed_quotes_supersede(
+        &mut self,
+        who: &Tenant,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for ((owner, _), quote) in &mut self.rows.quotes {
+            let open = quote.consumed_at.is_none() && quote.superseded_at.is_none();
+            if owner == who && quote.session == Some(session) && open {
+                quote.superseded_at = Some(now);
+            }
+        }
+        Ok(())
     }
 
     async fn signed_quote_consume(
@@ -66,7 +82,28 @@ impl RailTx for MemoryTx {
     ) -> Result<Cas, StoreError> {
         let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();
         let holds = stored.state == RailState::Processing && stored.asking == *before;
+        if holds && self.rows.woken.remove(&id) && after.token.is_none() {
+            stored.asking = PollLease {
+                next_at: self.rows.now.unwrap(),
+                ..*after
+            };
+            return Ok(Cas::Won);
+        }
         Ok(guarded(holds, || stored.asking = *after))
+    }
+
+    async fn rail_wake(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();
+        let holds = stored.state == RailState::Processing && !stored.is_due(now);
+        if holds && stored.asking.token.is_some() {
+            return Ok(guarded(self.rows.woken.insert(id), || {}));
+        }
+        Ok(guarded(holds, || stored.asking.next_at = now))
     }
 
     async fn rail_apply(

@@ -57,16 +57,22 @@ impl Client {
     /// Makes a call. Any response other than a 2xx with JSON is an error with that response.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, String> {
         let label = format!("{} {}", call.method, call.path);
-        let answered = tokio::time::timeout(CALL_TIMEOUT, self.exchange(call)).await;
-        let (status, body) = answered
-            .map_err(|_| format!("{label}: no response within {CALL_TIMEOUT:?}"))?
-            .map_err(|error| format!("{label}: {error}"))?;
+        let (status, body) = self.send(call).await?;
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{label}: {status}: {text}"));
         }
         serde_json::from_slice(&body)
             .map_err(|error| format!("{label}: the response is not valid JSON: {error}"))
+    }
+
+    /// Makes a call. Any response with a body is a success.
+    pub(super) async fn send(&self, call: Call<'_>) -> Result<(StatusCode, Bytes), String> {
+        let label = format!("{} {}", call.method, call.path);
+        let answered = tokio::time::timeout(CALL_TIMEOUT, self.exchange(call)).await;
+        answered
+            .map_err(|_| format!("{label}: no response within {CALL_TIMEOUT:?}"))?
+            .map_err(|error| format!("{label}: {error}"))
     }
 
     async fn exchange(

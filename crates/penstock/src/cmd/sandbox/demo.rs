@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId, StoreError};
 use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
+use partner_core::origin::Origin;
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, Tenant, usecases::partners};
 use pools_core::profile::Network;
@@ -38,6 +40,9 @@ pub(super) struct Demo {
     /// The port of both endpoints on 127.0.0.1. Files of older versions lack it.
     #[serde(default = "default_events_port")]
     pub(super) events_port: u16,
+    /// The port of the demo shop's page on 127.0.0.1, which the partner allows because the sandbox added it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) demo_port: Option<u16>,
 }
 
 const fn default_events_port() -> u16 {
@@ -81,6 +86,7 @@ impl Demo {
             publishable_key: key(KeyKind::Publishable),
             webhook_secret: generate_secret(entropy).expose_secret().to_owned(),
             events_port,
+            demo_port: None,
         }
     }
 
@@ -119,6 +125,50 @@ impl Demo {
             credit::credit_to(installation, who.partner.clone(), &credit).await?;
         }
         Ok(())
+    }
+
+    /// Allows the demo shop's page to start the widget, if the partner does not allow it yet, and no longer the page of an earlier
+    /// start on another port. `demo.json` stores the port of a page that was added. The developer's own domains stay.
+    pub(super) async fn admit_page(
+        &self,
+        installation: &Installation,
+        folder: &Path,
+        port: u16,
+    ) -> Result<(), Failure> {
+        let page = |port| Origin::of_address((Ipv4Addr::LOCALHOST, port).into());
+        let who = self.tenant()?;
+        let mut tx = installation.base.store.provision_begin("demo_page").await?;
+        let Some(mut profile) = tx.gate_profile_get(&who).await? else {
+            return Ok(());
+        };
+        let gone = self.demo_port.filter(|earlier| *earlier != port);
+        let removed = gone.is_some_and(|gone| profile.allowed_domains.remove(&page(gone)));
+        let added = profile.allowed_domains.insert(page(port));
+        if removed || added {
+            tx.gate_profile_put(&who, &profile).await?;
+            tx.commit().await?;
+        }
+        // The developer allows a page that was there before, so a later start does not remove it.
+        let demo_port = if added {
+            Some(port)
+        } else {
+            self.demo_port.filter(|it| *it == port)
+        };
+        if demo_port == self.demo_port {
+            return Ok(());
+        }
+        let changed = Self {
+            demo_port,
+            ..self.clone()
+        };
+        let file = folder.join("demo.json");
+        let failed = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+        let (clock, entropy) = (&installation.base.clock, &installation.base.entropy);
+        let name = RequestId::new(clock.as_ref(), entropy.as_ref());
+        let draft = folder.join(format!("demo.json.{name}"));
+        write_draft(&changed, &draft)
+            .and_then(|()| std::fs::rename(&draft, &file))
+            .map_err(failed)
     }
 
     /// The built-in document with these credentials.
@@ -174,22 +224,24 @@ fn retain_gate_only(document: &mut Document, known: &Partner) {
 /// Writes a draft and links it to the final name. If two sandboxes start at once, neither can read half of the file or replace
 /// the other's file.
 fn write_credentials(demo: &Demo, draft: &Path, file: &Path) -> io::Result<()> {
-    let mut out: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(draft)?;
-    let written = serde_json::to_vec_pretty(demo)
-        .map_err(io::Error::from)
-        .and_then(|text| out.write_all(&text))
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.sync_all())
-        .and_then(|()| std::fs::hard_link(draft, file));
+    let written = write_draft(demo, draft).and_then(|()| std::fs::hard_link(draft, file));
     let removed = std::fs::remove_file(draft);
     match written {
         Err(taken) if taken.kind() == ErrorKind::AlreadyExists => removed,
         written => written.and(removed),
     }
+}
+
+fn write_draft(demo: &Demo, draft: &Path) -> io::Result<()> {
+    let mut out: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)?;
+    let text = serde_json::to_vec_pretty(demo).map_err(io::Error::from)?;
+    out.write_all(&text)?;
+    out.write_all(b"\n")?;
+    out.sync_all()
 }
 
 /// The opening balances: fiat of every pool, and crypto to sell.

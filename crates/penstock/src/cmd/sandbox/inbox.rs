@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::demo::Demo;
 use super::event::Judge;
+use super::event_log::EventLog;
 use super::receiver::{Delivery, Receiver};
 use crate::terminal::{Terminal, say};
 
@@ -18,7 +19,7 @@ pub(super) const EVENTS_PORT: u16 = 9999;
 /// Timeout of one wait for an event. The wait is repeated.
 const WAIT: Duration = Duration::from_secs(3600);
 
-/// Receives the demo partner's events until it is dropped.
+/// Receives the demo partner's events, for the terminal and the demo shop, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Inbox {
     printing: JoinHandle<()>,
@@ -30,6 +31,7 @@ impl Inbox {
         mut receiver: Receiver,
         demo: &Demo,
         clock: Arc<dyn Clock>,
+        log: Arc<EventLog>,
         is_check: bool,
         terminal: &Terminal,
     ) -> Self {
@@ -38,6 +40,12 @@ impl Inbox {
         let printing = tokio::spawn(async move {
             loop {
                 let delivery = receiver.next(WAIT).await;
+                if let Some(delivery) = &delivery {
+                    let now = clock.now();
+                    let judge = secret.as_ref().map(|secret| Judge { secret, now });
+                    let verified = judge.is_some_and(|judge| judge.verify(delivery).is_ok());
+                    log.record(&delivery.body, verified, now);
+                }
                 if let Some(delivery) = delivery.filter(|_| is_shown) {
                     let line = line(&delivery, secret.as_ref(), &*clock);
                     say(&line);

@@ -2,15 +2,25 @@
 
 use std::net::SocketAddr;
 
+use partner_core::origin::Origin;
+
 use super::demo::Demo;
 use crate::terminal::Style;
 
 /// The address for deliveries of the check. No one has its key.
 pub(super) const DESTINATION: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
 
-/// Ten lines. Two lines with the services' addresses follow.
+/// The addresses of the pages for people.
+#[derive(Debug)]
+pub(super) struct Pages<'p> {
+    pub(super) shop: &'p Origin,
+    pub(super) widget: &'p Origin,
+}
+
+/// Twelve lines. Two lines with the services' addresses follow.
 pub(super) fn text(
     demo: &Demo,
+    pages: &Pages<'_>,
     pools: SocketAddr,
     gate: SocketAddr,
     folder: &str,
@@ -25,6 +35,10 @@ pub(super) fn text(
     let title = style.strong("Penstock sandbox");
     let label = |text: &str| style.faint(&format!("{text:<16}"));
     let rows = [
+        (
+            "demo shop",
+            format!("{}/demo   hosted widget {}", pages.shop, pages.widget),
+        ),
         (
             "pools API",
             format!("http://{pools}/v1   reference http://{pools}/docs"),
@@ -42,7 +56,7 @@ pub(super) fn text(
     ];
     let rows = rows.map(|(name, value)| format!("  {}{value}\n", label(name)));
     format!(
-        "{title}: no real money. Data and credentials are in {folder}.\n{}\n\
+        "{title}: no real money. Data and credentials are in {folder}.\n{}\
          Paste into another terminal; the tour in README.md goes on from here:\n\
          curl -s http://{pools}/v1/pools -H \"Authorization: Bearer {publishable_key}\"; echo\n\
          curl -s http://{pools}/v1/pools/EUR-USDT/balance -H \"Authorization: Bearer {secret_key}\"; echo",

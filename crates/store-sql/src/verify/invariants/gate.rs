@@ -64,6 +64,8 @@ macro_rules! event_of_session {
             starts_with!($engine, "e.type", "'gate_session.'"),
             " AND CASE e.type WHEN 'gate_session.created' THEN s.id IS NULL
                        WHEN 'gate_session.kyc_package_accepted' THEN s.kyc_pre_verified IS NOT TRUE
+                       WHEN 'gate_session.processing' THEN s.id IS NULL
+                       WHEN 'gate_session.failed' THEN s.id IS NULL
                        ELSE e.type IS DISTINCT FROM 'gate_session.' || s.status END"
         )
     };
@@ -220,6 +222,11 @@ static ANSWERED: Statement = Statement::per_engine(
              SELECT 1 FROM customers AS c
              WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.id = substr(a.route, -26)
                AND a.created_at >= c.deleted_at AND a.route = 'DELETE /v1/customers/cus_' || c.mode || '_' || c.id)
+         WHEN a.route GLOB 'POST /v1/embed/payments *' THEN EXISTS (
+             SELECT 1 FROM rail_records AS r
+             WHERE r.mode = a.mode AND r.partner_id = a.partner_id AND r.session_id = substr(a.route, -26)
+               AND r.hosted AND r.created_at = a.created_at
+               AND a.route = 'POST /v1/embed/payments gs_' || r.mode || '_' || r.session_id)
          WHEN a.route GLOB '*/cancel' THEN EXISTS (
              SELECT 1 FROM sessions AS s
              WHERE s.mode = a.mode AND s.partner_id = a.partner_id AND s.id = substr(a.route, -33, 26)
@@ -253,6 +260,9 @@ static ANSWERED: Statement = Statement::per_engine(
          SELECT mode, partner_id, 'POST /v1/quotes', created_at FROM signed_quotes
          UNION ALL
          SELECT mode, partner_id, 'POST /v1/rails/' || kind || 's', created_at FROM rail_records
+         UNION ALL
+         SELECT mode, partner_id, 'POST /v1/embed/payments gs_' || mode || '_' || ulid(session_id), created_at
+         FROM rail_records WHERE hosted
          UNION ALL
          SELECT mode, partner_id, 'POST /v1/customers', created_at FROM customers
      ),

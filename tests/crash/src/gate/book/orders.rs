@@ -1,10 +1,11 @@
 //! Previews, signed quotes, pay-ins and pay-outs in the responses to clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::super::writing::Writing;
+use super::Hosted;
 use crate::history::Kind;
 use crate::http::Answer;
 use crate::orders::Side;
@@ -36,6 +37,35 @@ impl Order {
         Self { side, amount }
     }
 
+    /// An order of a widget. The session's amount is the fiat leg of either side.
+    pub(crate) fn hosted(chance: &mut fastrand::Rng) -> Self {
+        let side = match chance.u8(0..3) {
+            0 => Side::Sale,
+            _ => Side::Purchase,
+        };
+        let hundredths = chance.choice(["00", "31", "33", "33", "61", "63"]);
+        let amount = format!("{}.{}", chance.u8(20..100), hundredths.unwrap_or("00"));
+        Self { side, amount }
+    }
+
+    /// Whether the sandbox verifies the user of a session with this amount.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.amount.ends_with(".61") || self.amount.ends_with(".63")
+    }
+
+    /// Whether the sandbox keeps a payment of this amount in progress for a while.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.amount.ends_with(".33")
+    }
+
+    /// The prefix of the id of its rail record.
+    pub(crate) const fn rail_prefix(&self) -> &'static str {
+        match self.side {
+            Side::Purchase => "pi_",
+            Side::Sale => "po_",
+        }
+    }
+
     pub(crate) const fn side_word(&self) -> &'static str {
         match self.side {
             Side::Purchase => "on_ramp",
@@ -65,6 +95,10 @@ pub(crate) struct Orders {
     pub(crate) previews: BTreeMap<String, Order>,
     pub(crate) quotes: BTreeMap<String, Quote>,
     pub(crate) rails: BTreeMap<String, Rail>,
+    /// Payments in widgets by reference.
+    pub(crate) hosted: BTreeMap<String, Hosted>,
+    /// Quotes of sessions whose later quotes were acknowledged before a payment was sent.
+    pub(crate) superseded: BTreeSet<String>,
     /// Previews and quotes that clients share, newest last.
     pub(crate) hot_previews: Vec<String>,
     pub(crate) hot_quotes: Vec<String>,
@@ -116,6 +150,7 @@ impl Orders {
     pub(super) fn learn(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
         let told = match writing.kind {
             Kind::Lock => self.quoted(answer),
+            Kind::Pay => self.paid(writing, answer),
             _ => self.redeemed(writing, answer),
         };
         let said = || format!("{writing:?} received {answer:?}");

@@ -34,15 +34,16 @@ pub(super) fn check_payments(
 ) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut of_rails: BTreeMap<&str, (&str, &Payment)> = BTreeMap::new();
-    for (session, payment) in payments
+    for (session, refid, payment) in payments
         .iter()
-        .flat_map(|(session, of)| of.values().map(move |payment| (session, payment)))
+        .flat_map(|(session, of)| of.iter().map(move |(refid, is)| (session, refid, is)))
     {
         let Some(rail) = &payment.rail else { continue };
         if of_rails.insert(rail, (session, payment)).is_some() {
             breaches.push(format!("{rail} has two payments"));
         }
-        if !book.orders.rails.contains_key(rail) {
+        let known = &book.orders;
+        if !known.rails.contains_key(rail) && !known.hosted.contains_key(refid) {
             breaches.push(format!("a payment of {rail}, which no client received"));
         }
         let late = book
@@ -78,13 +79,14 @@ impl Session {
     }
 }
 
-/// Returns the pay-ins and pay-outs in progress.
+/// Returns the pay-ins, pay-outs and payments in progress.
 pub(super) fn in_progress(book: &Book) -> Vec<String> {
     let rails = book.orders.rails.iter();
-    rails
-        .filter(|(_, rail)| rail.end.is_none())
-        .map(|(id, _)| format!("{id} is in progress"))
-        .collect()
+    let rails = rails.filter(|(_, rail)| rail.end.is_none());
+    let hosted = book.orders.hosted.iter();
+    let hosted = hosted.filter(|(_, payment)| payment.end.is_none());
+    let ids = rails.map(|(id, _)| id).chain(hosted.map(|(id, _)| id));
+    ids.map(|id| format!("{id} is in progress")).collect()
 }
 
 /// Checks for one event of a redemption, and none of a quote that was not redeemed.

@@ -22,7 +22,11 @@ fn said(status: u16, body: &Value) -> Answer {
 }
 
 fn tell(book: &mut Book, key: &str, kind: Kind, object: Option<&str>, answer: Answer) {
-    let with = (kind == Kind::Redeem).then(|| "gs_1".to_owned());
+    let with = match kind {
+        Kind::Redeem => Some("gs_4".to_owned()),
+        Kind::Pay => Some("gs_5".to_owned()),
+        _ => None,
+    };
     book.doubt(&Writing {
         kind,
         object: object.unwrap_or(key).to_owned(),
@@ -53,7 +57,12 @@ fn paid_by_rail() -> Payment {
 /// A session completed after a failed payment, a cancelled session, and a branding, without a breach.
 fn clean() -> (Book, Seen) {
     let (mut book, mut seen) = (Book::default(), Seen::default());
-    for (id, status) in [("gs_1", "completed"), ("gs_2", "cancelled")] {
+    for (id, status) in [
+        ("gs_1", "completed"),
+        ("gs_2", "cancelled"),
+        ("gs_4", "completed"),
+        ("gs_5", "completed"),
+    ] {
         tell(&mut book, id, Kind::Create, None, created(id));
         let mut listed = created(id).json();
         listed["status"] = json!(status);
@@ -77,6 +86,7 @@ fn clean() -> (Book, Seen) {
     seen.brand = Some("b".to_owned());
     enrolled(&mut book, &mut seen);
     redeemed(&mut book, &mut seen);
+    paid_in_widget(&mut book, &mut seen);
     (book, seen)
 }
 
@@ -108,7 +118,7 @@ fn pay_in(status: &str) -> Value {
     let settled_at = (status == "settled").then_some("later");
     let updated_at = settled_at.unwrap_or("then");
     json!({
-        "id": "pi_1", "kind": "pay_in", "quote_id": "qt_1", "session_id": "gs_1", "fiat_amount": "20.00",
+        "id": "pi_1", "kind": "pay_in", "quote_id": "qt_1", "session_id": "gs_4", "fiat_amount": "20.00",
         "status": status, "failure_code": null, "settled_at": settled_at, "updated_at": updated_at,
     })
 }
@@ -124,8 +134,26 @@ fn redeemed(book: &mut Book, seen: &mut Seen) {
     seen.orders
         .rails
         .insert("pi_1".to_owned(), pay_in("settled"));
-    let of = seen.payments.entry("gs_1".to_owned()).or_default();
+    let of = seen.payments.entry("gs_4".to_owned()).or_default();
     of.insert("tx_9".to_owned(), paid_by_rail());
+}
+
+fn in_widget(id: &str, refid: &str) -> Answer {
+    let body = json!({
+        "id": format!("pay_{id}"), "tx_refid": refid, "side": "on_ramp", "fiat_amount": "20.33", "status": "processing",
+    });
+    said(201, &body)
+}
+
+/// A payment in a widget, completed.
+fn paid_in_widget(book: &mut Book, seen: &mut Seen) {
+    tell(book, "w", Kind::Pay, Some("qt_5"), in_widget("5", "tx_5"));
+    let paid = Payment {
+        rail: Some("pi_5".to_owned()),
+        ..payment("completed")
+    };
+    let of = seen.payments.entry("gs_5".to_owned()).or_default();
+    of.insert("tx_5".to_owned(), paid);
 }
 
 fn breaches(book: &mut Book, seen: &Seen, quota: Option<u64>) -> usize {
@@ -136,6 +164,7 @@ fn breaches(book: &mut Book, seen: &Seen, quota: Option<u64>) -> usize {
     found.extend(people::check(book, &seen.people));
     found.extend(orders::check_payments(book, &seen.payments));
     found.extend(orders::check(book, &seen.orders));
+    found.extend(hosted::check(book, &seen.payments));
     found.len()
 }
 
@@ -180,8 +209,8 @@ fn missing_or_extra_payment_is_detected() {
     assert_eq!(found(pay("gs_1", "tx_3", "failed")), 1);
     assert_eq!(found(pay("gs_2", "tx_3", "completed")), 1);
     assert_eq!(found(pay("gs_3", "tx_3", "failed")), 1);
-    // The payment of the pay-in is missing too.
-    assert_eq!(found(|_, seen| seen.payments.clear()), 2);
+    // Three sessions, the pay-in and the payment in a widget.
+    assert_eq!(found(|_, seen| seen.payments.clear()), 5);
 }
 
 #[test]
@@ -267,23 +296,113 @@ fn changed_end_or_doubled_payment_of_pay_in_is_detected() {
         move |_: &mut Book, seen: &mut Seen| {
             let mut payment = paid_by_rail();
             change(&mut payment);
-            let of = seen.payments.entry("gs_1".to_owned()).or_default();
+            let of = seen.payments.entry("gs_4".to_owned()).or_default();
             of.insert(refid.to_owned(), payment);
         }
     };
-    assert_eq!(found(pay("tx_8", |_| ())), 1, "two payments");
-    assert_eq!(found(pay("tx_9", |it| it.status = "failed".to_owned())), 1);
+    // The session is paid twice, or completed without a payment.
+    assert_eq!(found(pay("tx_8", |_| ())), 2, "two payments");
+    assert_eq!(found(pay("tx_9", |it| it.status = "failed".to_owned())), 2);
     let strange = |it: &mut Payment| it.rail = Some("pi_3".to_owned());
-    assert_eq!(found(pay("tx_8", strange)), 1);
+    assert_eq!(found(pay("tx_8", strange)), 2);
     let late = |book: &mut Book, seen: &mut Seen| {
-        book.sessions.get_mut("gs_1").unwrap().end = Some("expired".to_owned());
-        seen.sessions.get_mut("gs_1").unwrap()["status"] = json!("expired");
-        seen.payments
-            .entry("gs_1".to_owned())
-            .or_default()
-            .remove("tx_2");
+        book.sessions.get_mut("gs_4").unwrap().end = Some("expired".to_owned());
+        seen.sessions.get_mut("gs_4").unwrap()["status"] = json!("expired");
     };
-    assert_eq!(found(late), 1, "paid in time, and expired");
+    assert_eq!(found(late), 2, "paid in time, and expired");
+}
+
+#[test]
+fn lost_changed_or_doubled_payment_of_widget_is_detected() {
+    let change = |change: fn(&mut Payment)| {
+        move |_: &mut Book, seen: &mut Seen| {
+            let of = seen.payments.get_mut("gs_5").unwrap();
+            change(of.get_mut("tx_5").unwrap());
+        }
+    };
+    // A completed session without a completed payment is a breach too.
+    assert_eq!(found(change(|it| it.status = "failed".to_owned())), 2);
+    assert_eq!(found(|_, seen| drop(seen.payments.remove("gs_5"))), 2);
+    let moved = change(|it| it.rail = Some("pi_1".to_owned()));
+    assert_eq!(found(moved), 3, "pi_1 has two payments, and is not of gs_5");
+    let given_up = |book: &mut Book, _: &mut Seen| {
+        let known = book.orders.hosted.get_mut("tx_5").unwrap();
+        known.giving_up = true;
+        known.given_up = true;
+    };
+    assert_eq!(found(given_up), 1, "completed in spite of its cancellation");
+    let earlier = |book: &mut Book, seen: &mut Seen| {
+        assert!(hosted::check(book, &seen.payments).is_empty());
+        change(|it| it.status = "processing".to_owned())(book, seen);
+    };
+    assert_eq!(found(earlier), 2, "it had ended");
+    let again = |key: &'static str, quote: &'static str, refid: &'static str| {
+        move |book: &mut Book, _: &mut Seen| {
+            let again = in_widget(key, refid);
+            tell(book, key, Kind::Pay, Some(quote), again);
+        }
+    };
+    assert_eq!(found(again("x", "qt_5", "tx_6")), 1, "one quote twice");
+    assert_eq!(found(again("x", "qt_6", "tx_5")), 2, "one reference twice");
+    let superseded = |book: &mut Book, seen: &mut Seen| {
+        book.orders.superseded.insert("qt_6".to_owned());
+        again("x", "qt_6", "tx_6")(book, seen);
+    };
+    assert_eq!(found(superseded), 1);
+}
+
+#[test]
+fn missing_or_extra_event_of_widget_is_detected() {
+    let (mut book, seen) = clean();
+    assert!(hosted::check(&mut book, &seen.payments).is_empty());
+    let event = |kind: &str, refid: Option<&str>| {
+        let mut data = created("gs_5").json();
+        let fields = data.as_object_mut().unwrap();
+        fields.remove("client_secret");
+        if kind == "gate_session.completed" {
+            fields.insert("status".to_owned(), json!("completed"));
+        }
+        fields.extend(refid.map(|refid| ("tx_refid".to_owned(), json!(refid))));
+        Event {
+            partner: "p".to_owned(),
+            kind: kind.to_owned(),
+            object: "gs_5".to_owned(),
+            body: json!({ "type": kind, "data": data })
+                .to_string()
+                .into_bytes(),
+            times: 1,
+            taken: true,
+        }
+    };
+    let made = event("gate_session.created", None);
+    let begun = event("gate_session.processing", Some("tx_5"));
+    let done = event("gate_session.completed", Some("tx_5"));
+    let required = event(KYC_REQUIRED, None);
+    let check = |book: &Book, events: &[&Event]| {
+        let payments = hosted::events_of_payments(book, "gs_5", seen.payments.get("gs_5"));
+        let session = &book.sessions["gs_5"];
+        check_events("gs_5", session, "completed", events, payments).is_empty()
+    };
+    let all = [&made, &begun, &done];
+    assert!(check(&book, &all));
+    assert!(!check(&book, &[&made, &done]) && !check(&book, &[&made, &begun, &begun, &done]));
+    let other = event("gate_session.processing", Some("tx_6"));
+    assert!(!check(&book, &[&made, &other, &done]));
+    let with_one = [&made, &begun, &done, &required];
+    assert!(check(&book, &with_one), "it may have started");
+    assert!(!check(&book, &[&made, &begun, &done, &required, &required]));
+    book.sessions.get_mut("gs_5").unwrap().verified = true;
+    assert!(check(&book, &with_one) && !check(&book, &all));
+    let [consumed, rail, settled] = [
+        "quote.consumed",
+        "rail.pay_in.processing",
+        "rail.pay_in.settled",
+    ]
+    .map(|kind| event(kind, None));
+    let paid = &book.orders.hosted["tx_5"];
+    assert!(hosted::check_events(paid, &[&consumed], &[&rail, &settled]).is_none());
+    assert!(hosted::check_events(paid, &[], &[&rail, &settled]).is_some());
+    assert!(hosted::check_events(paid, &[&consumed], &[&rail]).is_some());
 }
 
 #[test]
@@ -327,11 +446,11 @@ fn missing_or_extra_customer_or_redemption_event_is_detected() {
 #[test]
 fn exceeded_quota_or_early_refusal_is_detected() {
     for (quota, told, wrong) in [
-        (Some(3), false, 0),
-        (Some(2), true, 0),
+        (Some(5), false, 0),
+        (Some(4), true, 0),
+        (Some(5), true, 1),
         (Some(3), true, 1),
-        (Some(1), true, 1),
-        (Some(1), false, 1),
+        (Some(3), false, 1),
         (None, true, 1),
     ] {
         let (mut book, seen) = clean();
@@ -373,15 +492,9 @@ fn missing_extra_or_wrong_event_is_detected() {
     };
     let (book, seen) = clean();
     let check = |events: &[&Event]| {
-        let payments = seen.payments.get("gs_1");
-        check_events(
-            "gs_1",
-            &book.sessions["gs_1"],
-            "completed",
-            events,
-            payments,
-        )
-        .len()
+        let payments = hosted::events_of_payments(&book, "gs_1", seen.payments.get("gs_1"));
+        let session = &book.sessions["gs_1"];
+        check_events("gs_1", session, "completed", events, payments).len()
     };
     let made = event("gate_session.created", json!({}));
     let paid = |refid: &str| {

@@ -18,7 +18,8 @@ impl Visitor<'_, '_, '_> {
     /// Runs an operation on orders. Live sessions have no rail in a campaign.
     pub(super) fn orders(&mut self) {
         match self.chance.u8(0..100) {
-            0..=34 => self.previews(),
+            0..=29 => self.previews(),
+            30..=54 if self.gate.mode == Mode::Test => self.hosted(),
             _ if self.gate.mode == Mode::Test => self.quotes(),
             _ => self.previews(),
         }
@@ -105,7 +106,7 @@ impl Visitor<'_, '_, '_> {
     }
 
     /// Returns the id in the first response to a write.
-    fn first_answer(&self, writing: &Writing) -> Option<String> {
+    pub(super) fn first_answer(&self, writing: &Writing) -> Option<String> {
         let book = self.shop.book.lock();
         let (answer, _) = book.calls.get(writing.key.as_ref()?)?.first.as_ref()?;
         answer.text("id")

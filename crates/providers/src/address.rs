@@ -1,21 +1,22 @@
-//! The URL of an engine, and the secret that identifies Penstock to it.
+//! The URL of an upstream, and the secret that identifies Penstock to it.
 
 use std::fmt;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
+use partner_core::webhooks::notification::NotificationSecret;
 use pools_core::engine::EngineName;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-/// The base URL of an engine's paths.
+/// The base URL of the paths of an engine, a rail or a verifier.
 #[derive(Clone, PartialEq, Eq)]
-pub struct EngineUrl {
+pub struct UpstreamUrl {
     url: Url,
     name: EngineName,
 }
 
-impl EngineUrl {
+impl UpstreamUrl {
     /// Parses `http://` or `https://`, a host, an optional port and an optional path. Refuses a query or fragment, because paths
     /// are appended, and credentials, because the URL is shown.
     #[must_use]
@@ -34,7 +35,7 @@ impl EngineUrl {
 
     /// The default name of an engine: its URL with scheme and host in lower case, without a default port and without a slash at
     /// the end.
-    pub(super) fn name(&self) -> EngineName {
+    pub(crate) fn name(&self) -> EngineName {
         self.name.clone()
     }
 
@@ -58,22 +59,22 @@ impl EngineUrl {
     }
 
     /// The URL of a path of the contract.
-    pub(super) fn below(&self, path: &str) -> String {
+    pub(crate) fn below(&self, path: &str) -> String {
         format!("{}{path}", self.url.as_str().trim_end_matches('/'))
     }
 }
 
-impl fmt::Debug for EngineUrl {
+impl fmt::Debug for UpstreamUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.url.as_str())
     }
 }
 
-/// The secret that an engine receives with every call.
+/// The secret that an engine, a rail or a verifier receives with every call.
 #[derive(Debug)]
-pub struct EngineSecret(SecretString);
+pub struct UpstreamSecret(SecretString);
 
-impl EngineSecret {
+impl UpstreamSecret {
     /// Parses 16 to 256 visible ASCII characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -82,8 +83,14 @@ impl EngineSecret {
         (fits && visible).then(|| Self(text.into()))
     }
 
+    /// The secret as the key of the notifications that an upstream sends.
+    #[must_use]
+    pub fn notifications(&self) -> NotificationSecret {
+        NotificationSecret::new(self.0.clone())
+    }
+
     /// The value of the header `Authorization`.
-    pub(super) fn bearer(&self) -> HeaderValue {
+    pub(crate) fn bearer(&self) -> HeaderValue {
         let text = format!("Bearer {}", self.0.expose_secret());
         // Every text of visible characters is a valid header value.
         let mut value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer"));
@@ -97,13 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engine_url_refuses_credentials_queries_and_fragments() {
+    fn upstream_url_refuses_credentials_queries_and_fragments() {
         for (text, below) in [
             ("http://127.0.0.1:9000", "http://127.0.0.1:9000/v1/depth"),
             ("https://engine.example/", "https://engine.example/v1/depth"),
             ("https://e/desk/a/", "https://e/desk/a/v1/depth"),
         ] {
-            assert_eq!(EngineUrl::parse(text).unwrap().below("/v1/depth"), below);
+            assert_eq!(UpstreamUrl::parse(text).unwrap().below("/v1/depth"), below);
         }
         for bad in [
             "",
@@ -115,7 +122,7 @@ mod tests {
             "http://e#x",
             "http://{host}:9000",
         ] {
-            assert_eq!(EngineUrl::parse(bad), None, "{bad}");
+            assert_eq!(UpstreamUrl::parse(bad), None, "{bad}");
         }
     }
 
@@ -126,15 +133,15 @@ mod tests {
             ("https://engine.example:443", "https://engine.example"),
             ("https://e:8443/Desk/A/", "https://e:8443/Desk/A"),
         ] {
-            assert_eq!(EngineUrl::parse(text).unwrap().name().as_str(), name);
+            assert_eq!(UpstreamUrl::parse(text).unwrap().name().as_str(), name);
         }
         let too_long = format!("https://e/{}", "x".repeat(2_048));
-        assert_eq!(EngineUrl::parse(&too_long), None);
+        assert_eq!(UpstreamUrl::parse(&too_long), None);
     }
 
     #[test]
-    fn engine_secret_has_minimum_length_and_is_never_shown() {
-        let secret = EngineSecret::parse("0123456789abcdef").unwrap();
+    fn upstream_secret_has_minimum_length_and_is_never_shown() {
+        let secret = UpstreamSecret::parse("0123456789abcdef").unwrap();
         assert_eq!(secret.bearer(), "Bearer 0123456789abcdef");
         for shown in [format!("{secret:?}"), format!("{:?}", secret.bearer())] {
             assert!(!shown.contains("0123456789abcdef"), "{shown}");
@@ -145,8 +152,8 @@ mod tests {
             "0123456789 abcdef",
             "0123456789abcdeé",
         ] {
-            assert!(EngineSecret::parse(bad).is_none(), "{bad}");
+            assert!(UpstreamSecret::parse(bad).is_none(), "{bad}");
         }
-        assert!(EngineSecret::parse(&"x".repeat(257)).is_none());
+        assert!(UpstreamSecret::parse(&"x".repeat(257)).is_none());
     }
 }

@@ -1,0 +1,194 @@
+//! Pricing of swaps: both legs from a value in the session's currency.
+//!
+//! The user sends the least amount of the source that is worth the value at the rate of sales, rounded up. The target is bought with the
+//! value less the fees at the rate of purchases, rounded down. So both legs have the rates of the session's currency, the fees are
+//! taken once, and the operator keeps the remainder of each rounding.
+
+use kernel::rates::{SPREAD_CEILING_BPS, Side, SourceRate, WHOLE_BPS};
+use kernel::{Amount, Asset, Rate};
+
+use super::{FeeSchedule, OutOfRange, Priced, price, price_received};
+
+/// One leg of a swap: an asset, and its rate for the session's currency.
+#[derive(Debug, Clone, Copy)]
+pub struct SwapLeg<'r> {
+    /// The asset.
+    pub asset: Asset,
+    /// Its rate.
+    pub rate: &'r SourceRate,
+}
+
+/// A priced swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PricedSwap {
+    /// What the user sends.
+    pub sent: Amount,
+    /// The value, what the user receives, the fees, and the target per unit of the source before fees.
+    pub priced: Priced,
+}
+
+/// Prices a swap of a value: `source` is what the user sends, `target` what the user receives.
+///
+/// # Errors
+/// [`OutOfRange`] if a leg rounds to zero, does not cover the fees, or exceeds 10^10.
+pub fn price_swap(
+    value: Amount,
+    source: SwapLeg<'_>,
+    target: SwapLeg<'_>,
+    schedule: &FeeSchedule,
+) -> Result<PricedSwap, OutOfRange> {
+    let zero = Amount::zero(value.asset());
+    let free = FeeSchedule {
+        service_bps: 0,
+        service_least: zero,
+        network: zero,
+    };
+    let sale = price_received(value, source.asset, source.rate, &free)?;
+    let purchase = price(Side::OnRamp, value, target.asset, target.rate, schedule)?;
+    Ok(PricedSwap {
+        sent: sale.crypto,
+        priced: Priced {
+            rate: cross_rate(source.rate, target.rate).ok_or(OutOfRange)?,
+            ..purchase
+        },
+    })
+}
+
+/// Target per unit of the source: the rate of the sale times that of the purchase, rounded down once.
+fn cross_rate(source: &SourceRate, target: &SourceRate) -> Option<Rate> {
+    let whole = u64::from(WHOLE_BPS);
+    let kept = |rate: &SourceRate| {
+        let cut = rate.spread_bps.min(SPREAD_CEILING_BPS);
+        whole.checked_sub(u64::from(cut))
+    };
+    let exact = target.mid.fraction().over(&source.mid.fraction())?;
+    let exact = exact.times_ratio(kept(source)?, whole)?;
+    Rate::floor(&exact.times_ratio(kept(target)?, whole)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Mid;
+    use proptest::prelude::*;
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    fn asset(symbol: &str) -> Asset {
+        Asset::crypto(symbol).unwrap()
+    }
+
+    fn eur(text: &str) -> Amount {
+        Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap()
+    }
+
+    fn rate(mid: &str, spread_bps: u16) -> SourceRate {
+        SourceRate {
+            mid: Mid::new(Decimal::from_str_exact(mid).unwrap()).unwrap(),
+            spread_bps,
+        }
+    }
+
+    fn schedule(bps: u16, least: &str, network: &str) -> FeeSchedule {
+        let euros = |text: &str| match text {
+            "0" => Amount::zero(Asset::fiat("EUR").unwrap()),
+            _ => eur(text),
+        };
+        FeeSchedule {
+            service_bps: bps,
+            service_least: euros(least),
+            network: euros(network),
+        }
+    }
+
+    // rule: gate.price.swap
+    #[test]
+    fn swap_sends_the_value_and_delivers_it_less_the_fees() {
+        let (btc, usdt) = (rate("0.00001", 0), rate("1.0850", 25));
+        let source = SwapLeg {
+            asset: asset("BTC"),
+            rate: &btc,
+        };
+        let target = SwapLeg {
+            asset: asset("USDT"),
+            rate: &usdt,
+        };
+        let swap = price_swap(eur("100.00"), source, target, &schedule(100, "0", "0.50")).unwrap();
+        // 100 / 100000; (100 - 1.50) x 1.0822875 = 106.60531875, rounded down; 100000 x 1.0822875.
+        assert_eq!(swap.sent.to_string(), "0.001");
+        assert_eq!(swap.priced.crypto.to_string(), "106.605318");
+        assert_eq!(swap.priced.fiat.to_string(), "100.00");
+        assert_eq!(swap.priced.fees.total.to_string(), "1.50");
+        assert_eq!(swap.priced.rate.to_string(), "108228.75");
+    }
+
+    // rule: gate.price.swap
+    #[test]
+    fn sent_amount_is_rounded_up() {
+        let (usdc, usdt) = (rate("1.1", 50), rate("1", 0));
+        let source = SwapLeg {
+            asset: asset("USDC"),
+            rate: &usdc,
+        };
+        let target = SwapLeg {
+            asset: asset("USDT"),
+            rate: &usdt,
+        };
+        let swap = price_swap(eur("10.00"), source, target, &schedule(0, "0", "0")).unwrap();
+        // 10 / 0.90454545 = 11.0552764…
+        assert_eq!(swap.sent.to_string(), "11.055277");
+        assert_eq!(swap.priced.crypto.to_string(), "10");
+    }
+
+    // rule: gate.price.swap, gate.price.out-of-range
+    #[test]
+    fn swap_that_does_not_cover_its_fees_is_refused() {
+        let even = rate("1", 0);
+        let leg = |symbol| SwapLeg {
+            asset: asset(symbol),
+            rate: &even,
+        };
+        for value in ["0.99", "1.00"] {
+            let fees = schedule(0, "1.00", "0");
+            let refused = price_swap(eur(value), leg("USDC"), leg("USDT"), &fees);
+            assert_eq!(refused, Err(OutOfRange), "{value}");
+        }
+    }
+
+    proptest! {
+        // rule: gate.price.swap
+        #[test]
+        fn swap_conserves_value_within_one_unit_and_never_gives_one_away(
+            cents in 1_i64..1_000_000_000, from in 1_000_i64..100_000_000, to in 1_000_i64..100_000_000, bps in 0_u16..1_000,
+            network in 0_i64..1_000, spread in 0_u16..80,
+        ) {
+            let currency = Asset::fiat("EUR").unwrap();
+            let of = |micros| SourceRate { mid: Mid::new(Decimal::new(micros, 6)).unwrap(), spread_bps: spread };
+            let (from, to) = (of(from), of(to));
+            let fees = FeeSchedule {
+                service_bps: bps,
+                service_least: Amount::zero(currency),
+                network: Amount::from_units(network * 1_000_000, currency).unwrap(),
+            };
+            let value = Amount::from_units(cents * 1_000_000, currency).unwrap();
+            let source = SwapLeg { asset: asset("USDC"), rate: &from };
+            let target = SwapLeg { asset: asset("USDT"), rate: &to };
+            let Ok(swap) = price_swap(value, source, target, &fees) else { return Ok(()) };
+            let free = FeeSchedule { service_bps: 0, service_least: Amount::zero(currency), network: Amount::zero(currency) };
+            // What is sent covers the value, and one unit less does not.
+            let worth = |units| {
+                let sent = Amount::from_units(units, source.asset)?;
+                price(Side::OffRamp, sent, currency, &from, &free).ok().map(|sale| sale.fiat.units())
+            };
+            prop_assert!(worth(swap.sent.units()).is_some_and(|worth| worth >= value.units()));
+            prop_assert!(worth(swap.sent.units() - 100).is_none_or(|worth| worth < value.units()));
+            // What is received is what the value buys after the fees.
+            let bought = price(Side::OnRamp, value, target.asset, &to, &fees).unwrap();
+            prop_assert_eq!((swap.priced.crypto, swap.priced.fees, swap.priced.fiat), (bought.crypto, bought.fees, value));
+            // Sold again at the same rates, the target is worth no more than the value less the fees.
+            if let Ok(back) = price(Side::OffRamp, swap.priced.crypto, currency, &to, &free) {
+                prop_assert!(back.fiat.units() <= value.units() - swap.priced.fees.total.units());
+            }
+        }
+    }
+}

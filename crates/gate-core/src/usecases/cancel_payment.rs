@@ -1,0 +1,121 @@
+//! Cancelling a payment that its user has given up. The rail decides whether it still can be cancelled.
+
+use std::sync::Arc;
+
+use kernel::StoreError;
+use partner_core::Tenant;
+use partner_core::races::retry_lost_races;
+
+use super::advance_rails::{LockedRecord, end_record, order_of};
+use super::expiry::GateContext;
+use crate::error::GateError;
+use crate::ports::{CancelReport, Rail};
+use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};
+use crate::session::SessionId;
+
+/// Cancels payments.
+#[derive(Clone)]
+pub struct CancelPayment {
+    /// The store, the sealer and the source of ids.
+    pub context: GateContext,
+    /// The rail; `None` if none is configured.
+    pub rail: Option<Arc<dyn Rail>>,
+}
+
+/// Why a payment was not cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum CancelError {
+    /// The session has no such payment.
+    #[error("no such payment of the session")]
+    NotFound,
+    /// The payment is over, or the rail no longer cancels it.
+    #[error("the payment can no longer be cancelled")]
+    TooLate,
+    /// The rail did not respond.
+    #[error("the rail did not answer")]
+    RailSilent,
+    /// The use case could not finish.
+    #[error(transparent)]
+    Failed(#[from] GateError),
+}
+
+impl From<StoreError> for CancelError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl CancelPayment {
+    /// Cancels the session's payment of this id.
+    ///
+    /// # Errors
+    /// [`CancelError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
+    pub async fn cancel(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+        payment: PaymentId,
+    ) -> Result<RailRecord, CancelError> {
+        let record = self.find(who, session, payment).await?;
+        let record = record.ok_or(CancelError::NotFound)?;
+        // The partner itself began a payment that is not hosted, on the rail routes.
+        if record.state != RailState::Processing || record.hosted.is_none() {
+            return Err(CancelError::TooLate);
+        }
+        let rail = self.rail.as_deref().ok_or(CancelError::TooLate)?;
+        let order = order_of(&self.context, who, &record)?;
+        match rail.cancel(&order).await {
+            None => Err(CancelError::RailSilent),
+            Some(CancelReport::TooLate) => Err(CancelError::TooLate),
+            Some(CancelReport::Cancelled) => retry_lost_races(|| self.end(who, &record)).await?,
+        }
+    }
+
+    /// The session's payment of this id. The id does not say the kind of its record.
+    async fn find(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+        payment: PaymentId,
+    ) -> Result<Option<RailRecord>, StoreError> {
+        for kind in RailKind::ALL {
+            let id = RailId::of_payment(kind, payment);
+            let found = self.context.store.rail_get(who, id).await?;
+            if let Some(record) = found.filter(|record| record.session == session) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the record as cancelled. A report that was applied meanwhile stands.
+    async fn end(
+        &self,
+        who: &Tenant,
+        seen: &RailRecord,
+    ) -> Result<Result<RailRecord, CancelError>, GateError> {
+        let mut tx = self.context.store.gate_begin("payment_cancel").await?;
+        let session = tx.session_lock(who, seen.session).await?;
+        let found = tx.rail_lock(who, seen.id).await?;
+        let now = tx.now().await?;
+        let Some(record) = found else {
+            return Ok(Err(CancelError::NotFound));
+        };
+        if let RailState::Cancelled { .. } = record.state {
+            return Ok(Ok(record));
+        }
+        let Ok(Some(step)) = record.advance(&RailReport::Cancelled, now) else {
+            tracing::error!(rail.id = %record.id, "The rail cancelled a payment that it had reported as over; settle it with the rail");
+            return Ok(Err(CancelError::TooLate));
+        };
+        let locked = LockedRecord {
+            session,
+            record,
+            now,
+        };
+        let record = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        tx.commit().await?;
+        Ok(Ok(record))
+    }
+}

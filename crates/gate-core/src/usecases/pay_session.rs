@@ -1,0 +1,395 @@
+//! Paying a session in the widget: its user redeems the session's quote.
+//!
+//! A payment is a rail record, with the transaction and the settlement of one. The partner needs no rails for it. The rail is asked
+//! for its instructions before the transaction; the money moves after the commit (`advance_rails.rs`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::address::AddressError;
+use kernel::rates::Side;
+use kernel::{StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::sealing::SealRefused;
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use serde_json::json;
+
+use super::expiry::GateContext;
+use super::redeem_quote::NoRail;
+use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
+use super::verify_user::{VerificationRefusal, VerifyUser};
+use crate::access::{GateAccess, GateDenial, may_write};
+use crate::catalogue::{Catalogue, CountryCode, Network};
+use crate::error::GateError;
+use crate::events::{Resource, SESSION_PROCESSING};
+use crate::idempotent::{Decision, GateWrite, Idempotent};
+use crate::payout::{Payout, PayoutError};
+use crate::ports::{GateTx, Rail, RailOrder};
+use crate::rail::{Hosted, Instructions, RailId, RailKind, RailRecord};
+use crate::session::{Session, SessionId, SessionRefusal};
+use crate::signed_quote::{Conversion, QuoteClosed, QuoteTerms, SignedQuote, SignedQuoteId};
+
+/// Pays sessions.
+#[derive(Clone)]
+pub struct PaySession {
+    /// The store, the sealer and the source of ids.
+    pub context: GateContext,
+    /// Runs the write.
+    pub idempotent: Idempotent,
+    /// The catalogue.
+    pub catalogue: Arc<Catalogue>,
+    /// The rail; `None` if none is configured.
+    pub rail: Option<Arc<dyn Rail>>,
+    /// Says whether the user must be verified first.
+    pub verifying: VerifyUser,
+}
+
+/// The fields of the request, unchanged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PaymentRequest {
+    /// `quote_id`
+    pub quote: String,
+    /// `wallet_address`
+    pub wallet_address: Option<String>,
+    /// `payout`
+    pub payout: Option<BTreeMap<String, String>>,
+    /// The user's country, as the edge names it. A retry may come from elsewhere, so it is no part of the request's fingerprint.
+    pub country: Option<CountryCode>,
+}
+
+/// The address and the account are personal data, so `Debug` omits them.
+impl fmt::Debug for PaymentRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PaymentRequest")
+            .field("quote", &self.quote)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why nothing was paid. The idempotency key stays unused, and the quote is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum PayError {
+    /// A request with the same key is in progress.
+    #[error("a request with the same idempotency key is in progress")]
+    InProgress,
+    /// No rail is configured.
+    #[error(transparent)]
+    NoRail(#[from] NoRail),
+    /// The rail did not return the payment instructions.
+    #[error("the rail did not answer")]
+    RailSilent,
+    /// The API key was revoked, or the partner may not use the gate.
+    #[error(transparent)]
+    Denied(#[from] GateDenial),
+    /// The session has no such quote.
+    #[error("no such quote of the session")]
+    NotFound,
+    /// The session has ended, or a payment of it is in progress.
+    #[error(transparent)]
+    Session(#[from] SessionRefusal),
+    /// The quote was redeemed, was superseded or has expired.
+    #[error(transparent)]
+    Closed(#[from] QuoteClosed),
+    /// What the user gave does not fit the quote.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The user is not verified.
+    #[error(transparent)]
+    Unverified(#[from] VerificationRefusal),
+    /// The use case could not finish.
+    #[error(transparent)]
+    Failed(#[from] GateError),
+}
+
+/// A field of the request that does not fit the quote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    /// The purchase or swap has no address to deliver to.
+    #[error("`wallet_address`: expected the address that receives the asset")]
+    NoAddress,
+    /// The payment delivers no crypto.
+    #[error("`wallet_address`: expected only for a purchase or a swap; omit it")]
+    AddressOfSale,
+    /// The address does not fit the network.
+    #[error("`wallet_address`: {0}")]
+    Address(#[from] AddressError),
+    /// The catalogue no longer offers the quote's network, or Penstock cannot check its addresses.
+    #[error("the quote's network is no longer offered; request another quote")]
+    NetworkNotOffered,
+    /// The session has another address, which cannot be changed.
+    #[error("the session's `wallet_address` cannot be changed; omit the field")]
+    OtherAddress,
+    /// The payout account is absent or malformed.
+    #[error(transparent)]
+    Payout(#[from] PayoutError),
+}
+
+impl From<StoreError> for PayError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<NoSession> for PayError {
+    fn from(_: NoSession) -> Self {
+        Self::NotFound
+    }
+}
+
+impl PaymentRequest {
+    fn fingerprint(&self) -> Fingerprint {
+        let read = json!([self.quote, self.wallet_address, self.payout]);
+        Fingerprint::of(read.to_string().as_bytes())
+    }
+}
+
+/// What was found out before the transaction.
+enum Prepared {
+    /// The quote appeared closed, so nothing was asked.
+    NotAsked,
+    /// The request does not fit the quote.
+    Refused(InputError),
+    /// No rail is configured.
+    NoRail,
+    /// The rail did not respond.
+    Silent,
+    /// The id of the new record, what its payer needs, and what the user gave.
+    Ready(RailId, Instructions, Hosted),
+}
+
+impl PaySession {
+    /// Pays the session with its quote, or replays the response that is stored under the key. The key's operation contains the
+    /// session: two users of one partner may send the same key.
+    ///
+    /// # Errors
+    /// [`PayError`]. A refusal because of a due expiry still commits the expiry.
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
+    pub async fn pay(
+        &self,
+        access: &GateAccess,
+        session: SessionId,
+        key: OperationKey,
+        asked: &PaymentRequest,
+        render: &Render<'_, RailRecord>,
+    ) -> Result<IdempotentResponse, PayError> {
+        let request = IdempotentRequest {
+            scope: Scope::of_request(access.tenant.clone(), key),
+            fingerprint: asked.fingerprint(),
+        };
+        let write = match self.idempotent.begin(Some(request)).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(PayError::InProgress),
+            Begin::Proceed(write) => write,
+        };
+        let paying = PaymentWrite {
+            context: &self.context,
+            verifying: &self.verifying,
+            country: asked.country,
+            access,
+            session,
+            quote: asked.quote_in(&access.tenant),
+            prepared: self.prepare(access, session, asked).await?,
+        };
+        write.run(&paying, render).await
+    }
+
+    /// Checks what the user gave against the quote and asks the rail for the instructions. A quote that appears closed is skipped,
+    /// because it cannot be redeemed.
+    async fn prepare(
+        &self,
+        access: &GateAccess,
+        session: SessionId,
+        asked: &PaymentRequest,
+    ) -> Result<Prepared, GateError> {
+        let who = &access.tenant;
+        let store = &self.context.store;
+        let Some(quote) = asked.quote_in(who) else {
+            return Ok(Prepared::NotAsked);
+        };
+        let seen = store.signed_quote_get(who, quote).await?;
+        let seen = seen.filter(|seen| may_redeem(&seen.value, session, seen.at));
+        let found = store.session_get(who, session).await?;
+        let (Some(seen), Some(found)) = (seen, found) else {
+            return Ok(Prepared::NotAsked);
+        };
+        let (terms, now) = (seen.value.terms, seen.at);
+        let kind = RailKind::of(terms.flow());
+        let id = RailId::new(kind, who.mode, now, self.context.entropy.as_ref());
+        let order = match self.order(id, terms, &found.value, asked) {
+            Ok(order) => order,
+            Err(refusal) => return Ok(Prepared::Refused(refusal)),
+        };
+        let Some(rail) = self.rail.as_deref() else {
+            return Ok(Prepared::NoRail);
+        };
+        let Some(instructions) = rail.instructions(&order).await else {
+            return Ok(Prepared::Silent);
+        };
+        let hosted = self.seal(access, &order).map_err(StoreError::from)?;
+        Ok(Prepared::Ready(id, instructions, hosted))
+    }
+
+    /// The order for the rail: where to deliver the asset of a purchase or swap, or where to pay out a sale.
+    fn order(
+        &self,
+        id: RailId,
+        terms: QuoteTerms,
+        session: &Session,
+        asked: &PaymentRequest,
+    ) -> Result<RailOrder, InputError> {
+        let (wallet_address, payout) = match &terms.conversion {
+            Conversion::Purchase { .. } | Conversion::Swap(_) => {
+                if asked.payout.is_some() {
+                    return Err(PayoutError::NotASale.into());
+                }
+                (Some(self.address(&terms, session, asked)?), None)
+            }
+            Conversion::Sale { payment_method } => {
+                if asked.wallet_address.is_some() {
+                    return Err(InputError::AddressOfSale);
+                }
+                let given = asked.payout.as_ref().ok_or(PayoutError::Missing)?;
+                let catalogue = &self.catalogue;
+                let method = catalogue.method(Side::OffRamp, terms.currency(), payment_method);
+                let form = method.and_then(|method| method.account);
+                let form = form.ok_or(PayoutError::NotOffered)?;
+                (None, Some(Payout::parse(form, given)?))
+            }
+        };
+        Ok(RailOrder {
+            id,
+            terms,
+            wallet_address,
+            payout,
+        })
+    }
+
+    /// The address of a purchase or swap. The session's own address cannot be changed.
+    fn address(
+        &self,
+        terms: &QuoteTerms,
+        session: &Session,
+        asked: &PaymentRequest,
+    ) -> Result<String, InputError> {
+        let given = asked.wallet_address.as_ref();
+        let address = match (&session.terms.wallet_address, given) {
+            (Some(own), Some(given)) if own != given => return Err(InputError::OtherAddress),
+            (Some(own), _) => own,
+            (None, Some(given)) => given,
+            (None, None) => return Err(InputError::NoAddress),
+        };
+        let listing = self.catalogue.asset(terms.asset().code());
+        let network = listing.and_then(|listing| listing.network(&terms.network));
+        let form = network.and_then(Network::address_form);
+        form.ok_or(InputError::NetworkNotOffered)?.check(address)?;
+        Ok(address.clone())
+    }
+
+    fn seal(&self, access: &GateAccess, order: &RailOrder) -> Result<Hosted, SealRefused> {
+        let GateContext {
+            sealer, entropy, ..
+        } = &self.context;
+        let who = &access.tenant;
+        let sealed = order
+            .payout
+            .as_ref()
+            .map(|payout| payout.seal(who, order.id, sealer, entropy.as_ref()))
+            .transpose()?;
+        Ok(Hosted {
+            wallet_address: order.wallet_address.clone(),
+            payout: sealed,
+            rail_events: access.profile.rails_entitled().is_ok(),
+        })
+    }
+}
+
+impl PaymentRequest {
+    /// The id of the quote if it is well-formed and of this mode.
+    fn quote_in(&self, who: &Tenant) -> Option<SignedQuoteId> {
+        SignedQuoteId::parse(&self.quote).and_then(|id| id.in_mode(who.mode))
+    }
+}
+
+/// Whether a quote can be redeemed for the session.
+fn may_redeem(quote: &SignedQuote, session: SessionId, now: Timestamp) -> bool {
+    quote.session == Some(session) && quote.must_be_active(now).is_ok()
+}
+
+/// The write of a payment.
+struct PaymentWrite<'w> {
+    context: &'w GateContext,
+    verifying: &'w VerifyUser,
+    country: Option<CountryCode>,
+    access: &'w GateAccess,
+    session: SessionId,
+    quote: Option<SignedQuoteId>,
+    prepared: Prepared,
+}
+
+#[async_trait]
+impl GateWrite for PaymentWrite<'_> {
+    type Rows = RedemptionRows;
+    type Done = RailRecord;
+    type Error = PayError;
+
+    fn name(&self) -> &'static str {
+        "payment_create"
+    }
+
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<RedemptionRows, StoreError> {
+        RedemptionRows::lock(tx, self.access, Some(self.session), self.quote).await
+    }
+
+    async fn decide(
+        &self,
+        tx: &mut dyn GateTx,
+        rows: RedemptionRows,
+        now: Timestamp,
+    ) -> Result<Decision<RailRecord, PayError>, GateError> {
+        let who = &self.access.tenant;
+        let payable = rows.payable(self.context, tx, who, may_write, now);
+        let (session, quote) = match payable.await? {
+            Ok(payable) => payable,
+            Err(refusal) => return Ok(refusal),
+        };
+        let quote = quote.filter(|quote| quote.session == Some(self.session));
+        let Some(quote) = quote else {
+            return Ok(Decision::Refused(PayError::NotFound));
+        };
+        if let Err(closed) = quote.must_be_active(now) {
+            return Ok(Decision::Refused(closed.into()));
+        }
+        if let Prepared::Refused(refusal) = &self.prepared {
+            return Ok(Decision::Refused(refusal.clone().into()));
+        }
+        let required = self.verifying.require(tx, who, &session, self.country, now);
+        if let Err(refusal) = required.await? {
+            return Ok(Decision::RefusedWithWrites(refusal.into()));
+        }
+        let (id, instructions, hosted) = match &self.prepared {
+            Prepared::Ready(id, instructions, hosted) => (*id, instructions, hosted),
+            Prepared::Refused(refusal) => return Ok(Decision::Refused(refusal.clone().into())),
+            Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
+            Prepared::Silent => return Ok(Decision::Refused(PayError::RailSilent)),
+            // The quote was created after `prepare` looked for it. The client may retry.
+            Prepared::NotAsked => return Err(StoreError::Retry.into()),
+        };
+        let new = NewRecord {
+            id,
+            session: session.id,
+            instructions: Some(instructions.clone()),
+            hosted: Some(hosted.clone()),
+        };
+        let record = redeem(self.context, tx, who, quote, new, now).await?;
+        let resource = Resource::Payment(&session, &record);
+        let event = self
+            .context
+            .events()
+            .event(who, SESSION_PROCESSING, resource, now)?;
+        tx.event_insert(&event).await?;
+        Ok(Decision::Done(record))
+    }
+}

@@ -1,0 +1,243 @@
+//! What the widget offers and quotes: networks whose addresses can be checked, and payout methods whose account form is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_core::catalogue::Catalogue;
+use gate_core::session::{Flow, SessionState, Terms};
+use gate_core::usecases::list_options::{ListOptions, SideOptions};
+use gate_core::usecases::pay_session::PaymentRequest;
+use gate_core::usecases::quote_session::{
+    OrderedConversion, QuoteSession, QuoteSessionError, SessionOrder,
+};
+use kernel::rates::{Side, SourceRate};
+use kernel::{Amount, Asset};
+use partner_core::ports::RateSource;
+
+use crate::fixtures::{Gate, acme, ready, session_at};
+
+/// Besides networks of every known form, one whose form is unknown, and a payout method without an account form.
+const CATALOGUE: &str = r#"
+[[countries]]
+code = "DE"
+name = "Germany"
+currency = "EUR"
+supported = true
+
+[[currencies]]
+code = "EUR"
+symbol = "€"
+name = "Euro"
+
+[[currencies]]
+code = "GBP"
+symbol = "£"
+name = "Pound sterling"
+
+[[assets]]
+symbol = "USDT"
+name = "Tether USD"
+decimals = 6
+limits = { currency = "EUR", min_amount = 10, max_amount = 100 }
+networks = [{ chain = "ton" }, { chain = "tron" }, { chain = "ethereum", evm = true }, { chain = "solana" }]
+
+[[assets]]
+symbol = "BTC"
+name = "Bitcoin"
+decimals = 8
+limits = { currency = "EUR", min_amount = 10, max_amount = 100 }
+networks = [{ chain = "bitcoin" }]
+
+[[assets]]
+symbol = "LTC"
+name = "Litecoin"
+decimals = 8
+limits = { currency = "EUR", min_amount = 10, max_amount = 100 }
+networks = [{ chain = "litecoin" }]
+
+[[payment_methods]]
+id = "card"
+name = "Card"
+currency = "EUR"
+
+[[payment_methods]]
+id = "card"
+name = "Card"
+currency = "GBP"
+
+[[payout_methods]]
+id = "wire"
+name = "Wire transfer"
+currency = "EUR"
+
+[[payout_methods]]
+id = "transfer"
+name = "Transfer"
+currency = "EUR"
+account = "iban"
+
+[[payout_methods]]
+id = "wire"
+name = "Wire transfer"
+currency = "GBP"
+
+[[swaps]]
+currency = "EUR"
+"#;
+
+const EVM: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
+const TRON: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+const BITCOIN: &str = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
+
+struct NoRates;
+
+#[async_trait]
+impl RateSource for NoRates {
+    async fn rate(&self, _: Asset, _: Asset, _: Amount) -> Option<SourceRate> {
+        None
+    }
+}
+
+fn catalogue() -> Arc<Catalogue> {
+    Arc::new(Catalogue::parse(CATALOGUE).unwrap())
+}
+
+/// The sides with their networks and methods, as one text each.
+fn listed(change: impl FnOnce(&mut Terms)) -> Vec<String> {
+    let options = ListOptions {
+        catalogue: catalogue(),
+        rates: Arc::new(NoRates),
+    };
+    let mut terms = session_at(SessionState::Open).terms;
+    change(&mut terms);
+    let sides = ready(options.list(Some(&terms), None));
+    sides.iter().map(written).collect()
+}
+
+fn written(side: &SideOptions<'_>) -> String {
+    let assets = side.assets.iter().map(|option| {
+        let chains: Vec<&str> = option.networks.iter().map(|it| it.chain.as_str()).collect();
+        format!("{} {}", option.listing.asset, chains.join(" "))
+    });
+    let assets: Vec<String> = assets.collect();
+    let methods: Vec<&str> = side.methods.iter().map(|it| it.id.as_str()).collect();
+    let (flow, assets) = (side.side.as_str(), assets.join(", "));
+    format!("{flow}: {assets}; {}", methods.join(" "))
+}
+
+// rule: gate.embed.options-checked
+#[test]
+fn options_omit_what_the_widget_cannot_check() {
+    let all = "USDT tron ethereum solana, BTC bitcoin";
+    let sides = ["on_ramp", "off_ramp", "swap"];
+    let methods = ["card", "transfer", ""];
+    let expected: Vec<String> = sides
+        .iter()
+        .zip(methods)
+        .map(|(side, methods)| format!("{side}: {all}; {methods}"))
+        .collect();
+    assert_eq!(listed(|_| {}), expected);
+    // The only payout method in pounds names no account form.
+    let british = listed(|terms| terms.currency = Asset::fiat("GBP").unwrap());
+    assert_eq!(british, [format!("on_ramp: {all}; card")]);
+    let unchecked = listed(|terms| terms.target_token = Some("LTC".to_owned()));
+    assert!(unchecked.is_empty(), "{unchecked:?}");
+}
+
+// rule: gate.embed.options-wallet
+#[test]
+fn options_list_the_networks_that_the_wallet_fits() {
+    for (wallet, expected) in [
+        (EVM, "USDT ethereum"),
+        (TRON, "USDT tron"),
+        (BITCOIN, "BTC bitcoin"),
+    ] {
+        let own = listed(|terms| terms.wallet_address = Some(wallet.to_owned()));
+        let ramps = [("on_ramp", "card"), ("off_ramp", "transfer")];
+        let ramps = ramps.map(|(side, method)| format!("{side}: {expected}; {method}"));
+        // One asset alone cannot be swapped.
+        assert_eq!(own, ramps, "{wallet}");
+    }
+    let unfit = listed(|terms| terms.wallet_address = Some("x".to_owned()));
+    assert!(unfit.is_empty(), "{unfit:?}");
+}
+
+// rule: gate.embed.options-wallet
+#[test]
+fn wallet_of_a_swap_restricts_the_asset_that_the_session_names() {
+    let swap = |wallet: &str| {
+        let wallet = wallet.to_owned();
+        listed(|terms| {
+            terms.flow = Some(Flow::Swap);
+            terms.target_token = Some("USDT".to_owned());
+            terms.wallet_address = Some(wallet);
+        })
+    };
+    assert_eq!(swap(TRON), ["swap: USDT tron, BTC bitcoin; "]);
+    let foreign = swap(BITCOIN);
+    assert!(foreign.is_empty(), "{foreign:?}");
+}
+
+fn refused(conversion: OrderedConversion, asset: &str, network: &str) -> QuoteSessionError {
+    let gate = Gate::new(&[acme()]);
+    let (session, _) = gate.open(&acme(), "k");
+    let quoting = QuoteSession {
+        context: gate.sessions.clone(),
+        catalogue: catalogue(),
+        rates: Arc::new(NoRates),
+        ttl: Duration::from_secs(60),
+    };
+    let order = SessionOrder {
+        conversion,
+        asset: asset.to_owned(),
+        network: network.to_owned(),
+        country: None,
+    };
+    ready(quoting.quote(&acme(), session, &order)).unwrap_err()
+}
+
+// rule: gate.embed-quote.checked
+#[test]
+fn quote_of_what_the_widget_cannot_check_is_refused() {
+    use QuoteSessionError as E;
+
+    let ramp = |side, method: &str| OrderedConversion::Ramp {
+        side,
+        payment_method: method.to_owned(),
+    };
+    let swap = |asset: &str, network: &str| OrderedConversion::Swap {
+        source_asset: asset.to_owned(),
+        source_network: network.to_owned(),
+    };
+    let buy = |network| refused(ramp(Side::OnRamp, "card"), "USDT", network);
+    let sell = |method| refused(ramp(Side::OffRamp, method), "USDT", "tron");
+    // An order that passes every check lacks a rate.
+    for network in ["tron", "ethereum", "solana"] {
+        assert!(matches!(buy(network), E::RateUnavailable), "{network}");
+    }
+    assert!(matches!(buy("ton"), E::UnknownNetwork));
+    assert!(matches!(sell("transfer"), E::RateUnavailable));
+    assert!(matches!(sell("wire"), E::UnknownMethod));
+    let swapped = |source| refused(source, "BTC", "bitcoin");
+    assert!(matches!(swapped(swap("USDT", "tron")), E::RateUnavailable));
+    let unknown = swapped(swap("USDT", "ton"));
+    assert!(matches!(unknown, E::UnknownSourceNetwork));
+    let unknown = refused(swap("BTC", "bitcoin"), "USDT", "ton");
+    assert!(matches!(unknown, E::UnknownNetwork));
+}
+
+// rule: gate.payment.payout
+#[test]
+fn payment_request_never_shows_address_or_account() {
+    let account = [("iban".to_owned(), "DE89370400440532013000".to_owned())];
+    let request = PaymentRequest {
+        quote: "qt_test_1".to_owned(),
+        wallet_address: Some(TRON.to_owned()),
+        payout: Some(account.into()),
+        country: None,
+    };
+    let shown = format!("{request:?}");
+    assert!(shown.contains("qt_test_1"), "{shown}");
+    assert!(!shown.contains("DE89") && !shown.contains(TRON), "{shown}");
+}

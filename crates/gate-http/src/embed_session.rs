@@ -1,0 +1,231 @@
+//! The session of a widget: read, wait for a change, cancel.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use gate_core::session::Flow;
+use gate_core::usecases::act_on_session::ActionRequest;
+use gate_core::usecases::show_session::{EmbedSession, Version};
+use gate_core::usecases::verify_user::ShownVerification;
+use http_kit::{ApiError, IdempotentReply, Query, ResponseBuilder, Waiting};
+use kernel::Mode;
+use partner_core::stored_response::RenderError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::branding::{self, BrandingRecord};
+use crate::embed_caller::{Pay, Read, SessionCaller};
+use crate::errors;
+use crate::payments::PaymentRecord;
+use crate::proven_country::ProvenCountry;
+use crate::sessions::SessionStatusWord;
+use crate::wire::{self, instant};
+
+/// The longest wait for a change, in seconds.
+const LONGEST_WAIT: i64 = 25;
+/// The pause between two reads of the store while a call waits.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How many pauses a second has.
+const PAUSES: i64 = 2;
+
+/// A session as its widget needs it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedSession)]
+pub(crate) struct EmbedSessionRecord {
+    /// `embed_session`
+    #[schema(example = "embed_session")]
+    object: &'static str,
+    /// Session id.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// The mode of the session.
+    #[schema(value_type = wire::Mode)]
+    mode: &'static str,
+    /// The status of the session. A failed payment leaves it open.
+    #[schema(value_type = SessionStatusWord)]
+    status: &'static str,
+    /// The bound amount as the partner wrote it.
+    #[schema(example = "100.00")]
+    amount: String,
+    /// ISO 4217 code, in upper case.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// The only flow of the widget; null means the open widget.
+    #[schema(required = true, value_type = Option<wire::Flow>)]
+    flow: Option<&'static str>,
+    /// The asset, in upper case, or null.
+    #[schema(required = true)]
+    target_token: Option<String>,
+    /// The chain, in upper case, or null.
+    #[schema(required = true)]
+    target_network: Option<String>,
+    /// The destination that the partner named, or null.
+    #[schema(required = true)]
+    wallet_address: Option<String>,
+    /// Where the user is redirected after success.
+    return_url: String,
+    /// Where the user is redirected after cancelling, or null.
+    #[schema(required = true)]
+    cancel_url: Option<String>,
+    /// The session is not open from this instant on, unless a payment is in progress.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// When the session was read.
+    #[schema(format = DateTime)]
+    server_time: String,
+    /// The look of the widget.
+    branding: BrandingRecord,
+    /// Whether the user must be verified.
+    verification: ShownVerificationRecord,
+    /// The current payment, or null.
+    #[schema(required = true)]
+    payment: Option<PaymentRecord>,
+    /// 16 hexadecimal digits, equal while nothing but `server_time` has changed.
+    #[schema(example = "9f86d081884c7d65")]
+    version: String,
+}
+
+/// Whether the user must be verified.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedSessionVerification)]
+pub(crate) struct ShownVerificationRecord {
+    /// Whether the user may pay: with `not_required` and `approved`.
+    #[schema(value_type = VerificationStatusWord)]
+    status: &'static str,
+    /// The provider's reason for a rejection, or null.
+    #[schema(required = true)]
+    reason: Option<String>,
+}
+
+/// The status of a verification.
+#[derive(Debug, ToSchema)]
+#[schema(as = VerificationStatus, rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the allowed values; the domain's own type writes them"
+)]
+pub(crate) enum VerificationStatusWord {
+    NotRequired,
+    Required,
+    Pending,
+    Approved,
+    Rejected,
+}
+
+/// Read the session
+///
+/// The session of the token. With `after` and `wait`, the response waits until the session differs
+/// from that version, or until the wait is over. A wait counts as one request.
+#[utoipa::path(get, path = "/v1/embed/session", operation_id = "retrieveEmbedSession", tag = "Session",
+    params(
+        ("after" = Option<String>, Query, description = "The `version` that you have, 16 hexadecimal digits. With an unknown version the response is immediate"),
+        ("wait" = Option<u32>, Query, description = "How many seconds to wait for another version than `after`; 0 by default", minimum = 0, maximum = 25, example = 0),
+    ),
+    security(("embedToken" = [])),
+    responses((status = 200, description = "The session", body = EmbedSessionRecord)))]
+pub(crate) async fn retrieve_embed_session(
+    who: SessionCaller<Read>,
+    State(app): State<App>,
+    waiting: Waiting,
+    Extension(ProvenCountry(country)): Extension<ProvenCountry>,
+    query: Query,
+) -> Result<Json<EmbedSessionRecord>, ApiError> {
+    let id = who.session();
+    let after = query.parsed("after", |text| {
+        Version::parse(text).ok_or("the 16 hexadecimal digits of a `version`")
+    })?;
+    let wait = query.integer("wait", 0..=LONGEST_WAIT)?.unwrap_or_default();
+    let mut pauses = wait.saturating_mul(PAUSES);
+    let showing = &app.parts().showing;
+    loop {
+        let found = showing.show(who.tenant(), id, country).await;
+        let found = found.map_err(errors::show_error)?;
+        let at = found.at;
+        let (record, version) = versioned(who.tenant().mode, found).map_err(errors::unrendered)?;
+        if after != Some(version) || pauses == 0 || !waiting.sleep(PAUSE).await {
+            return Ok(Json(record));
+        }
+        pauses = pauses.saturating_sub(1);
+        let admitted = showing.still_admitted(who.claims(), at).await;
+        admitted.map_err(errors::show_error)?;
+    }
+}
+
+/// Cancel the session
+///
+/// The user gives up. Afterwards lead the user to `cancel_url`, if there is one.
+#[utoipa::path(post, path = "/v1/embed/cancel", operation_id = "cancelEmbedSession", tag = "Session",
+    security(("embedToken" = [])),
+    responses((status = 200, description = "The session, cancelled", body = EmbedSessionRecord)))]
+pub(crate) async fn cancel_embed_session(
+    who: SessionCaller<Pay>,
+    State(app): State<App>,
+    Extension(ProvenCountry(country)): Extension<ProvenCountry>,
+    pen: ResponseBuilder,
+) -> Result<IdempotentReply, ApiError> {
+    let id = who.session();
+    let tenant = who.tenant();
+    let before = app.parts().showing.show(tenant, id, country).await;
+    let before = before.map_err(errors::show_error)?;
+    let given = app
+        .parts()
+        .acting
+        .act(tenant, id, None, &ActionRequest::Cancel, &|done| {
+            let cancelled = EmbedSession {
+                session: done.session.clone(),
+                ..before.clone()
+            };
+            pen.json(StatusCode::OK, &record(tenant.mode, cancelled)?)
+        })
+        .await
+        .map_err(errors::act_error)?;
+    Ok(IdempotentReply(given))
+}
+
+/// A session as all calls of the widget return it.
+fn record(mode: Mode, found: EmbedSession) -> Result<EmbedSessionRecord, RenderError> {
+    versioned(mode, found).map(|(record, _)| record)
+}
+
+fn versioned(
+    mode: Mode,
+    found: EmbedSession,
+) -> Result<(EmbedSessionRecord, Version), RenderError> {
+    let (session, terms) = (&found.session, &found.session.terms);
+    let mut record = EmbedSessionRecord {
+        object: "embed_session",
+        id: session.id.to_string(),
+        mode: mode.as_str(),
+        status: session.state.status().as_str(),
+        amount: terms.amount.as_str().to_owned(),
+        currency: terms.currency.code().to_owned(),
+        flow: terms.flow.map(Flow::as_str),
+        target_token: terms.target_token.clone(),
+        target_network: terms.target_network.clone(),
+        wallet_address: terms.wallet_address.clone(),
+        return_url: terms.return_url.clone(),
+        cancel_url: terms.cancel_url.clone(),
+        expires_at: instant(session.expires_at),
+        server_time: String::new(),
+        branding: branding::record(&found.branding),
+        verification: verification(&found.verification),
+        payment: found.payment.as_ref().map(PaymentRecord::of),
+        version: String::new(),
+    };
+    // Both fields are still empty, so the version covers all others.
+    let text = serde_json::to_vec(&record).map_err(|error| RenderError(error.into()))?;
+    let version = Version::of(&text);
+    record.version = version.to_string();
+    record.server_time = instant(found.at);
+    Ok((record, version))
+}
+
+fn verification(shown: &ShownVerification) -> ShownVerificationRecord {
+    ShownVerificationRecord {
+        status: shown.status.as_str(),
+        reason: shown.reason.clone(),
+    }
+}

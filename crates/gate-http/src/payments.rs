@@ -1,0 +1,330 @@
+//! The widget's quotes and payments of its session.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
+use gate_core::rail::{PaymentId, RailRecord, RailStatus};
+use gate_core::usecases::pay_session::PaymentRequest;
+use gate_core::usecases::quote_session::{OrderedConversion, SessionOrder};
+use http_kit::{
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+};
+use kernel::rates::Side;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::embed_caller::{Pay, SessionCaller};
+use crate::errors;
+use crate::proven_country::ProvenCountry;
+use crate::signed_quotes::{self, SignedQuoteRecord};
+use crate::wire::{self, FeesRecord, FlowWord, instant};
+
+/// What the user wants to do with the session's amount. The amount itself is bound to the session, so the request has no amount.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct CreateEmbedQuoteRequest {
+    /// `on_ramp` to buy, `off_ramp` to sell, `swap` to send one asset and receive another.
+    #[schema(value_type = wire::Flow)]
+    side: FlowWord,
+    /// The asset to buy or to sell, or to receive in a swap.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// The chain of the asset.
+    #[schema(example = "tron")]
+    network: String,
+    /// The payment or payout method; required to buy or to sell, and never sent for a swap.
+    #[schema(example = "sepa")]
+    payment_method: Option<String>,
+    /// The asset to send in a swap, which is another one than `asset`; required for a swap, and sent for no other side.
+    #[schema(example = "USDC")]
+    source_asset: Option<String>,
+    /// The chain of the asset to send; required for a swap, and sent for no other side.
+    #[schema(example = "ethereum")]
+    source_network: Option<String>,
+    /// Never sent: the session has the amount.
+    #[serde(default)]
+    #[schema(ignore)]
+    amount: Option<IgnoredAny>,
+}
+
+/// A payment of the session with its quote.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct CreateEmbedPaymentRequest {
+    /// The session's newest quote.
+    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    quote_id: String,
+    /// Where the asset of a purchase or swap is delivered; required for both unless the session has an address, which cannot be
+    /// changed.
+    #[schema(example = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8")]
+    wallet_address: Option<String>,
+    /// Where a sale is paid out, required for a sale: the fields of the method's `account`. `iban` has `iban`; `uk` has
+    /// `sort_code` (6 digits) and `account_number` (8 digits); `us` has `routing_number` (9 digits), `account_number` (4 to 17
+    /// digits) and `account_type` (`checking` or `savings`). Each may have `account_holder`, 2 to 70 characters.
+    payout: Option<BTreeMap<String, String>>,
+}
+
+/// The address and the account are personal data, so `Debug` omits them.
+impl fmt::Debug for CreateEmbedPaymentRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreateEmbedPaymentRequest")
+            .field("quote_id", &self.quote_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A payment of the session.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedPayment)]
+pub(crate) struct PaymentRecord {
+    /// `embed_payment`
+    #[schema(example = "embed_payment")]
+    object: &'static str,
+    /// Payment id.
+    #[schema(example = "pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// The status of the payment.
+    #[schema(value_type = PaymentStatusWord)]
+    status: &'static str,
+    /// Purchase, sale or swap.
+    #[schema(value_type = wire::Flow)]
+    side: &'static str,
+    /// The asset that the user receives, or sells in a sale.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// Its chain.
+    #[schema(example = "ethereum")]
+    network: String,
+    /// The method; null for a swap.
+    #[schema(required = true, example = "sepa")]
+    payment_method: Option<String>,
+    /// The asset that the user sends in a swap, or null.
+    #[schema(required = true)]
+    source_asset: Option<String>,
+    /// Its chain, or null.
+    #[schema(required = true)]
+    source_network: Option<String>,
+    /// How much of it the user sends, or null.
+    #[schema(required = true)]
+    source_amount: Option<String>,
+    /// The fiat side.
+    #[schema(example = "100.00")]
+    fiat_amount: String,
+    /// The crypto side.
+    #[schema(example = "106.605318")]
+    crypto_amount: String,
+    /// Output per input before fees.
+    #[schema(example = "1.0822875")]
+    exchange_rate: String,
+    /// The fees.
+    fees: FeesRecord,
+    /// What the user needs in order to pay, by name, or null.
+    #[schema(required = true, value_type = Option<BTreeMap<String, String>>)]
+    instructions: Option<BTreeMap<String, String>>,
+    /// Why the payment failed, or null.
+    #[schema(required = true)]
+    failure_code: Option<String>,
+    /// An explanation for people, or null.
+    #[schema(required = true)]
+    failure_message: Option<&'static str>,
+    /// The reference of the payment's transaction.
+    #[schema(example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    tx_refid: String,
+    /// When the payment was created.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// The status of a payment.
+#[derive(Debug, ToSchema)]
+#[schema(as = EmbedPaymentStatus, rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the allowed values; the domain's own type writes them"
+)]
+pub(crate) enum PaymentStatusWord {
+    Processing,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// Quote the session
+///
+/// Locks the price of the session's amount for a short time. A session has one quote that can be
+/// paid: a new one supersedes it. On a sale the session's amount is the fiat that the user receives,
+/// and the quote says how much of the asset the user must send, rounded up. In a swap the session's
+/// amount is the value of what the user sends: `source_amount` is rounded up, and what the value less
+/// the fees buys is rounded down.
+#[utoipa::path(post, path = "/v1/embed/quotes", operation_id = "createEmbedQuote", tag = "Payment",
+    request_body = CreateEmbedQuoteRequest,
+    security(("embedToken" = [])),
+    responses((status = 201, description = "The quote", body = SignedQuoteRecord)))]
+pub(crate) async fn create_embed_quote(
+    who: SessionCaller<Pay>,
+    State(app): State<App>,
+    headers: HeaderMap,
+    Body(request): Body<CreateEmbedQuoteRequest>,
+) -> Result<(StatusCode, Json<SignedQuoteRecord>), ApiError> {
+    if request.amount.is_some() {
+        return Err(ApiError::invalid(
+            "amount_not_allowed",
+            "`amount`: omit it; the session's amount is quoted.",
+        ));
+    }
+    let order = SessionOrder {
+        conversion: request.conversion()?,
+        asset: request.asset,
+        network: request.network,
+        country: app.parts().edge.country(&headers),
+    };
+    let quoting = &app.parts().quoting;
+    let quote = quoting.quote(who.access(), who.session(), &order).await;
+    let quote = quote.map_err(errors::quote_session_error)?;
+    let record = signed_quotes::record(&quote, quote.created_at);
+    Ok((StatusCode::CREATED, Json(record)))
+}
+
+/// Pay the session
+///
+/// Redeems the session's newest quote. A session has at most one payment in progress or completed,
+/// so two tabs, a double click or a lost response never pay twice. A refused payment consumes
+/// nothing. The payment is `processing` until the rail has moved the money or reports a failure; a
+/// completed payment completes the session.
+#[utoipa::path(post, path = "/v1/embed/payments", operation_id = "createEmbedPayment", tag = "Payment",
+    params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one intent of the user; it counts for this session alone", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = CreateEmbedPaymentRequest,
+    security(("embedToken" = [])),
+    responses((status = 201, description = "The payment, processing", body = PaymentRecord)))]
+pub(crate) async fn create_embed_payment(
+    who: SessionCaller<Pay>,
+    State(app): State<App>,
+    Extension(ProvenCountry(country)): Extension<ProvenCountry>,
+    key: IdempotencyHeader,
+    pen: ResponseBuilder,
+    Body(request): Body<CreateEmbedPaymentRequest>,
+) -> Result<IdempotentReply, ApiError> {
+    let key = key.required()?;
+    let asked = PaymentRequest {
+        quote: request.quote_id,
+        wallet_address: request.wallet_address,
+        payout: request.payout,
+        country,
+    };
+    let paying = &app.parts().paying;
+    let given = paying
+        .pay(who.access(), who.session(), key, &asked, &|record| {
+            pen.json(StatusCode::CREATED, &PaymentRecord::of(record))
+        })
+        .await
+        .map_err(errors::pay_error)?;
+    Ok(IdempotentReply(given))
+}
+
+/// Cancel the payment
+///
+/// The user gives up the payment, while the rail allows it. The session stays open, and the user may
+/// pay again. A payment that is over cannot be cancelled.
+#[utoipa::path(post, path = "/v1/embed/payments/{id}/cancel", operation_id = "cancelEmbedPayment", tag = "Payment",
+    params(("id" = String, Path, description = "Payment id", example = "pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("embedToken" = [])),
+    responses((status = 200, description = "The payment, cancelled", body = PaymentRecord)))]
+pub(crate) async fn cancel_embed_payment(
+    who: SessionCaller<Pay>,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<PaymentRecord>, ApiError> {
+    let id = id.parse("payment", PaymentId::parse)?;
+    let cancelling = &app.parts().cancelling;
+    let record = cancelling.cancel(who.tenant(), who.session(), id).await;
+    let record = record.map_err(errors::cancel_error)?;
+    Ok(Json(PaymentRecord::of(&record)))
+}
+
+impl CreateEmbedQuoteRequest {
+    /// The fields that depend on `side`.
+    fn conversion(&self) -> Result<OrderedConversion, ApiError> {
+        let side = match self.side {
+            FlowWord::OnRamp => Side::OnRamp,
+            FlowWord::OffRamp => Side::OffRamp,
+            FlowWord::Swap => return self.swap(),
+        };
+        absent("source_asset", self.source_asset.as_ref(), "for a swap")?;
+        absent("source_network", self.source_network.as_ref(), "for a swap")?;
+        Ok(OrderedConversion::Ramp {
+            side,
+            payment_method: required("payment_method", self.payment_method.as_ref())?,
+        })
+    }
+
+    fn swap(&self) -> Result<OrderedConversion, ApiError> {
+        let method = self.payment_method.as_ref();
+        absent("payment_method", method, "to buy or to sell")?;
+        Ok(OrderedConversion::Swap {
+            source_asset: required("source_asset", self.source_asset.as_ref())?,
+            source_network: required("source_network", self.source_network.as_ref())?,
+        })
+    }
+}
+
+/// A field that the side requires.
+fn required(name: &str, field: Option<&String>) -> Result<String, ApiError> {
+    let missing = || ApiError::invalid_request(format!("`{name}` is required."));
+    field.cloned().ok_or_else(missing)
+}
+
+/// A field that only other sides have.
+fn absent(name: &str, field: Option<&String>, only: &str) -> Result<(), ApiError> {
+    match field {
+        None => Ok(()),
+        Some(_) => Err(ApiError::invalid_request(format!(
+            "`{name}`: expected only {only}; omit it."
+        ))),
+    }
+}
+
+impl PaymentRecord {
+    pub(crate) fn of(record: &RailRecord) -> Self {
+        let (terms, priced) = (&record.terms, &record.terms.priced);
+        let (source, failure) = (terms.source(), record.state.failure_code());
+        Self {
+            object: "embed_payment",
+            id: record.payment_id().to_string(),
+            status: match record.state.status() {
+                RailStatus::Settled => "completed",
+                status @ (RailStatus::Processing | RailStatus::Failed | RailStatus::Cancelled) => {
+                    status.as_str()
+                }
+            },
+            side: terms.flow().as_str(),
+            asset: terms.asset().code().to_owned(),
+            network: terms.network.clone(),
+            payment_method: terms.payment_method().map(str::to_owned),
+            source_asset: source.map(|it| it.amount.asset().code().to_owned()),
+            source_network: source.map(|it| it.network.clone()),
+            source_amount: source.map(|it| it.amount.to_string()),
+            fiat_amount: priced.fiat.to_string(),
+            crypto_amount: priced.crypto.to_string(),
+            exchange_rate: priced.rate.to_string(),
+            fees: FeesRecord::of(&priced.fees),
+            instructions: record.instructions.clone().map(|it| it.0),
+            failure_code: failure.map(str::to_owned),
+            failure_message: failure.map(explained),
+            tx_refid: record.refid.to_string(),
+            created_at: instant(record.created_at),
+        }
+    }
+}
+
+/// A failure in words. Rails have codes of their own, so most of them have no words here.
+fn explained(code: &str) -> &'static str {
+    match code {
+        "provider_declined" => "The payment was declined.",
+        "account_closed" => "The account is closed.",
+        "insufficient_funds" => "The account has insufficient funds.",
+        _ => "The payment could not be completed.",
+    }
+}

@@ -1,0 +1,94 @@
+//! Notifications of the operator's rail: `POST /v1/rail_notifications`.
+//!
+//! A notification names a payment whose state may have changed, and says no more. It needs no key but a signature with the rail's
+//! secret, and its response is the same for every id, so that it tells nothing about payments. The route is in no class, because it
+//! belongs to no partner; the contract `rail-v1` describes it, because rails call it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use gate_core::rail::RailId;
+use gate_core::usecases::wake_rail::WakeRail;
+use http_kit::{ApiError, parse_json, read_body};
+use kernel::{Clock, Mode};
+use partner_core::webhooks::notification::NotificationSecret;
+use serde::Deserialize;
+
+use crate::errors;
+
+/// The path of the route.
+const PATH: &str = "/v1/rail_notifications";
+/// The header with the signature.
+const SIGNATURE: &str = "rail-signature";
+/// The largest notification, in bytes. A notification contains one id.
+const MAX_BYTES: usize = 4096;
+
+/// What the route needs.
+#[derive(Clone)]
+pub(crate) struct Notified {
+    pub(crate) mode: Mode,
+    pub(crate) waking: WakeRail,
+    pub(crate) secret: Arc<NotificationSecret>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The body of a notification. Other fields are ignored.
+#[derive(Deserialize)]
+struct RailNotification {
+    id: String,
+}
+
+pub(crate) fn route(notified: Notified) -> Router {
+    Router::new().route(PATH, post(notify)).with_state(notified)
+}
+
+async fn notify(
+    State(notified): State<Notified>,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let (head, body) = request.into_parts();
+    let body = bounded(read_body(body).await?)?;
+    let signature = signature(&head.headers)?;
+    let checked = notified
+        .secret
+        .check(signature, &body, notified.clock.now());
+    checked.map_err(|unproven| {
+        ApiError::unauthorized(format!("`Rail-Signature` is refused: {unproven}."))
+    })?;
+    let RailNotification { id } = parse_json(&body)?;
+    let id = RailId::parse_any(&id).ok_or_else(|| {
+        ApiError::invalid_request(
+            "`id`: expected the id of a payment, as the rail was called with it.",
+        )
+    })?;
+    let waking = notified.waking.wake(notified.mode, id);
+    waking.await.map_err(errors::gate_error)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn bounded(body: Bytes) -> Result<Bytes, ApiError> {
+    if body.len() > MAX_BYTES {
+        return Err(ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            "The notification is larger than 4 KiB.",
+        ));
+    }
+    Ok(body)
+}
+
+/// The only signature of a request.
+fn signature(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let mut values = headers.get_all(SIGNATURE).iter();
+    let text = match (values.next(), values.next()) {
+        (Some(only), None) => only.to_str().ok(),
+        _ => None,
+    };
+    text.ok_or_else(|| {
+        ApiError::unauthorized("The header `Rail-Signature` is required here, once.")
+    })
+}

@@ -1,0 +1,250 @@
+// Serves dist as the widget origin does and plays the widget API from memory. It exists for tests and for work on the
+// widget only: it checks no signature, keeps nothing, and listens on the loopback address alone.
+
+import { createServer } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { dirname, extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const dist = join(dirname(fileURLToPath(import.meta.url)), '..', 'dist');
+const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.mjs': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8' };
+const FEES = { total: '2.50', service: '2.00', network: '0.50', currency: 'EUR' };
+const PRICES = { USDC: 0.92, BTC: 60000 };
+const NETWORKS = { USDC: [{ chain: 'ethereum', evm: true }, { chain: 'polygon', evm: true }, { chain: 'solana', evm: false }], BTC: [{ chain: 'bitcoin', evm: false }] };
+const METHODS = [{ id: 'sepa', name: 'SEPA bank transfer', currency: 'EUR', account: 'iban' }];
+
+const FORM = {
+  type: 'object',
+  properties: { full_name: { type: 'string', title: 'Full name' }, born_on: { type: 'string', title: 'Date of birth', format: 'date' }, residence: { type: 'string', title: 'Country', enum: ['DE', 'FR'] } },
+  required: ['full_name', 'born_on', 'residence'],
+};
+
+class Refused extends Error {
+  constructor(status, code) {
+    super(`The simulation refuses: ${code}.`);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** One session and everything that belongs to it. */
+class Simulation {
+  constructor({ amount = '100.00', flow = null, branding = {}, quoteSeconds = 60, returnUrl = null, holdMs = 700, pendingMs = 3000, verifyBy = null, verifiedAs = 'approved', methods = METHODS, form = FORM, instructions = null, ...rest } = {}) {
+    Object.assign(this, { methods, form, instructions, quoteSeconds, holdMs, pendingMs, verifyBy, verifiedAs, quotes: 0, payments: [], keys: new Map(), waiting: new Set(), version: 1, quote: null, dead: false, rate: 1, counts: {} });
+    this.fraction = amount.split('.')[1];
+    const asked = ['61', '62', '63'].includes(this.fraction);
+    this.session = {
+      object: 'embed_session', id: 'gs_simulation', mode: 'test', status: 'open', amount, currency: 'EUR', flow, target_token: null, target_network: null, wallet_address: null,
+      return_url: returnUrl, cancel_url: returnUrl, expires_at: new Date(Date.now() + 3600e3).toISOString(), branding: { object: 'branding', logo_url: null, primary_color: null, secondary_color: null, accent_color: null, brand_name: 'North Shop', ...branding },
+      verification: { status: asked ? 'required' : 'not_required', reason: null }, payment: null, ...rest,
+    };
+  }
+
+  changed() {
+    this.version += 1;
+    for (const wake of this.waiting) wake();
+    this.waiting.clear();
+  }
+
+  view() {
+    return { ...this.session, server_time: new Date().toISOString(), version: String(this.version) };
+  }
+
+  async read(query) {
+    if (query.get('after') === String(this.version)) {
+      await new Promise((resolve) => {
+        this.waiting.add(resolve);
+        setTimeout(resolve, Number(query.get('wait')) * 1000).unref();
+      });
+    }
+    return this.view();
+  }
+
+  options() {
+    const assets = Object.keys(PRICES).map((symbol) => ({ symbol, name: symbol === 'BTC' ? 'Bitcoin' : 'USD Coin', networks: NETWORKS[symbol], limits: null }));
+    const sides = ['on_ramp', 'off_ramp', 'swap'].filter((side) => !this.session.flow || side === this.session.flow);
+    return { object: 'embed_options', country_code: 'DE', sides: sides.map((side) => ({ side, assets, methods: side === 'swap' ? [] : this.methods, indicative: [] })) };
+  }
+
+  checkOpen() {
+    if (this.session.payment?.status === 'processing') throw new Refused(409, 'session_payment_in_progress');
+    if (this.session.status !== 'open') throw new Refused(409, 'session_not_open');
+  }
+
+  createQuote(body) {
+    this.checkOpen();
+    if ('amount' in body) throw new Refused(400, 'amount_not_allowed');
+    this.quotes += 1;
+    const price = (PRICES[body.asset] ?? 1) * this.rate;
+    const swap = body.side === 'swap';
+    this.quote = {
+      object: 'signed_quote', id: `quote_${this.quotes}`, status: 'active', side: body.side, currency: 'EUR', asset: body.asset, network: body.network, payment_method: swap ? null : body.payment_method,
+      fiat_amount: this.session.amount, crypto_amount: ((Number(this.session.amount) - 2.5) / price).toFixed(8), exchange_rate: String(body.side === 'on_ramp' ? 1 / price : price), fees: FEES, expires_at: new Date(Date.now() + this.quoteSeconds * 1000).toISOString(),
+      consumed_at: null, created_at: new Date().toISOString(), signature: 'simulated', source_asset: swap ? body.source_asset : null, source_network: swap ? body.source_network : null,
+      source_amount: swap ? (Number(this.session.amount) / PRICES[body.source_asset]).toFixed(8) : null,
+    };
+    return this.quote;
+  }
+
+  verify(answers) {
+    const { verification } = this.session;
+    if (this.verifyBy) {
+      if (answers) {
+        this.answers = answers;
+        this.decide(this.verifiedAs);
+      }
+      const isOpen = verification.status === 'required';
+      return {
+        object: 'embed_verification', ...verification, expires_at: null,
+        url: isOpen && this.verifyBy === 'url' ? 'https://verify.example/start' : null,
+        form: isOpen && this.verifyBy === 'form' ? this.form : null,
+      };
+    }
+    if (verification.status === 'required') {
+      verification.status = { 61: 'approved', 62: 'rejected', 63: 'pending' }[this.fraction];
+      if (verification.status === 'pending') {
+        if (this.pendingMs !== null) setTimeout(() => this.approve(), this.pendingMs).unref();
+      }
+      this.changed();
+    }
+    return { object: 'embed_verification', ...verification, url: null, form: null, expires_at: null };
+  }
+
+  approve() {
+    this.decide('approved');
+  }
+
+  decide(status, reason = null) {
+    Object.assign(this.session.verification, { status, reason });
+    this.changed();
+  }
+
+  pay(body, key) {
+    if (!key) throw new Refused(400, 'idempotency_key_required');
+    const earlier = this.keys.get(key);
+    // The gate answers a known key with the first answer, whatever the body says.
+    if (earlier) return earlier;
+    this.checkOpen();
+    if (body.quote_id !== this.quote?.id) throw new Refused(409, 'quote_superseded');
+    if (Date.parse(this.quote.expires_at) < Date.now()) throw new Refused(409, 'quote_expired');
+    if (this.session.verification.status === 'rejected') throw new Refused(403, 'verification_rejected');
+    if (!['not_required', 'approved'].includes(this.session.verification.status)) throw new Refused(403, 'verification_required');
+    const { side } = this.quote;
+    if (side === 'off_ramp' ? !body.payout : !body.wallet_address) throw new Refused(400, 'invalid_request');
+    this.paid = body;
+    const instructions = this.instructions ?? (side === 'on_ramp'
+      ? { type: 'bank_transfer', account_holder: 'Penstock Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX', reference: 'PS-7K2M-19', amount: this.session.amount, currency: 'EUR', note: 'The transfer usually arrives within one day.' }
+      : { address: '0x52908400098527886E0F7030069857D2E4169EE7', network: 'ethereum', asset: 'USDC', amount: this.quote.source_amount ?? this.quote.crypto_amount });
+    const payment = { ...this.quote, object: 'embed_payment', id: `pay_${this.payments.length + 1}`, status: 'processing', instructions, failure_code: null, failure_message: null, tx_refid: 'tx_simulation_0001', created_at: new Date().toISOString() };
+    this.payments.push(payment);
+    this.keys.set(key, payment);
+    this.session.payment = payment;
+    this.changed();
+    if (this.holdMs !== null) setTimeout(() => this.finish(payment), this.fraction === '33' ? 10_000 : this.holdMs).unref();
+    return payment;
+  }
+
+  /** Ends a payment as the session's amount says. Without `holdMs` a test calls it. */
+  finish(payment = this.session.payment) {
+    if (payment.status !== 'processing') return;
+    const code = this.payments.length === 1 ? { 31: 'payment_declined', 32: 'provider_error' }[this.fraction] : undefined;
+    payment.status = code ? 'failed' : 'completed';
+    if (code) payment.failure_code = code;
+    if (payment.status === 'completed') this.session.status = 'completed';
+    this.changed();
+  }
+
+  cancelPayment() {
+    const { payment } = this.session;
+    if (payment?.status !== 'processing') throw new Refused(409, 'payment_not_cancellable');
+    payment.status = 'cancelled';
+    this.changed();
+    return payment;
+  }
+
+  cancel() {
+    this.checkOpen();
+    this.session.status = 'cancelled';
+    this.changed();
+    return this.view();
+  }
+
+  answer(method, path, query, body, key) {
+    this.counts[`${method} ${path}`] = (this.counts[`${method} ${path}`] ?? 0) + 1;
+    const refusal = this.refusals?.[`${method} ${path}`]?.shift();
+    if (refusal) throw new Refused(...refusal);
+    if (this.dead && path !== '/bootstrap') throw new Refused(401, 'unauthorized');
+    switch (`${method} ${path}`) {
+      case 'POST /bootstrap': return { object: 'embed_token', available: !this.unavailable, embed_token: 'simulated-token', unavailable_reason: this.unavailable ?? null, session_id: this.session.id, mode: 'test' };
+      case 'GET /session': return this.read(query);
+      case 'GET /options': return this.options();
+      case 'POST /quotes': return this.createQuote(body);
+      case 'POST /verification': return this.verify(body.answers);
+      case 'POST /payments': return this.pay(body, key);
+      case 'POST /cancel': return this.cancel();
+      default:
+        if (/^\/payments\/[^/]+\/cancel$/.test(path)) return this.cancelPayment();
+        throw new Refused(404, 'resource_not_found');
+    }
+  }
+}
+
+async function readBody(request) {
+  let text = '';
+  for await (const part of request) text += part;
+  return text ? JSON.parse(text) : {};
+}
+
+async function serveApi(simulation, request, response, url) {
+  let status = 200;
+  let content;
+  try {
+    const body = await readBody(request);
+    content = await simulation.answer(request.method, url.pathname.slice('/v1/embed'.length), url.searchParams, body, request.headers['idempotency-key']);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    status = error.status;
+    content = { type: 'error', code: error.code, message: error.message, request_id: 'req_simulation', statusCode: status };
+  }
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(JSON.stringify(content));
+}
+
+async function serveFile(response, url, { origin, origins }) {
+  const page = url.pathname === '/embed' || url.pathname === '/checkout';
+  if (url.pathname === '/parent' || url.pathname === '/shop') {
+    response.writeHead(200, { 'Content-Type': TYPES['.html'] }).end('<!doctype html><title>Shop</title>');
+    return;
+  }
+  const name = page ? 'embed.html' : normalize(url.pathname).replace(/^\/+/, '');
+  try {
+    const bytes = await readFile(join(dist, name));
+    const headers = { 'Content-Type': TYPES[extname(name)] ?? 'application/octet-stream', 'X-Content-Type-Options': 'nosniff' };
+    if (page) {
+      headers['Content-Security-Policy'] = `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; connect-src ${origin}; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ${url.pathname === '/embed' ? "'self' http://localhost:*" : "'none'"}; require-trusted-types-for 'script'; trusted-types 'none'`;
+    }
+    const content = page ? bytes.toString().replace('{{penstock.gate_origin}}', origin).replace('{{penstock.mode}}', 'test').replace('{{penstock.origins}}', url.pathname === '/embed' ? origins.join(' ') : '') : bytes;
+    response.writeHead(200, headers).end(content);
+  } catch {
+    response.writeHead(404).end();
+  }
+}
+
+/** Starts the server on a free port. `simulation` can be replaced between tests. */
+export async function start(port = 0) {
+  const state = { simulation: new Simulation(), origin: '', origins: [], close: () => server.close() };
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, state.origin);
+    const work = url.pathname.startsWith('/v1/embed') ? serveApi(state.simulation, request, response, url) : serveFile(response, url, state);
+    work.catch((error) => response.writeHead(500).end(String(error)));
+  });
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  state.origin = `http://127.0.0.1:${server.address().port}`;
+  state.origins = [state.origin, state.origin.replace('127.0.0.1', 'localhost')];
+  state.use = (settings) => (state.simulation = new Simulation(settings));
+  return state;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { origin } = await start(Number(process.argv[2] ?? 4031));
+  console.log(`${origin}/checkout#publishable_key=pk_test_dev&client_secret=gsec_dev`);
+}

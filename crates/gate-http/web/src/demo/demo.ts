@@ -1,0 +1,275 @@
+import type * as sdk from '../sdk/gate.js';
+import { BackendError, type CreatedSession, createSession, followEvents, type Order } from './backend.js';
+import { decide } from './decision.js';
+import { copyText, create, find } from './element.js';
+import { Feed } from './feed.js';
+import { type Place, showSnippets, type Way } from './snippets.js';
+
+// The page loads `gate.js` of the widget origin, as a partner's page does.
+declare const GateRamp: typeof sdk.GateRamp | undefined;
+
+const form = find<HTMLFormElement>('#order-form');
+const amount = find<HTMLInputElement>('input[name=amount]');
+const currency = find<HTMLSelectElement>('select[name=currency]');
+const locale = find<HTMLSelectElement>('select[name=locale]');
+const feed = new Feed();
+
+let ramp: sdk.GateRamp | undefined;
+let session: string | null = new URLSearchParams(location.search).get('gate_session_id');
+let remount: (() => void) | undefined;
+
+function meta(name: string): string {
+  return find<HTMLMetaElement>(`meta[name=penstock-${name}]`).content;
+}
+
+function order(): Order {
+  const flow = find<HTMLInputElement>('input[name=flow]:checked').value;
+  return { amount: amount.value.trim().replace(',', '.'), currency: currency.value, flow: flow || null };
+}
+
+function place(): Place {
+  return { widgetOrigin: meta('widget-origin'), publishableKey: meta('publishable-key'), locale: locale.value };
+}
+
+// Order
+
+function showOrder(): void {
+  const { amount: value, currency: code } = order();
+  find('#pay-amount').textContent = `${value || '…'} ${code}`;
+  for (const chip of document.querySelectorAll<HTMLElement>('[data-amount]')) {
+    chip.setAttribute('aria-pressed', String(chip.dataset.amount === value));
+  }
+  const way = find<HTMLInputElement>('input[name=way]:checked').value as Way;
+  showSnippets(find('#snippets'), order(), way, place());
+}
+
+function chooseWay(way: Way): void {
+  find<HTMLInputElement>(`input[name=way][value=${way}]`).checked = true;
+  showOrder();
+}
+
+function setBusy(isBusy: boolean): void {
+  form.toggleAttribute('aria-busy', isBusy);
+  for (const button of form.querySelectorAll<HTMLButtonElement>('.actions button')) {
+    button.disabled = isBusy;
+  }
+}
+
+function showAlert(selector: string, code: string | null, message = ''): void {
+  const alert = find(selector);
+  alert.hidden = code === null;
+  alert.replaceChildren();
+  if (code === null) {
+    delete alert.dataset.code;
+  } else {
+    alert.dataset.code = code;
+    alert.append(create('b', {}, message), create('code', {}, code));
+  }
+}
+
+/** Creates a session for the order, and continues with it unless the server refused. */
+async function startOrder(way: Way, proceed: (created: CreatedSession) => void): Promise<void> {
+  chooseWay(way);
+  showAlert('#order-error', null);
+  setBusy(true);
+  try {
+    if (way !== 'link') {
+      gateRamp();
+    }
+    const created = await createSession(order());
+    closeCheckout();
+    followSession(created.session_id);
+    proceed(created);
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    showAlert('#order-error', code ?? 'unexpected_error', message);
+  } finally {
+    setBusy(false);
+  }
+}
+
+/** The SDK's class, or an error that explains why it is missing. */
+function gateRamp(): typeof sdk.GateRamp {
+  if (typeof GateRamp === 'undefined') {
+    throw new BackendError('sdk_missing', `gate.js could not be loaded from ${meta('widget-origin')}.`);
+  }
+  return GateRamp;
+}
+
+// Checkout
+
+function closeCheckout(): void {
+  ramp?.destroy();
+  ramp = undefined;
+  remount = undefined;
+  showAlert('#checkout-error', null);
+  find('#link-box').hidden = true;
+  find('#checkout-empty').hidden = true;
+  find('#callbacks').hidden = true;
+  find('#callback-list').replaceChildren();
+}
+
+function scrollToCheckout(): void {
+  const checkout = find('#checkout');
+  if (checkout.getBoundingClientRect().top > innerHeight / 2) {
+    checkout.scrollIntoView({ behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
+  }
+}
+
+function logCallback(name: string, event: object = {}): void {
+  const list = find('#callback-list');
+  const detail = Object.entries(event).map(([key, value]) => `${key}: ${value}`).join(', ');
+  list.append(create('li', { 'data-callback': name }, create('b', {}, name), ` ${detail}`));
+  find('#callback-count').textContent = String(list.childElementCount);
+}
+
+function currentTheme(): 'light' | 'dark' | 'auto' {
+  return (document.documentElement.dataset.theme as 'light' | 'dark' | undefined) ?? 'auto';
+}
+
+function mountWidget(created: CreatedSession): void {
+  const start = (): void => {
+    ramp?.destroy();
+    ramp = new (gateRamp())({
+      publishableKey: meta('publishable-key'),
+      clientSecret: created.client_secret,
+      environment: 'sandbox',
+      theme: currentTheme(),
+      locale: locale.value || undefined,
+    });
+    ramp.mount('#ramp', {
+      onReady: () => logCallback('onReady'),
+      onStep: (event) => logCallback('onStep', event),
+      onQuote: (event) => logCallback('onQuote', event),
+      onSuccess: (event) => logCallback('onSuccess', event),
+      onError(event) {
+        logCallback('onError', event);
+        // The widget shows its own errors. Without a frame, the page has to.
+        if (!document.querySelector('#ramp iframe')) {
+          showAlert('#checkout-error', event.code, event.message);
+        }
+      },
+      onUnavailable(event) {
+        logCallback('onUnavailable', event);
+        if (!document.querySelector('#ramp iframe')) {
+          showAlert('#checkout-error', event.reason, 'The gate has nothing to offer for this order.');
+        }
+      },
+      onClose(event) {
+        logCallback('onClose', event);
+        ramp?.destroy();
+        find('#checkout-empty').hidden = false;
+      },
+    });
+  };
+  start();
+  remount = start;
+  find('#callbacks').hidden = false;
+  scrollToCheckout();
+}
+
+function showLink({ url }: CreatedSession): void {
+  if (!url) {
+    throw new BackendError('url_missing', 'The session has no url: the partner has no active publishable key.');
+  }
+  find<HTMLInputElement>('input[name=url]').value = url;
+  find<HTMLAnchorElement>('#link-open').href = url;
+  find('#link-box').hidden = false;
+  scrollToCheckout();
+}
+
+// Webhooks
+
+function showDecision(): void {
+  const { state, title, reason } = decide(session, feed.events);
+  find('#decision').dataset.decision = state;
+  find('#decision-title').textContent = title;
+  find('#decision-reason').textContent = reason;
+  const pill = find('#pill');
+  pill.hidden = state === 'none';
+  pill.dataset.decision = state;
+  pill.textContent = title;
+}
+
+function followSession(id: string): void {
+  session = id;
+  feed.mark(id);
+  showDecision();
+}
+
+/** Explains a return from the checkout. The address proves nothing, and the page says so. */
+function showReturn(): void {
+  const query = new URLSearchParams(location.search);
+  const isPaid = query.has('paid');
+  if (!isPaid && !query.has('cancelled')) {
+    return;
+  }
+  const banner = find('#returned');
+  banner.dataset.returned = isPaid ? 'paid' : 'cancelled';
+  banner.hidden = false;
+  banner.append(
+    create('b', {}, isPaid ? 'You are back, and the address says paid.' : 'You are back, and the address says cancelled.'),
+    create('span', {}, ' Anyone can type that address, so the shop waits for the webhook: the webhook decides, not the redirect.'),
+  );
+}
+
+function listen(): void {
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void startOrder('embedded', mountWidget);
+  });
+  form.addEventListener('input', showOrder);
+  find('[data-action=redirect]').addEventListener('click', () => {
+    void startOrder('redirect', (created) =>
+      gateRamp().redirectToCheckout({
+        publishableKey: meta('publishable-key'),
+        clientSecret: created.client_secret,
+        environment: 'sandbox',
+        theme: currentTheme(),
+        locale: locale.value || undefined,
+      }),
+    );
+  });
+  find('[data-action=link]').addEventListener('click', () => void startOrder('link', showLink));
+  find<HTMLButtonElement>('[data-action=copy-link]').addEventListener('click', (event) => {
+    void copyText(find<HTMLInputElement>('input[name=url]').value, event.currentTarget as HTMLButtonElement);
+  });
+  for (const chip of document.querySelectorAll<HTMLElement>('[data-amount]')) {
+    chip.addEventListener('click', () => {
+      amount.value = chip.dataset.amount ?? '';
+      showOrder();
+    });
+  }
+  find('#code').addEventListener('change', showOrder);
+  locale.addEventListener('change', () => {
+    showOrder();
+    remount?.();
+  });
+  find('[data-action=theme]').addEventListener('click', () => {
+    const theme = currentTheme();
+    const isDark = theme === 'auto' ? matchMedia('(prefers-color-scheme: dark)').matches : theme === 'dark';
+    document.documentElement.dataset.theme = isDark ? 'light' : 'dark';
+    ramp?.setTheme(currentTheme());
+  });
+  // The browser's back button shows this page as it was left, with its buttons disabled.
+  addEventListener('pageshow', () => setBusy(false));
+}
+
+listen();
+showOrder();
+showReturn();
+showDecision();
+void followEvents(
+  (events, isNewLog) => {
+    if (isNewLog) {
+      feed.clear();
+    }
+    feed.add(events, session);
+    showDecision();
+  },
+  (isLive) => {
+    const live = find('#live');
+    live.textContent = isLive ? 'live' : 'reconnecting';
+    live.dataset.live = String(isLive);
+  },
+);

@@ -1,0 +1,132 @@
+/** Key mode that the page expects: `sandbox` takes `pk_test_…`, `production` and `live` take `pk_live_…`. */
+export type GateRampEnvironment = 'sandbox' | 'production' | 'live';
+
+/** Colour scheme of the widget. `auto` follows the user's system. */
+export type GateRampTheme = 'light' | 'dark' | 'auto';
+
+/** Kind of order: buy crypto (`on_ramp`), sell crypto (`off_ramp`), or exchange one asset for another (`swap`). */
+export type GateRampFlow = 'on_ramp' | 'off_ramp' | 'swap';
+
+/** Options of `new GateRamp(…)`. */
+export interface GateRampOptions {
+  /** Publishable key, `pk_test_…` or `pk_live_…`. A secret key is refused. */
+  publishableKey: string;
+  /** Client secret (`gsec_…`) from the response that created the session on your server. */
+  clientSecret?: string | undefined;
+  /** Expected mode of the key. Without it, the key alone decides. */
+  environment?: GateRampEnvironment | undefined;
+  /** Colour scheme of the widget. Default `auto`. */
+  theme?: GateRampTheme | undefined;
+  /** BCP 47 language tag, such as `de` or `fr-CA`. Default: the browser's language. */
+  locale?: string | undefined;
+  /** Flow that an open session offers. A session that was created with a flow keeps its own. */
+  flow?: GateRampFlow | undefined;
+  /** Origin of the gate's API. Required with the npm package; `gate.js` of a gate knows its own. */
+  gateOrigin?: string | undefined;
+  /** Origin that serves the widget. Required with the npm package; `gate.js` of a gate knows its own. */
+  widgetOrigin?: string | undefined;
+}
+
+/** Options of `GateRamp.redirectToCheckout(…)`. */
+export interface RedirectOptions extends GateRampOptions {
+  /** Client secret (`gsec_…`) from the response that created the session on your server. */
+  clientSecret: string;
+}
+
+/** Transaction and session of a completed payment. */
+export interface RampSuccessEvent {
+  txId: string;
+  sessionId: string;
+}
+
+/** Failure with a stable `code` and a `message` for developers. */
+export interface RampErrorEvent {
+  code: string;
+  message: string;
+}
+
+/** Reason why the user left the widget, such as `completed` or `cancelled`. */
+export interface RampCloseEvent {
+  reason: string;
+}
+
+/** Reason why nothing can be offered, such as `corridor_not_available` or `organization_suspended`. */
+export interface RampUnavailableEvent {
+  reason: string;
+}
+
+/** Step that the widget shows, such as `details` or `price`. */
+export interface RampStepEvent {
+  step: string;
+}
+
+/** Exchange rate that the widget shows, as a decimal text, and the time at which it expires (ISO 8601). */
+export interface RampQuoteEvent {
+  rate: string;
+  expiresAt: string;
+}
+
+/** Crypto that the user has to send for a sale or a swap. `amount` is an exact decimal text. */
+export interface DepositRequest {
+  asset: string;
+  network: string;
+  amount: string;
+  address: string;
+}
+
+/** Hash of the transaction that your wallet has sent. */
+export interface DepositResult {
+  txHash: string;
+}
+
+/**
+ * Callbacks of `mount`.
+ *
+ * Callbacks are UX signals only: a user can forge or suppress each of them. Signed webhooks, or reads by your server, decide.
+ * A callback that throws is reported to the page and never stops the widget.
+ */
+export interface GateRampCallbacks {
+  /** The widget is loaded and has its token. UX signal only: webhooks decide. */
+  onReady?: (() => void) | undefined;
+  /**
+   * The user has paid. UX signal only: deliver goods after the webhook `gate_session.completed`, never after this callback.
+   *
+   * It comes at most once for each `mount`, and again with the same `txId` after a reload: compare ids.
+   */
+  onSuccess?: ((event: RampSuccessEvent) => void) | undefined;
+  /**
+   * The widget cannot start, or a payment failed. UX signal only: the webhook `gate_session.failed` decides.
+   *
+   * The code `origin_not_supported` says that the page has no web origin: open the session's `url` in the system's browser.
+   */
+  onError?: ((event: RampErrorEvent) => void) | undefined;
+  /** The user leaves the widget. UX signal only: the session can still complete, and webhooks decide. */
+  onClose?: ((event: RampCloseEvent) => void) | undefined;
+  /** The gate has nothing to offer for this session. Show a neutral state. UX signal only: webhooks decide. */
+  onUnavailable?: ((event: RampUnavailableEvent) => void) | undefined;
+  /** The widget shows another step. UX signal only: webhooks decide. */
+  onStep?: ((event: RampStepEvent) => void) | undefined;
+  /** The widget shows a new price. UX signal only: the price binds no one outside the widget, and webhooks decide. */
+  onQuote?: ((event: RampQuoteEvent) => void) | undefined;
+  /**
+   * Sends the crypto of a sale or swap from your own wallet interface, so that the widget skips the QR code.
+   *
+   * Return the hash, directly or as a promise. Without a hash (a rejection, `null`), the widget shows the address instead.
+   * It is called once for a payment, and only by the page in which the user made it: after a reload the widget shows the address.
+   * UX signal only: a hash completes nothing. The gate watches the network, and webhooks decide.
+   */
+  onInitiateDeposit?: ((request: DepositRequest) => DepositResult | null | undefined | Promise<DepositResult | null | undefined>) | undefined;
+}
+
+/** Mistake in the integration. `code` is stable; `message` names the option and the remedy. */
+export class GateRampError extends Error {
+  override readonly name = 'GateRampError';
+
+  constructor(
+    /** `secret_key_refused`, `key_mode_mismatch`, `invalid_option` or `mount_target_not_found`. */
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}

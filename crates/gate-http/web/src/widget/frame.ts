@@ -1,0 +1,56 @@
+/** The channel to the partner's page. A top-level checkout has none. */
+
+export interface TokenMessage {
+  embed_token: string;
+  unavailable_reason: string | null;
+  locale: string | null;
+  theme: string;
+  flow: string | null;
+  can_deposit: boolean;
+}
+
+export interface FrameHandlers {
+  token(message: TokenMessage): void;
+  theme(theme: string): void;
+  deposited(requestId: string, txHash: string | null): void;
+}
+
+const text = (value: unknown): value is string => typeof value === 'string' && value.length < 8192;
+const textOrNull = (value: unknown): string | null => (text(value) ? value : null);
+
+export class Frame {
+  constructor(
+    private readonly parentOrigin: string,
+    handlers: FrameHandlers,
+  ) {
+    addEventListener('message', (event) => {
+      const message = event.data as Record<string, unknown> | null;
+      if (event.source !== parent || event.origin !== parentOrigin || typeof message !== 'object' || message?.['penstock'] !== 1) {
+        return;
+      }
+      const { type, embed_token, theme, request_id } = message;
+      if (type === 'token' && text(embed_token) && embed_token) {
+        handlers.token({
+          embed_token,
+          unavailable_reason: textOrNull(message['unavailable_reason']),
+          locale: textOrNull(message['locale']),
+          theme: textOrNull(theme) ?? 'auto',
+          flow: textOrNull(message['flow']),
+          can_deposit: message['can_deposit'] === true,
+        });
+      } else if (type === 'theme' && text(theme)) {
+        handlers.theme(theme);
+      } else if (type === 'deposited' && text(request_id)) {
+        handlers.deposited(request_id, textOrNull(message['tx_hash']));
+      }
+    });
+  }
+
+  post(type: string, fields: Record<string, unknown> = {}): void {
+    parent.postMessage({ penstock: 1, type, ...fields }, this.parentOrigin);
+  }
+
+  watchHeight(element: Element): void {
+    new ResizeObserver(() => this.post('resize', { height: Math.ceil(element.getBoundingClientRect().height) })).observe(element);
+  }
+}

@@ -1,0 +1,28 @@
+export const en = {
+  title: 'Checkout', testMode: 'Test mode', testNote: 'No real money moves.', powered: 'Secure checkout',
+  loading: 'Loading…', on_ramp: 'Buy', off_ramp: 'Sell', swap: 'Swap',
+  chooseTitle: 'How would you like to continue?', chooseBuy: 'Buy crypto', chooseSell: 'Sell crypto', chooseSwap: 'Swap crypto', order: 'Order value', kinds: 'What you want to do',
+  buyHint: 'Pay with your own money and receive crypto in your wallet.', sellHint: 'Send crypto and receive money in your bank account.', swapHint: 'Send one asset and receive another in your wallet.',
+  detailsTitle: 'Your details', asset: 'Asset', network: 'Network', method: 'Payment method', payoutMethod: 'Payout method', sourceAsset: 'You send', sourceNetwork: 'Network you send on',
+  wallet: 'Wallet address', walletHint: 'Crypto sent to a wrong address is lost. Paste the address from your wallet.', walletFixed: 'The shop has set this address.',
+  walletWarning: 'This address does not look like an address of the network {network}. Check both.', walletName: 'This is a name. Enter the address that your wallet shows for it.', required: 'Fill in this field.',
+  iban: 'IBAN', ibanWarning: 'This IBAN has a typing error.', account_holder: 'Account holder', account_number: 'Account number', sort_code: 'Sort code', routing_number: 'Routing number', account_type: 'Account type', checking: 'Checking account', savings: 'Savings account', optional: '{field} (optional)', numberWarning: 'Check this number. It has a typing error.', holderWarning: 'Enter 2 to 70 characters.',
+  m_sepa: 'SEPA transfer', m_card: 'Card', m_faster_payments: 'Faster Payments', m_ach: 'ACH transfer',
+  priceTitle: 'Your price', youPay: 'You pay', youReceive: 'You receive', youSend: 'You send', rate: 'Rate', serviceFee: 'Service fee', networkFee: 'Network fee', totalFees: 'Total fees',
+  priceHolds: 'Price guaranteed for {seconds} s', priceUpdating: 'Updating the price…', priceRenewed: 'The price had run out. Check the new price and confirm again.', priceChanged: 'The price has changed. Before: {before}. Now: {now}.',
+  verificationTitle: 'Verify your identity', verificationText: 'The law requires a short check before this payment. It usually takes a few minutes.', verificationOpen: 'Open the verification', verificationPending: 'Your verification is being checked. This page continues by itself.', verificationRejected: 'Your identity could not be verified, so this payment is not possible.',
+  confirmTitle: 'Review and pay', to: 'To', payNow: 'Pay {amount}', sellNow: 'Sell {amount}', swapNow: 'Swap {amount}', irrevocable: 'Crypto transfers cannot be undone. Check the address before you continue.', paying: 'Please wait…',
+  instructionsTitle: 'Complete your transfer', sendCrypto: 'Send exactly this amount to this address.', sendMoney: 'Make a transfer with exactly these details.', sandboxText: 'This is a test. Nothing needs to be sent.', openLink: 'Pay now', redirectText: 'Pay on the page of the provider. This page continues by itself.', showBank: 'Show the bank details', showDetails: 'Show the payment details', sent: 'I have sent it', goOn: 'Continue', copy: 'Copy', copied: 'Copied', copyByHand: 'The text is selected. Copy it with your device, for example with Ctrl+C.', qr: 'QR code of the address',
+  deposit: 'Confirm the transfer in your wallet.',
+  i_account_holder: 'Recipient', i_iban: 'IBAN', i_bic: 'BIC', i_reference: 'Payment reference', i_amount: 'Amount', i_currency: 'Currency', i_note: 'Note', i_address: 'Address', i_network: 'Network', i_asset: 'Asset', i_memo: 'Memo (required)',
+  progressTitle: 'Payment in progress', progressText: 'We are waiting for confirmation. You can leave this page open; it updates by itself.', cancelPayment: 'Cancel payment',
+  doneTitle: 'Payment complete', doneBuy: 'Your crypto is on its way to your wallet.', doneSell: 'Your money is on its way to your account.', reference: 'Reference',
+  failedTitle: 'Payment failed', failedText: 'The payment did not go through. You can try again.', cancelledTitle: 'Payment cancelled', cancelledText: 'The payment was cancelled. You can start again.', retry: 'Try again',
+  overTitle: 'This session has ended', overExpired: 'The time for this payment has run out. Start again in the shop.', overCancelled: 'This payment was cancelled.', tokenTitle: 'Your access has expired', tokenText: 'For your security, access ends after a while. Go back to the shop to see the state of your order.', overText: 'This session has ended. The shop shows the state of your order.',
+  unavailableTitle: 'Not available', unavailableText: 'This service is not available at the moment.',
+  offlineTitle: 'No connection', offlineText: 'The connection was lost. Nothing is paid twice: we check the state first when the connection returns.',
+  continue: 'Continue', back: 'Back', cancel: 'Cancel', return: 'Return to the shop', close: 'Close',
+  rateUnavailable: 'There is no price at the moment. Try again shortly.', rateLimited: 'Too many attempts. Wait a moment and try again.', outOfRange: 'The amount of this order is outside the limits of this choice.', addressRefused: 'This address is not valid. Check it character by character.', walletMismatch: 'The shop has set another wallet address.', notCancellable: 'This payment can no longer be cancelled.', genericError: 'Something went wrong. Try again.',
+};
+export type Messages = typeof en;
+export type MessageKey = keyof Messages;

@@ -1,0 +1,28 @@
+import type { Messages } from './en';
+
+export const messages: Messages = {
+  title: 'Pago', testMode: 'Modo de prueba', testNote: 'No se mueve dinero real.', powered: 'Pago seguro',
+  loading: 'Cargando…', on_ramp: 'Comprar', off_ramp: 'Vender', swap: 'Intercambiar',
+  chooseTitle: '¿Qué quieres hacer?', chooseBuy: 'Comprar cripto', chooseSell: 'Vender cripto', chooseSwap: 'Intercambiar cripto', order: 'Importe del pedido', kinds: 'Tipo de operación',
+  buyHint: 'Paga con tu dinero y recibe cripto en tu monedero.', sellHint: 'Envía cripto y recibe dinero en tu cuenta bancaria.', swapHint: 'Envía un activo y recibe otro en tu monedero.',
+  detailsTitle: 'Tus datos', asset: 'Activo', network: 'Red', method: 'Método de pago', payoutMethod: 'Método de cobro', sourceAsset: 'Envías', sourceNetwork: 'Red de envío',
+  wallet: 'Dirección del monedero', walletHint: 'La cripto enviada a una dirección equivocada se pierde. Pega la dirección desde tu monedero.', walletFixed: 'La tienda ha fijado esta dirección.',
+  walletWarning: 'Esta dirección no parece ser de la red {network}. Comprueba ambas.', walletName: 'Esto es un nombre. Escribe la dirección que tu monedero muestra para él.', required: 'Rellena este campo.',
+  iban: 'IBAN', ibanWarning: 'Este IBAN tiene un error.', account_holder: 'Titular de la cuenta', account_number: 'Número de cuenta', sort_code: 'Sort code', routing_number: 'Número de ruta', account_type: 'Tipo de cuenta', checking: 'Cuenta corriente', savings: 'Cuenta de ahorro', optional: '{field} (opcional)', numberWarning: 'Comprueba este número. Tiene un error.', holderWarning: 'Escribe de 2 a 70 caracteres.',
+  m_sepa: 'Transferencia SEPA', m_card: 'Tarjeta', m_faster_payments: 'Faster Payments', m_ach: 'Transferencia ACH',
+  priceTitle: 'Tu precio', youPay: 'Pagas', youReceive: 'Recibes', youSend: 'Envías', rate: 'Tipo de cambio', serviceFee: 'Comisión de servicio', networkFee: 'Comisión de red', totalFees: 'Total de comisiones',
+  priceHolds: 'Precio garantizado durante {seconds} s', priceUpdating: 'Actualizando el precio…', priceRenewed: 'El precio había caducado. Comprueba el nuevo precio y confirma de nuevo.', priceChanged: 'El precio ha cambiado. Antes: {before}. Ahora: {now}.',
+  verificationTitle: 'Verifica tu identidad', verificationText: 'La ley exige una breve comprobación antes de este pago. Suele tardar unos minutos.', verificationOpen: 'Abrir la verificación', verificationPending: 'Estamos comprobando tu verificación. Esta página continuará automáticamente.', verificationRejected: 'No se ha podido verificar tu identidad, por lo que este pago no es posible.',
+  confirmTitle: 'Revisar y pagar', to: 'Destino', payNow: 'Pagar {amount}', sellNow: 'Vender {amount}', swapNow: 'Intercambiar {amount}', irrevocable: 'Las transferencias de cripto no se pueden deshacer. Comprueba la dirección antes de continuar.', paying: 'Espera un momento…',
+  instructionsTitle: 'Completa la transferencia', sendCrypto: 'Envía exactamente esta cantidad a esta dirección.', sendMoney: 'Haz una transferencia con exactamente estos datos.', sandboxText: 'Esto es una prueba. No tienes que enviar nada.', openLink: 'Pagar ahora', redirectText: 'Paga en la página del proveedor. Esta página continuará automáticamente.', showBank: 'Mostrar los datos bancarios', showDetails: 'Mostrar los datos del pago', sent: 'Ya lo he enviado', goOn: 'Continuar', copy: 'Copiar', copied: 'Copiado', copyByHand: 'El texto está seleccionado. Cópialo tú, por ejemplo con Ctrl+C.', qr: 'Código QR de la dirección',
+  deposit: 'Confirma la transferencia en tu monedero.',
+  i_account_holder: 'Beneficiario', i_iban: 'IBAN', i_bic: 'BIC', i_reference: 'Concepto', i_amount: 'Importe', i_currency: 'Moneda', i_note: 'Nota', i_address: 'Dirección', i_network: 'Red', i_asset: 'Activo', i_memo: 'Memo (obligatorio)',
+  progressTitle: 'Pago en curso', progressText: 'Estamos esperando la confirmación. Esta página se actualiza sola.', cancelPayment: 'Cancelar el pago',
+  doneTitle: 'Pago completado', doneBuy: 'Tu cripto va de camino a tu monedero.', doneSell: 'Tu dinero va de camino a tu cuenta.', reference: 'Referencia',
+  failedTitle: 'El pago ha fallado', failedText: 'El pago no se ha realizado. Puedes intentarlo de nuevo.', cancelledTitle: 'Pago cancelado', cancelledText: 'El pago se ha cancelado. Puedes empezar de nuevo.', retry: 'Intentar de nuevo',
+  overTitle: 'Esta sesión ha terminado', overExpired: 'Se ha agotado el tiempo para este pago. Empieza de nuevo en la tienda.', overCancelled: 'Este pago se ha cancelado.', tokenTitle: 'Tu acceso ha caducado', tokenText: 'Por tu seguridad, el acceso termina al cabo de un tiempo. La tienda muestra el estado de tu pedido.', overText: 'Esta sesión ha terminado. La tienda muestra el estado de tu pedido.',
+  unavailableTitle: 'No disponible', unavailableText: 'Este servicio no está disponible en este momento.',
+  offlineTitle: 'Sin conexión', offlineText: 'Se ha perdido la conexión. Nada se paga dos veces: cuando vuelva, primero comprobaremos el estado.',
+  continue: 'Continuar', back: 'Atrás', cancel: 'Cancelar', return: 'Volver a la tienda', close: 'Cerrar',
+  rateUnavailable: 'Ahora mismo no hay precio. Inténtalo de nuevo en un momento.', rateLimited: 'Demasiados intentos. Espera un momento e inténtalo de nuevo.', outOfRange: 'El importe de este pedido está fuera de los límites de esta opción.', addressRefused: 'Esta dirección no es válida. Compruébala carácter por carácter.', walletMismatch: 'La tienda ha fijado otra dirección de monedero.', notCancellable: 'Este pago ya no se puede cancelar.', genericError: 'Algo ha salido mal. Inténtalo de nuevo.',
+};

@@ -1,0 +1,28 @@
+import type { Messages } from './en';
+
+export const messages: Messages = {
+  title: 'Pagamento', testMode: 'Modalità di prova', testNote: 'Non si muove denaro reale.', powered: 'Pagamento sicuro',
+  loading: 'Caricamento…', on_ramp: 'Compra', off_ramp: 'Vendi', swap: 'Scambia',
+  chooseTitle: 'Che cosa vuoi fare?', chooseBuy: 'Compra cripto', chooseSell: 'Vendi cripto', chooseSwap: 'Scambia cripto', order: 'Importo dell’ordine', kinds: 'Tipo di operazione',
+  buyHint: 'Paga con il tuo denaro e ricevi cripto nel tuo wallet.', sellHint: 'Invia cripto e ricevi denaro sul tuo conto bancario.', swapHint: 'Invia un asset e ricevine un altro nel tuo wallet.',
+  detailsTitle: 'I tuoi dati', asset: 'Asset', network: 'Rete', method: 'Metodo di pagamento', payoutMethod: 'Metodo di accredito', sourceAsset: 'Invii', sourceNetwork: 'Rete di invio',
+  wallet: 'Indirizzo del wallet', walletHint: 'Le cripto inviate a un indirizzo errato vanno perse. Incolla l’indirizzo dal tuo wallet.', walletFixed: 'Il negozio ha impostato questo indirizzo.',
+  walletWarning: 'Questo indirizzo non sembra appartenere alla rete {network}. Controlla entrambi.', walletName: 'Questo è un nome. Inserisci l’indirizzo che il tuo wallet mostra per questo nome.', required: 'Compila questo campo.',
+  iban: 'IBAN', ibanWarning: 'Questo IBAN contiene un errore.', account_holder: 'Intestatario del conto', account_number: 'Numero di conto', sort_code: 'Sort code', routing_number: 'Routing number', account_type: 'Tipo di conto', checking: 'Conto corrente', savings: 'Conto di risparmio', optional: '{field} (facoltativo)', numberWarning: 'Controlla questo numero. Contiene un errore.', holderWarning: 'Inserisci da 2 a 70 caratteri.',
+  m_sepa: 'Bonifico SEPA', m_card: 'Carta', m_faster_payments: 'Faster Payments', m_ach: 'Bonifico ACH',
+  priceTitle: 'Il tuo prezzo', youPay: 'Paghi', youReceive: 'Ricevi', youSend: 'Invii', rate: 'Cambio', serviceFee: 'Commissione di servizio', networkFee: 'Commissione di rete', totalFees: 'Totale commissioni',
+  priceHolds: 'Prezzo garantito per {seconds} s', priceUpdating: 'Aggiornamento del prezzo…', priceRenewed: 'Il prezzo era scaduto. Controlla il nuovo prezzo e conferma di nuovo.', priceChanged: 'Il prezzo è cambiato. Prima: {before}. Ora: {now}.',
+  verificationTitle: 'Verifica la tua identità', verificationText: 'La legge richiede un breve controllo prima di questo pagamento. Di solito bastano pochi minuti.', verificationOpen: 'Apri la verifica', verificationPending: 'La tua verifica è in corso. La pagina proseguirà da sola.', verificationRejected: 'Non è stato possibile verificare la tua identità, quindi questo pagamento non è possibile.',
+  confirmTitle: 'Controlla e paga', to: 'Destinazione', payNow: 'Paga {amount}', sellNow: 'Vendi {amount}', swapNow: 'Scambia {amount}', irrevocable: 'I trasferimenti di cripto sono definitivi. Controlla l’indirizzo prima di continuare.', paying: 'Attendi…',
+  instructionsTitle: 'Completa il trasferimento', sendCrypto: 'Invia esattamente questo importo a questo indirizzo.', sendMoney: 'Fai un bonifico con esattamente questi dati.', sandboxText: 'Questa è una prova. Non devi inviare nulla.', openLink: 'Paga ora', redirectText: 'Paga sulla pagina del fornitore. Questa pagina proseguirà da sola.', showBank: 'Mostra i dati bancari', showDetails: 'Mostra i dati del pagamento', sent: 'Ho effettuato l’invio', goOn: 'Continua', copy: 'Copia', copied: 'Copiato', copyByHand: 'Il testo è selezionato. Copialo tu, per esempio con Ctrl+C.', qr: 'Codice QR dell’indirizzo',
+  deposit: 'Conferma il trasferimento nel tuo wallet.',
+  i_account_holder: 'Beneficiario', i_iban: 'IBAN', i_bic: 'BIC', i_reference: 'Causale', i_amount: 'Importo', i_currency: 'Valuta', i_note: 'Nota', i_address: 'Indirizzo', i_network: 'Rete', i_asset: 'Asset', i_memo: 'Memo (obbligatorio)',
+  progressTitle: 'Pagamento in corso', progressText: 'Stiamo aspettando la conferma. Questa pagina si aggiorna da sola.', cancelPayment: 'Annulla il pagamento',
+  doneTitle: 'Pagamento completato', doneBuy: 'Le tue cripto sono in arrivo nel tuo wallet.', doneSell: 'Il tuo denaro è in arrivo sul tuo conto.', reference: 'Riferimento',
+  failedTitle: 'Pagamento non riuscito', failedText: 'Il pagamento non è andato a buon fine. Puoi riprovare.', cancelledTitle: 'Pagamento annullato', cancelledText: 'Il pagamento è stato annullato. Puoi ricominciare.', retry: 'Riprova',
+  overTitle: 'Questa sessione è terminata', overExpired: 'Il tempo per questo pagamento è scaduto. Ricomincia dal negozio.', overCancelled: 'Questo pagamento è stato annullato.', tokenTitle: 'Il tuo accesso è scaduto', tokenText: 'Per la tua sicurezza l’accesso termina dopo un certo tempo. Il negozio mostra lo stato del tuo ordine.', overText: 'Questa sessione è terminata. Il negozio mostra lo stato del tuo ordine.',
+  unavailableTitle: 'Non disponibile', unavailableText: 'Questo servizio al momento non è disponibile.',
+  offlineTitle: 'Nessuna connessione', offlineText: 'La connessione si è interrotta. Nulla viene pagato due volte: quando torna, controlliamo prima lo stato.',
+  continue: 'Continua', back: 'Indietro', cancel: 'Annulla', return: 'Torna al negozio', close: 'Chiudi',
+  rateUnavailable: 'Al momento non c’è un prezzo. Riprova tra poco.', rateLimited: 'Troppi tentativi. Attendi un momento e riprova.', outOfRange: 'L’importo di questo ordine è fuori dai limiti di questa scelta.', addressRefused: 'Questo indirizzo non è valido. Controllalo carattere per carattere.', walletMismatch: 'Il negozio ha impostato un altro indirizzo.', notCancellable: 'Questo pagamento non può più essere annullato.', genericError: 'Qualcosa è andato storto. Riprova.',
+};

@@ -1,0 +1,28 @@
+import type { Messages } from './en';
+
+export const messages: Messages = {
+  title: 'Betalen', testMode: 'Testmodus', testNote: 'Er wordt geen echt geld verplaatst.', powered: 'Veilig betalen',
+  loading: 'Laden…', on_ramp: 'Kopen', off_ramp: 'Verkopen', swap: 'Wisselen',
+  chooseTitle: 'Wat wilt u doen?', chooseBuy: 'Crypto kopen', chooseSell: 'Crypto verkopen', chooseSwap: 'Crypto wisselen', order: 'Bedrag van de bestelling', kinds: 'Soort transactie',
+  buyHint: 'Betaal met uw geld en ontvang crypto in uw wallet.', sellHint: 'Verstuur crypto en ontvang geld op uw bankrekening.', swapHint: 'Verstuur de ene munt en ontvang een andere in uw wallet.',
+  detailsTitle: 'Uw gegevens', asset: 'Munt', network: 'Netwerk', method: 'Betaalmethode', payoutMethod: 'Uitbetaalmethode', sourceAsset: 'U verstuurt', sourceNetwork: 'Netwerk waarop u verstuurt',
+  wallet: 'Walletadres', walletHint: 'Crypto die naar een verkeerd adres gaat, is verloren. Plak het adres uit uw wallet.', walletFixed: 'De winkel heeft dit adres ingesteld.',
+  walletWarning: 'Dit adres lijkt niet bij het netwerk {network} te horen. Controleer beide.', walletName: 'Dit is een naam. Vul het adres in dat uw wallet daarvoor toont.', required: 'Vul dit veld in.',
+  iban: 'IBAN', ibanWarning: 'Deze IBAN bevat een typefout.', account_holder: 'Rekeninghouder', account_number: 'Rekeningnummer', sort_code: 'Sort code', routing_number: 'Routingnummer', account_type: 'Soort rekening', checking: 'Betaalrekening', savings: 'Spaarrekening', optional: '{field} (optioneel)', numberWarning: 'Controleer dit nummer. Het bevat een typefout.', holderWarning: 'Vul 2 tot 70 tekens in.',
+  m_sepa: 'SEPA-overboeking', m_card: 'Kaart', m_faster_payments: 'Faster Payments', m_ach: 'ACH-overboeking',
+  priceTitle: 'Uw prijs', youPay: 'U betaalt', youReceive: 'U ontvangt', youSend: 'U verstuurt', rate: 'Koers', serviceFee: 'Servicekosten', networkFee: 'Netwerkkosten', totalFees: 'Totale kosten',
+  priceHolds: 'Prijs nog {seconds} s gegarandeerd', priceUpdating: 'De prijs wordt bijgewerkt…', priceRenewed: 'De prijs was verlopen. Controleer de nieuwe prijs en bevestig opnieuw.', priceChanged: 'De prijs is veranderd. Eerst: {before}. Nu: {now}.',
+  verificationTitle: 'Bevestig uw identiteit', verificationText: 'De wet vereist een korte controle vóór deze betaling. Dat duurt meestal een paar minuten.', verificationOpen: 'Verificatie openen', verificationPending: 'Uw verificatie wordt gecontroleerd. Deze pagina gaat vanzelf verder.', verificationRejected: 'Uw identiteit kon niet worden bevestigd. Deze betaling is daarom niet mogelijk.',
+  confirmTitle: 'Controleren en betalen', to: 'Naar', payNow: '{amount} betalen', sellNow: '{amount} verkopen', swapNow: '{amount} wisselen', irrevocable: 'Cryptotransacties zijn definitief. Controleer het adres voordat u verdergaat.', paying: 'Een moment…',
+  instructionsTitle: 'Rond uw overboeking af', sendCrypto: 'Verstuur precies dit bedrag naar dit adres.', sendMoney: 'Maak het bedrag over met precies deze gegevens.', sandboxText: 'Dit is een test. U hoeft niets te versturen.', openLink: 'Nu betalen', redirectText: 'Betaal op de pagina van de aanbieder. Deze pagina gaat vanzelf verder.', showBank: 'Bankgegevens tonen', showDetails: 'Betaalgegevens tonen', sent: 'Ik heb het verstuurd', goOn: 'Verder', copy: 'Kopiëren', copied: 'Gekopieerd', copyByHand: 'De tekst is geselecteerd. Kopieer die zelf, bijvoorbeeld met Ctrl+C.', qr: 'QR-code van het adres',
+  deposit: 'Bevestig de overboeking in uw wallet.',
+  i_account_holder: 'Ontvanger', i_iban: 'IBAN', i_bic: 'BIC', i_reference: 'Betalingskenmerk', i_amount: 'Bedrag', i_currency: 'Valuta', i_note: 'Opmerking', i_address: 'Adres', i_network: 'Netwerk', i_asset: 'Munt', i_memo: 'Memo (verplicht)',
+  progressTitle: 'Betaling wordt verwerkt', progressText: 'We wachten op bevestiging. Deze pagina werkt zichzelf bij.', cancelPayment: 'Betaling annuleren',
+  doneTitle: 'Betaling voltooid', doneBuy: 'Uw crypto is onderweg naar uw wallet.', doneSell: 'Uw geld is onderweg naar uw rekening.', reference: 'Referentie',
+  failedTitle: 'Betaling mislukt', failedText: 'De betaling is niet gelukt. U kunt het opnieuw proberen.', cancelledTitle: 'Betaling geannuleerd', cancelledText: 'De betaling is geannuleerd. U kunt opnieuw beginnen.', retry: 'Opnieuw proberen',
+  overTitle: 'Deze sessie is beëindigd', overExpired: 'De tijd voor deze betaling is verstreken. Begin opnieuw in de winkel.', overCancelled: 'Deze betaling is geannuleerd.', tokenTitle: 'Uw toegang is verlopen', tokenText: 'Voor uw veiligheid eindigt de toegang na enige tijd. De winkel toont de status van uw bestelling.', overText: 'Deze sessie is beëindigd. De winkel toont de status van uw bestelling.',
+  unavailableTitle: 'Niet beschikbaar', unavailableText: 'Deze dienst is op dit moment niet beschikbaar.',
+  offlineTitle: 'Geen verbinding', offlineText: 'De verbinding is verbroken. Niets wordt dubbel betaald: zodra die terug is, controleren we eerst de status.',
+  continue: 'Verder', back: 'Terug', cancel: 'Annuleren', return: 'Terug naar de winkel', close: 'Sluiten',
+  rateUnavailable: 'Er is nu geen prijs. Probeer het zo opnieuw.', rateLimited: 'Te veel pogingen. Wacht even en probeer het opnieuw.', outOfRange: 'Het bedrag van deze bestelling valt buiten de grenzen van deze keuze.', addressRefused: 'Dit adres is ongeldig. Controleer elk teken.', walletMismatch: 'De winkel heeft een ander walletadres ingesteld.', notCancellable: 'Deze betaling kan niet meer worden geannuleerd.', genericError: 'Er is iets misgegaan. Probeer het opnieuw.',
+};

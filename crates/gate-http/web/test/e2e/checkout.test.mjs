@@ -1,0 +1,278 @@
+// The real widget in the real SDK against a running sandbox: each way into the checkout, and what must never pay twice.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  act, audit, createSession, decision, embedded, eventsOf, expectRecords, launchBrowser, NARROW, openCheckout, openShop, order, recordsOf, sandbox, step, walk,
+} from './shop.mjs';
+
+const PAID = ['gate_session.created', 'gate_session.processing', 'gate_session.completed'];
+
+let browser;
+before(async () => { browser = await launchBrowser(); });
+after(() => browser?.close());
+
+/** Expects that the shop has received exactly these verified events of the session, in this order. */
+async function expectEvents(page, session, types) {
+  const events = (await eventsOf(page, session)).filter(({ type }) => !type.startsWith('rail.'));
+  assert.deepEqual(events, types.map((type) => ({ type, verified: true })));
+}
+
+async function close(page, problems = []) {
+  assert.deepEqual(page.problems.filter((text) => !problems.some((known) => known.test(text))), []);
+  await page.context().close();
+}
+
+for (const [width, options] of [[360, { viewport: NARROW, colorScheme: 'dark' }], [1280, {}]]) {
+  test(`embedded purchase completes at ${width} px without findings of axe`, async () => {
+    const page = await openShop(browser, options);
+    const { session_id: session } = await order(page);
+    await walk(embedded(page), 'confirm', { look: () => audit(page) });
+    await act(embedded(page), 'pay');
+    await step(embedded(page), 'done');
+    await decision(page, 'paid');
+    await audit(page);
+    await expectEvents(page, session, PAID);
+    await close(page);
+  });
+}
+
+test('redirect returns to the shop with the session', async () => {
+  const page = await openShop(browser);
+  await page.click('#order [data-action=redirect]');
+  await walk(page, 'confirm');
+  assert.equal(new URL(page.url()).hash, '');
+  await act(page, 'pay');
+  await step(page, 'done');
+  await act(page, 'return');
+  await page.waitForURL(/\/demo\?paid=?&gate_session_id=gs_test_/);
+  await decision(page, 'paid');
+  await expectEvents(page, new URL(page.url()).searchParams.get('gate_session_id'), PAID);
+  await close(page);
+});
+
+test('link pays in its own tab', async () => {
+  const page = await openShop(browser);
+  const { session_id: session, url } = await order(page, { way: 'link' });
+  const tab = await page.context().newPage();
+  await tab.goto(url);
+  await walk(tab, 'confirm');
+  await act(tab, 'pay');
+  await step(tab, 'done');
+  await decision(page, 'paid');
+  await expectEvents(page, session, PAID);
+  await close(page);
+});
+
+test('sale pays out to an IBAN', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { flow: 'off_ramp' });
+  await walk(embedded(page), 'confirm', { side: 'off_ramp' });
+  await act(embedded(page), 'pay');
+  await step(embedded(page), 'done');
+  await decision(page, 'paid');
+  await expectEvents(page, session, PAID);
+  await expectRecords(session, 'completed', 'off_ramp completed 100.00');
+  await close(page);
+});
+
+test('swap sends one asset and delivers another', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { flow: 'swap', amount: '100.33' });
+  await walk(embedded(page), 'confirm', { side: 'swap', look: () => audit(page) });
+  const paid = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'));
+  await act(embedded(page), 'pay');
+  await step(embedded(page), 'instructions');
+  const payment = await (await paid).json();
+  assert.deepEqual(
+    [payment.side, payment.source_asset, payment.source_network, payment.payment_method, payment.instructions.network],
+    ['swap', 'USDC', 'polygon', null, 'polygon'],
+  );
+  // The user sends exactly what the quote says.
+  await embedded(page).locator(`[data-value="${payment.source_amount}"]`).first().waitFor();
+  await embedded(page).getByText(payment.instructions.address).first().waitFor();
+  await audit(page);
+  await step(embedded(page), 'done');
+  await decision(page, 'paid');
+  await expectEvents(page, session, PAID);
+  await close(page);
+});
+
+test('failed payment can be tried again', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { amount: '100.31' });
+  for (let attempt = 1; attempt <= 2; attempt += 1) {
+    await walk(embedded(page), 'confirm');
+    await act(embedded(page), 'pay');
+    await embedded(page).locator('[data-step="failed"] [data-code="provider_declined"]').waitFor();
+    await decision(page, 'failed');
+    await act(embedded(page), 'retry');
+  }
+  await step(embedded(page), 'choose');
+  await expectRecords(session, 'open', 'on_ramp failed 100.31', 'on_ramp failed 100.31');
+  await close(page);
+});
+
+test('payment under way can be cancelled', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { amount: '100.33' });
+  await walk(embedded(page), 'confirm');
+  await act(embedded(page), 'pay');
+  await step(embedded(page), 'instructions');
+  await act(embedded(page), 'cancel');
+  await step(embedded(page), 'failed');
+  await expectRecords(session, 'open', 'on_ramp cancelled 100.33');
+  await act(embedded(page), 'retry');
+  await step(embedded(page), 'choose');
+  await act(embedded(page), 'cancel');
+  await embedded(page).locator('[data-step="over"] [data-code="session_cancelled"]').waitFor();
+  await decision(page, 'over');
+  await expectRecords(session, 'cancelled', 'on_ramp cancelled 100.33');
+  await close(page);
+});
+
+test('verification is approved before the payment', async () => {
+  const page = await openShop(browser);
+  await order(page, { amount: '100.61' });
+  await walk(embedded(page), 'verification');
+  await act(embedded(page), 'continue');
+  await step(embedded(page), 'confirm');
+  await act(embedded(page), 'pay');
+  await step(embedded(page), 'done');
+  await decision(page, 'paid');
+  await close(page);
+});
+
+test('verification that is pending for three seconds is followed to the payment', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { amount: '100.63' });
+  await walk(embedded(page), 'verification');
+  await act(embedded(page), 'continue');
+  await embedded(page).locator('[data-step="verification"] .sign.wait').waitFor();
+  await expectRecords(session, 'open');
+  // The widget goes on by itself.
+  await step(embedded(page), 'confirm');
+  await act(embedded(page), 'pay');
+  await step(embedded(page), 'done');
+  await decision(page, 'paid');
+  await expectRecords(session, 'completed', 'on_ramp completed 100.63');
+  await close(page);
+});
+
+test('rejected verification ends the payment', async () => {
+  const page = await openShop(browser);
+  const { session_id: session } = await order(page, { amount: '100.62' });
+  await walk(embedded(page), 'verification');
+  await act(embedded(page), 'continue');
+  await embedded(page).locator('[data-step="verification"] [data-code="verification_rejected"]').waitFor();
+  await expectRecords(session, 'open');
+  await page.locator(`[data-event-type="kyc.required"][data-session="${session}"]`).waitFor();
+  const types = (await eventsOf(page, session)).map(({ type }) => type);
+  assert.deepEqual(types, ['gate_session.created', 'kyc.required']);
+  await close(page);
+});
+
+test('double click and reload pay once', async () => {
+  const page = await openShop(browser);
+  const { session_id: session, url } = await order(page, { amount: '100.33', way: 'link' });
+  const tab = await page.context().newPage();
+  await tab.goto(url);
+  await walk(tab, 'confirm');
+  const sent = tab.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+  await tab.locator('[data-action="pay"]').dblclick({ noWaitAfter: true });
+  await sent;
+  // The reload may cancel a request that the browser still holds back, so the server must have it.
+  while ((await recordsOf(session)).payments.length === 0) {
+    await pause(50);
+  }
+  await tab.reload();
+  await tab.locator('[data-step="instructions"], [data-step="progress"], [data-step="done"]').waitFor();
+  await step(tab, 'done');
+  await decision(page, 'paid');
+  await expectEvents(page, session, PAID);
+  await expectRecords(session, 'completed', 'on_ramp completed 100.33');
+  await close(page);
+});
+
+test('two tabs pay once', async () => {
+  const page = await openShop(browser);
+  const { session_id: session, url } = await order(page, { way: 'link' });
+  const tabs = [await page.context().newPage(), await page.context().newPage()];
+  for (const tab of tabs) {
+    await tab.goto(url);
+    await walk(tab, 'confirm');
+  }
+  // A tab that is too late for a click already shows the payment of the other one.
+  await Promise.all(tabs.map((tab) => tab.evaluate(() => document.querySelector('[data-action="pay"]')?.click())));
+  // The second tab's price retired the first one's. Whoever did not pay sees the payment, or a new price to accept.
+  await decision(page, 'paid');
+  await expectEvents(page, session, PAID);
+  await expectRecords(session, 'completed', 'on_ramp completed 100.00');
+  await close(page, [/status of 409/]);
+});
+
+test('button of the browser leads back to a checkout that pays once', async () => {
+  const page = await openCheckout(browser, { amount: '100.33' });
+  await page.goto(sandbox.demo_shop_url);
+  await page.goto(page.address);
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await page.goBack();
+  await page.waitForSelector('#order');
+  await page.goForward();
+  await page.locator('[data-step="instructions"], [data-step="progress"], [data-step="done"]').waitFor();
+  const { payments } = await recordsOf(page.session);
+  assert.equal(payments.length, 1);
+  await page.context().close();
+});
+
+test('reload at each step before the payment starts over with the same session', async () => {
+  const page = await openCheckout(browser);
+  await page.goto(page.address);
+  for (const goal of ['choose', 'details', 'price', 'confirm']) {
+    await walk(page, goal);
+    await page.reload();
+  }
+  await walk(page, 'confirm');
+  await expectRecords(page.session, 'open');
+  await act(page, 'pay');
+  await step(page, 'done');
+  await page.reload();
+  await step(page, 'done');
+  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
+});
+
+test('targets in upper case choose the asset and the network', async () => {
+  const { url } = await createSession({ flow: 'on_ramp', target_token: 'USDT', target_network: 'ETHEREUM' });
+  const page = await openShop(browser);
+  await page.goto(url);
+  await step(page, 'choose');
+  await act(page, 'continue');
+  await step(page, 'details');
+  assert.deepEqual(await page.locator('[name=network] option').evaluateAll((choices) => choices.map((choice) => choice.value)), ['ethereum']);
+  await walk(page, 'confirm', { from: 'details' });
+  await act(page, 'pay');
+  await step(page, 'done');
+  await close(page);
+});
+
+test('foreign origin cannot frame the widget', async () => {
+  const server = createServer((_, response) => {
+    response.setHeader('Content-Type', 'text/html');
+    response.end(`<!doctype html><iframe src="${sandbox.widget_origin}/embed?publishable_key=${sandbox.publishable_key}"></iframe>`);
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  try {
+    const page = await browser.newPage();
+    const refused = page.waitForEvent('console', (message) => /frame-ancestors/.test(message.text()));
+    await page.goto(`http://127.0.0.1:${server.address().port}/`);
+    await refused;
+    await page.close();
+  } finally {
+    server.close();
+  }
+});

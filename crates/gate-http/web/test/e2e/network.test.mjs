@@ -1,0 +1,218 @@
+// The connection breaks at each call of the flow, once before the request has arrived and once before its response has. The
+// customer continues from where the call was lost, and the partner's API shows at most one payment.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { act, decision, embedded, expectRecords, FLOWS, launchBrowser, openCheckout, openShop, order, step, walk } from './shop.mjs';
+
+let browser;
+before(async () => { browser = await launchBrowser(); });
+after(() => browser?.close());
+
+const LOSSES = ['request', 'response'];
+
+/** Loses the next call of this operation. `lost` is a promise of the moment of the loss. */
+async function lose(page, loss, method, path) {
+  let isLost = false;
+  let report;
+  const lost = new Promise((resolve) => { report = resolve; });
+  await page.route((url) => path.test(url.pathname + url.search), async (route) => {
+    if (isLost || route.request().method() !== method) {
+      await route.fallback();
+      return;
+    }
+    isLost = true;
+    if (loss === 'response') {
+      await route.fetch();
+    }
+    await route.abort('connectionfailed');
+    report();
+  });
+  return { lost };
+}
+
+async function retry(page) {
+  await step(page, 'offline');
+  await act(page, 'retry');
+}
+
+async function payAndExpect(page, amount = '100.00') {
+  await act(page, 'pay');
+  await step(page, 'done');
+  await expectRecords(page.session, 'completed', `on_ramp completed ${amount}`);
+}
+
+const START = [
+  ['POST', /^\/v1\/embed\/bootstrap$/, 'bootstrap'],
+  ['GET', /^\/v1\/embed\/session$/, 'session'],
+  ['GET', /^\/v1\/embed\/options$/, 'options'],
+];
+
+for (const loss of LOSSES) {
+  for (const [method, path, name] of START) {
+    test(`lost ${loss} of ${name} is retried from the offline screen`, async () => {
+      const page = await openCheckout(browser);
+      await lose(page, loss, method, path);
+      await page.goto(page.address);
+      await retry(page);
+      await walk(page, 'confirm');
+      await payAndExpect(page);
+      await page.context().close();
+    });
+  }
+
+  test(`lost ${loss} of the bootstrap in a page of the shop is repeated by the SDK`, async () => {
+    const page = await openShop(browser);
+    const { lost } = await lose(page, loss, 'POST', /^\/v1\/embed\/bootstrap$/);
+    const { session_id: session } = await order(page);
+    await lost;
+    await walk(embedded(page), 'confirm');
+    await act(embedded(page), 'pay');
+    await decision(page, 'paid');
+    await expectRecords(session, 'completed', 'on_ramp completed 100.00');
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of a quote is retried, and the price appears`, async () => {
+    const page = await openCheckout(browser);
+    await lose(page, loss, 'POST', /\/quotes$/);
+    await page.goto(page.address);
+    await walk(page, 'details');
+    await act(page, 'continue');
+    await retry(page);
+    await walk(page, 'confirm', { from: 'price' });
+    await payAndExpect(page);
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of the verification is retried, and the payment follows`, async () => {
+    const page = await openCheckout(browser, { amount: '100.61' });
+    await lose(page, loss, 'POST', /\/verification$/);
+    await page.goto(page.address);
+    await walk(page, 'verification');
+    await act(page, 'continue');
+    await retry(page);
+    if (loss === 'request') {
+      await step(page, 'verification');
+      await act(page, 'continue');
+    }
+    // The server has approved it if only the response was lost.
+    await step(page, 'confirm');
+    await payAndExpect(page, '100.61');
+    await page.context().close();
+  });
+
+  for (const side of Object.keys(FLOWS)) {
+    test(`lost ${loss} of the payment of ${side} pays once without a further click`, async () => {
+      const page = await openCheckout(browser, { flow: side });
+      const { lost } = await lose(page, loss, 'POST', /\/payments$/);
+      await page.goto(page.address);
+      await walk(page, 'confirm', { side });
+      await act(page, 'pay');
+      await lost;
+      await step(page, 'done');
+      await expectRecords(page.session, 'completed', `${side} completed 100.00`);
+      await page.context().close();
+    });
+  }
+
+  test(`lost ${loss} of a cancellation leads to the cancelled payment`, async () => {
+    const page = await openCheckout(browser, { amount: '100.33' });
+    await lose(page, loss, 'POST', /\/payments\/[^/]+\/cancel$/);
+    await page.goto(page.address);
+    await walk(page, 'confirm');
+    await act(page, 'pay');
+    await step(page, 'instructions');
+    await act(page, 'cancel');
+    if (loss === 'request') {
+      await retry(page);
+      await step(page, 'instructions');
+      await act(page, 'cancel');
+    }
+    // The state that the widget waits for shows a cancellation whose response was lost.
+    await step(page, 'failed');
+    await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of the end of a session leads to its state`, async () => {
+    const page = await openCheckout(browser);
+    await lose(page, loss, 'POST', /\/embed\/cancel$/);
+    await page.goto(page.address);
+    await step(page, 'choose');
+    await act(page, 'cancel');
+    await retry(page);
+    if (loss === 'request') {
+      await step(page, 'choose');
+      await act(page, 'cancel');
+    }
+    await page.locator('[data-step="over"] [data-code="session_cancelled"]').waitFor();
+    await expectRecords(page.session, 'cancelled');
+    await page.context().close();
+  });
+}
+
+test('lost state of a payment is asked for again', async () => {
+  const page = await openCheckout(browser);
+  const { lost } = await lose(page, 'request', 'GET', /\/session\?after=/);
+  // The first state after the payment is the one before its end, so that the widget asks for the next one.
+  await page.route(/\/v1\/embed\/session$/, async (route) => {
+    const response = await route.fetch();
+    const session = await response.json();
+    if (session.payment) {
+      Object.assign(session, { status: 'open', version: '0000000000000000', payment: { ...session.payment, status: 'processing' } });
+    }
+    await route.fulfill({ response, json: session });
+  });
+  await page.goto(page.address);
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await lost;
+  await step(page, 'done');
+  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
+});
+
+test('connection that is down for a while has its screen at each step, and the step comes back', async () => {
+  const page = await openCheckout(browser, { amount: '100.33' });
+  const interrupt = async (name) => {
+    await page.context().setOffline(true);
+    await step(page, 'offline');
+    await page.context().setOffline(false);
+    await step(page, name);
+  };
+  await page.goto(page.address);
+  await walk(page, 'confirm', { look: interrupt });
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await interrupt('instructions');
+  await act(page, 'cancel');
+  await step(page, 'failed');
+  await interrupt('failed');
+  await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
+  await page.context().close();
+});
+
+test('payment during an outage is sent after it, once', async () => {
+  const page = await openCheckout(browser);
+  await page.goto(page.address);
+  await walk(page, 'confirm');
+  const keys = new Set();
+  let isDown = true;
+  await page.route(/\/v1\/embed\//, async (route) => {
+    const request = route.request();
+    if (request.method() === 'POST') {
+      keys.add(request.headers()['idempotency-key']);
+    }
+    await (isDown ? route.abort('connectionfailed') : route.fallback());
+  });
+  await act(page, 'pay');
+  await step(page, 'offline');
+  await expectRecords(page.session, 'open');
+  isDown = false;
+  await act(page, 'retry');
+  await step(page, 'done');
+  assert.equal(keys.size, 1);
+  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
+});

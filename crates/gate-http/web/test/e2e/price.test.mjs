@@ -1,0 +1,74 @@
+// A price that runs out while the customer reads it. The rate of the pound moves here, and every other suite pays in euro.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { act, expectRecords, launchBrowser, openCheckout, recordsOf, sandbox, step, walk } from './shop.mjs';
+
+let browser;
+before(async () => { browser = await launchBrowser(); });
+after(() => browser?.close());
+
+const received = (page) => page.locator('.sums .big .amount').getAttribute('data-value');
+
+async function moveRate(rate) {
+  const response = await fetch(`${sandbox.prices_url}/GBP-USDT`, { method: 'PUT', body: rate });
+  assert.equal(response.status, 200);
+}
+
+async function openAtConfirm({ standsStill = false } = {}) {
+  const page = await openCheckout(browser, { currency: 'GBP' });
+  if (standsStill) {
+    await page.clock.install();
+  }
+  await page.goto(page.address);
+  await walk(page, 'confirm');
+  if (standsStill) {
+    await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1));
+  }
+  return page;
+}
+
+/** Expects both amounts in the alert, and that nothing was paid. */
+async function expectChange(page, old) {
+  const alert = page.locator('[data-step="confirm"] [role="alert"][data-code="price_changed"]');
+  await alert.waitFor();
+  const now = await received(page);
+  assert.notEqual(now, old);
+  const text = (await alert.textContent()).replace(/,/g, '');
+  for (const value of [old, now]) {
+    assert.ok(text.includes(String(Number(value))), `${value} is missing in: ${text}`);
+  }
+  await expectRecords(page.session, 'open');
+  return now;
+}
+
+async function payAt(page, amount) {
+  const created = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/embed/payments'));
+  await act(page, 'pay');
+  assert.equal((await (await created).json()).crypto_amount, amount);
+  await step(page, 'done');
+  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+}
+
+test('price that runs out at confirm is renewed, and only a further click pays', async () => {
+  // The clock of the first page stands still, so that this page learns from the server that its price has run out.
+  const late = await openAtConfirm({ standsStill: true });
+  const page = await openAtConfirm();
+  const [lateOld, old] = [await received(late), await received(page)];
+  await moveRate('1.3100');
+  const now = await expectChange(page, old);
+
+  // The price of the first page is older, so it has run out too.
+  await late.bringToFront();
+  await act(late, 'pay');
+  const lateNow = await expectChange(late, lateOld);
+  await late.locator('[data-code="quote_expired"]').waitFor();
+
+  await late.clock.resume();
+  await payAt(late, lateNow);
+  await page.bringToFront();
+  await payAt(page, now);
+  assert.equal((await recordsOf(page.session)).payments.length, 1);
+  await late.context().close();
+  await page.context().close();
+});

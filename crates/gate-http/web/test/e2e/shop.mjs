@@ -1,0 +1,149 @@
+// Drives the demo shop of a running sandbox, as a customer does. `SANDBOX` holds the JSON that the sandbox printed.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { launchBrowser, newPage } from '../browser.mjs';
+
+export const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
+export const IBAN = 'DE89370400440532013000';
+export const NARROW = { width: 360, height: 740 };
+export const WIDE = { width: 1280, height: 900 };
+
+/** How a customer fills in the details of each flow. A further flow needs one entry here, and the suites walk it too. */
+export const FLOWS = {
+  on_ramp: { network: 'ethereum', wallet_address: WALLET },
+  off_ramp: { network: 'ethereum', iban: IBAN, account_holder: 'Ada Example' },
+  swap: { source_asset: 'USDC', source_network: 'polygon', network: 'ethereum', wallet_address: WALLET },
+};
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+export const sandbox = JSON.parse(process.env.SANDBOX);
+
+export { launchBrowser, newPage };
+
+/** Opens the demo shop and records everything that a browser complains about. */
+export async function openShop(browser, options = {}) {
+  const page = await newPage(browser, { viewport: WIDE, locale: 'en-GB', ...options });
+  page.problems = [];
+  watch(page);
+  page.context().on('page', watch);
+  await page.goto(sandbox.demo_shop_url);
+  await page.waitForSelector('[data-live=true]');
+  return page;
+
+  function watch(opened) {
+    opened.on('pageerror', (error) => page.problems.push(error.message));
+    opened.on('console', (message) => message.type() === 'error' && page.problems.push(message.text()));
+  }
+}
+
+/** Fills the order and starts it. Returns the new session's id. */
+export async function order(page, { amount = '100.00', flow = 'on_ramp', way = 'embed' } = {}) {
+  await page.fill('#order [name=amount]', amount);
+  await page.locator(`#order [name=flow][value="${flow}"]`).check({ force: true });
+  const created = page.waitForResponse((response) => response.url().endsWith('/demo/sessions'));
+  await page.click(`#order [data-action=${way}]`);
+  const response = await created;
+  assert.equal(response.status(), 201);
+  return response.json();
+}
+
+export const embedded = (page) => page.frameLocator('#ramp iframe');
+
+/** Waits until the widget shows a step. `widget` is a page or a frame. */
+export const step = (widget, name) => widget.locator(`[data-step="${name}"]`).waitFor();
+
+export const act = (widget, name) => widget.locator(`[data-step] [data-action="${name}"]`).click();
+
+/** Walks from the first screen to a step of the draft. `look` sees each screen on the way. */
+export async function walk(widget, goal, { side = 'on_ramp', from = 'choose', look = async () => undefined } = {}) {
+  const names = [...new Set(['choose', 'details', 'price', goal])];
+  for (const name of names.slice(names.indexOf(from))) {
+    await step(widget, name);
+    if (name === 'details') {
+      await fillDetails(widget, side);
+    }
+    if (name === 'price') {
+      await widget.locator('[data-action="continue"]:not([aria-disabled="true"])').waitFor();
+    }
+    await look(name);
+    if (name === goal) {
+      return;
+    }
+    await act(widget, 'continue');
+  }
+}
+
+async function fillDetails(widget, side) {
+  for (const [name, value] of Object.entries(FLOWS[side])) {
+    const field = widget.locator(`[name=${name}]`);
+    if (await field.evaluate((element) => element instanceof HTMLSelectElement)) {
+      await field.selectOption(value);
+    } else {
+      await field.fill(value);
+    }
+  }
+}
+
+export const decision = (page, state) => page.locator(`#decision[data-decision=${state}]`).waitFor();
+
+/** The session's events that the shop received, oldest first. */
+export async function eventsOf(page, session) {
+  return page.$$eval(
+    `[data-event-type][data-session="${session}"]`,
+    (entries) => entries.map((entry) => ({ type: entry.dataset.eventType, verified: entry.dataset.verified === 'true' })).reverse(),
+  );
+}
+
+async function call(path, options = {}) {
+  const headers = { Authorization: `Bearer ${sandbox.secret_key}`, 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() };
+  const response = await fetch(`${sandbox.gate_base_url}${path}`, { headers, ...options });
+  const body = await response.json();
+  assert.ok(response.ok, JSON.stringify(body));
+  return body;
+}
+
+/** Creates a session with the shop's secret key, as its server does. */
+export function createSession(fields) {
+  const back = { return_url: `${sandbox.demo_shop_url}?paid`, cancel_url: `${sandbox.demo_shop_url}?cancelled` };
+  return call('/gate_sessions', { method: 'POST', body: JSON.stringify({ amount: '100.00', currency: 'EUR', ...back, ...fields }) });
+}
+
+/** What the partner's API has recorded: the status of the session, and each of its payments as `side status amount`. */
+export async function recordsOf(session) {
+  const [{ status }, { data }] = await Promise.all([call(`/gate_sessions/${session}`), call(`/transactions?session_id=${session}&limit=100`)]);
+  return { status, payments: data.map((row) => `${row.action} ${row.status} ${row.fiat_amount}`) };
+}
+
+/** Expects a session in a status with exactly these payments. */
+export async function expectRecords(session, status, ...payments) {
+  assert.deepEqual(await recordsOf(session), { status, payments });
+}
+
+/** Opens the checkout of a new session at the top level. */
+export async function openCheckout(browser, fields = {}, options = {}) {
+  const session = await createSession({ flow: 'on_ramp', ...fields });
+  const page = await newPage(browser, { viewport: WIDE, locale: 'en-GB', ...options });
+  page.session = session.id;
+  page.address = session.url;
+  return page;
+}
+
+/** Runs axe in the page and in its frames. */
+export async function audit(page, name = '') {
+  for (const frame of page.frames()) {
+    // DevTools evaluates in spite of the page's policy; a script element would not load.
+    if (await frame.evaluate(() => !('axe' in window))) {
+      await frame.evaluate(AXE);
+    }
+    const result = await frame.evaluate(
+      (values) => axe.run(document, { runOnly: { type: 'tag', values }, iframes: false, resultTypes: ['violations'] }),
+      AXE_TAGS,
+    );
+    const found = result.violations.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
+    assert.deepEqual(found, [], `${name} ${frame.url()}`);
+  }
+}

@@ -1,0 +1,189 @@
+// What a mounted widget leaves behind, and what it reports once.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { launchBrowser, newPage } from '../browser.mjs';
+import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
+
+let browser;
+let world;
+let page;
+let failures;
+
+before(async () => {
+  browser = await launchBrowser();
+  world = await startSimulation();
+});
+
+after(async () => {
+  await browser?.close();
+  await world?.close();
+});
+
+beforeEach(async () => {
+  world.reset();
+  page = await newPage(browser);
+  failures = [];
+  page.on('pageerror', (error) => failures.push(error.message));
+  await page.addInitScript(() => {
+    window.calls = [];
+    window.listeners = 0;
+    for (const [name, by] of [['addEventListener', 1], ['removeEventListener', -1]]) {
+      const native = window[name];
+      window[name] = (type, ...rest) => {
+        window.listeners += type === 'message' ? by : 0;
+        return native.call(window, type, ...rest);
+      };
+    }
+  });
+});
+
+afterEach(() => page.context().close());
+
+/** Mounts into an element that `place` makes in the page. */
+async function mount(place = () => document.getElementById('ramp'), wallet = false) {
+  await page.goto(world.shop.origin);
+  await page.evaluate(`window.place = ${place}`);
+  await page.evaluate(([publishableKey, clientSecret, hasWallet]) => {
+    const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onStep'];
+    const callbacks = Object.fromEntries(names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]));
+    if (hasWallet) callbacks.onInitiateDeposit = (request) => { window.calls.push(['onInitiateDeposit', request.asset]); return { txHash: '0xabc' }; };
+    window.start = () => {
+      window.checkout = new GateRamp({ publishableKey, clientSecret, locale: 'de' });
+      window.checkout.mount(window.place(), callbacks);
+    };
+    window.start();
+  }, [PUBLISHABLE_KEY, CLIENT_SECRET, wallet]);
+}
+
+const calls = () => page.evaluate(() => window.calls);
+const ready = (count = 1) => page.waitForFunction((wanted) => window.calls.filter(([name]) => name === 'onReady').length === wanted, count);
+
+async function frame() {
+  const found = await (await page.waitForSelector('iframe', { state: 'attached' })).contentFrame();
+  await found.waitForFunction(() => window.received?.length > 0);
+  return found;
+}
+
+/** Sends messages, and one more that shows that all have arrived. */
+async function send(target, ...messages) {
+  const before = (await calls()).filter(([name]) => name === 'onStep').length;
+  await target.evaluate((all) => all.forEach((message) => window.send(message)), [...messages, { type: 'step', step: 'end' }]);
+  await page.waitForFunction((count) => window.calls.filter(([name]) => name === 'onStep').length > count, before);
+  return (await calls()).filter(([name]) => name !== 'onStep' && name !== 'onReady');
+}
+
+const success = { type: 'success', tx_id: 'test_tx_1', session_id: 'gs_test_1' };
+const failed = { type: 'error', code: 'provider_error', message: 'The provider failed.', payment_id: 'pay_1' };
+
+test('success_and_each_failed_payment_are_reported_once', async () => {
+  await mount();
+  await ready();
+  let widget = await frame();
+  await send(widget, failed, failed, { ...failed, payment_id: 'pay_2' }, success, success);
+  await Promise.all([page.waitForEvent('framenavigated'), widget.evaluate(() => location.reload())]);
+  widget = await frame();
+  const { payment_id, type, ...event } = failed;
+  assert.deepEqual(await send(widget, failed, success), [['onError', event], ['onError', event], ['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
+});
+
+test('second_mount_reports_success_again_and_never_sends_a_deposit_again', async () => {
+  const deposit = { type: 'deposit', request_id: 'pay_1', asset: 'USDT', network: 'tron', amount: '1', address: 'TXyz' };
+  await mount(undefined, true);
+  await ready();
+  await send(await frame(), deposit, success);
+  await page.evaluate(() => {
+    window.checkout.destroy();
+    window.start();
+  });
+  await ready(2);
+  const widget = await frame();
+  assert.deepEqual((await send(widget, deposit, success)).map(([name]) => name), ['onInitiateDeposit', 'onSuccess', 'onSuccess']);
+  await widget.waitForFunction(() => window.received.some(({ tx_hash: hash }) => hash === '0xabc'));
+});
+
+const PLACES = {
+  page: () => document.getElementById('ramp'),
+  shadow_root: () => {
+    const root = document.getElementById('ramp').attachShadow({ mode: 'open' });
+    return root.appendChild(document.createElement('div'));
+  },
+  element_that_is_added_later: () => {
+    const element = document.createElement('div');
+    element.id = 'ramp';
+    setTimeout(() => document.getElementById('ramp').replaceWith(element), 50);
+    return element;
+  },
+};
+
+for (const [name, place] of Object.entries(PLACES)) {
+  test(`container_of_a_${name}_that_is_removed_leaves_nothing`, async () => {
+    await mount(place);
+    await ready();
+    assert.equal(await page.evaluate(() => window.listeners), 1);
+    await page.evaluate(() => document.getElementById('ramp').remove());
+    await page.waitForFunction(() => window.listeners === 0);
+    assert.equal(await page.locator('iframe').count(), 0);
+    await page.evaluate(() => window.checkout.destroy());
+    assert.deepEqual(failures, []);
+  });
+}
+
+test('inner_part_of_a_shadow_root_that_is_removed_leaves_nothing', async () => {
+  await mount(PLACES.shadow_root);
+  await ready();
+  await page.evaluate(() => document.getElementById('ramp').shadowRoot.replaceChildren());
+  await page.waitForFunction(() => window.listeners === 0);
+});
+
+test('container_that_is_removed_while_the_frame_loads_calls_nothing_back', async () => {
+  world.state.silent = true;
+  await page.clock.install();
+  await mount();
+  await page.waitForSelector('iframe', { state: 'attached' });
+  await page.evaluate(() => document.getElementById('ramp').remove());
+  await page.waitForFunction(() => window.listeners === 0);
+  await page.clock.fastForward(30_000);
+  assert.deepEqual(await calls(), []);
+});
+
+test('container_that_moves_keeps_its_widget', async () => {
+  await mount();
+  await ready();
+  await Promise.all([
+    page.waitForEvent('framenavigated'),
+    page.evaluate(() => document.getElementById('other').append(document.getElementById('ramp'))),
+  ]);
+  assert.deepEqual(await send(await frame(), success), [['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
+  assert.equal(await page.evaluate(() => window.listeners), 1);
+});
+
+test('placeholder_is_announced_until_the_widget_has_its_token', async () => {
+  world.state.silent = true;
+  await mount();
+  await page.waitForSelector('#ramp > [role=status]:visible');
+  assert.equal(await page.textContent('#ramp > [role=status]'), 'Wird geladen …');
+  const heights = await page.$eval('#ramp', (element) => [element.getBoundingClientRect().height, element.querySelector('iframe').getBoundingClientRect().height]);
+  assert.equal(heights[0], heights[1], 'The placeholder takes no room.');
+  const widget = await (await page.$('iframe')).contentFrame();
+  await widget.waitForFunction(() => window.send);
+  await widget.evaluate(() => window.send({ type: 'ready' }));
+  await ready();
+  assert.equal(await page.locator('#ramp > [role=status]').count(), 0);
+});
+
+test('widget_lives_under_the_policy_that_the_documents_show', async () => {
+  world.state.policy = (gate, widget) =>
+    `default-src 'none'; script-src ${widget}; frame-src ${widget}; connect-src ${gate}; require-trusted-types-for 'script'; trusted-types 'none'`;
+  await page.addInitScript(() => {
+    window.violations = [];
+    addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => window.violations.push([violatedDirective, blockedURI]));
+  });
+  await mount();
+  await ready();
+  await send(await frame(), { type: 'resize', height: 611 }, success);
+  await page.waitForFunction(() => document.querySelector('iframe').style.height === '611px');
+  await page.evaluate(() => window.checkout.destroy());
+  assert.deepEqual((await page.evaluate(() => window.violations)).filter(([, uri]) => !/favicon/.test(uri)), []);
+  assert.deepEqual(failures, []);
+});

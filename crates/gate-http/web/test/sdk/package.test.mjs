@@ -1,0 +1,178 @@
+// The npm package as a partner gets it: packed, installed into an empty project, compiled under `strict`, and run in Chromium.
+
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { launchBrowser, newPage } from '../browser.mjs';
+import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
+/** Packages of the scratch project. They come from this project's own folder, so that the test needs no network. */
+const DEPENDENCIES = ['react', 'react-dom', 'scheduler', 'typescript', 'csstype', '@types/react'];
+
+const MAIN = `
+import {
+  createGateOffRamp, createGateOnRamp, createGateSwap, GateRamp, GateRampError,
+  type DepositRequest, type DepositResult, type GateRampCallbacks, type GateRampEnvironment, type GateRampFlow, type GateRampOptions,
+  type GateRampTheme, type RampCloseEvent, type RampErrorEvent, type RampQuoteEvent, type RampStepEvent, type RampSuccessEvent,
+  type RampUnavailableEvent, type RedirectOptions,
+} from '@penstock/gate';
+import { RampCheckout, type RampCheckoutProps } from '@penstock/gate/react';
+import { createElement } from 'react';
+
+declare global {
+  interface Window {
+    calls: unknown[][];
+    options: GateRampOptions;
+    checkout: GateRamp;
+    redirect: () => void;
+    element: unknown;
+    refused: string;
+  }
+}
+
+const calls: unknown[][] = (window.calls = []);
+const environment: GateRampEnvironment = 'sandbox';
+const theme: GateRampTheme = 'auto';
+const flow: GateRampFlow = 'swap';
+const options: GateRampOptions = { ...window.options, environment, theme, flow };
+
+const callbacks: GateRampCallbacks = {
+  onReady: () => void calls.push(['onReady']),
+  onSuccess: ({ txId, sessionId }: RampSuccessEvent) => void calls.push(['onSuccess', txId.toUpperCase(), sessionId]),
+  onError: ({ code, message }: RampErrorEvent) => void calls.push(['onError', code, message]),
+  onClose: ({ reason }: RampCloseEvent) => void calls.push(['onClose', reason]),
+  onUnavailable: ({ reason }: RampUnavailableEvent) => void calls.push(['onUnavailable', reason]),
+  onStep: ({ step }: RampStepEvent) => void calls.push(['onStep', step]),
+  onQuote: ({ rate, expiresAt }: RampQuoteEvent) => void calls.push(['onQuote', rate, expiresAt]),
+  async onInitiateDeposit({ asset, network, amount, address }: DepositRequest): Promise<DepositResult> {
+    calls.push(['onInitiateDeposit', asset, network, amount, address]);
+    return { txHash: '0xabc' };
+  },
+};
+
+const ramps: GateRamp[] = [createGateOnRamp(options), createGateOffRamp(options), createGateSwap(options)];
+ramps.forEach((ramp) => ramp.destroy());
+window.checkout = new GateRamp(options).mount('#ramp', callbacks);
+window.checkout.setTheme('dark');
+window.redirect = () => {
+  const redirect: RedirectOptions = { ...options, clientSecret: options.clientSecret ?? '' };
+  GateRamp.redirectToCheckout(redirect);
+};
+const props: RampCheckoutProps = { ...options, ...callbacks, className: 'card' };
+window.element = createElement(RampCheckout, props);
+
+try {
+  new GateRamp({ ...options, publishableKey: 'sk_test_0123' });
+} catch (error) {
+  window.refused = error instanceof GateRampError ? error.code : 'another error';
+}
+
+// Each of these mistakes must fail to compile.
+// @ts-expect-error The publishable key is required.
+() => new GateRamp({ clientSecret: 'gsec_x' });
+// @ts-expect-error The environment has three values.
+() => new GateRamp({ ...options, environment: 'staging' });
+// @ts-expect-error A redirect needs a client secret.
+() => GateRamp.redirectToCheckout({ publishableKey: 'pk_test_x' });
+// @ts-expect-error The event has no transaction hash.
+() => window.checkout.mount('#ramp', { onSuccess: ({ hash }) => hash });
+// @ts-expect-error A deposit returns a hash.
+() => window.checkout.mount('#ramp', { onInitiateDeposit: () => ({ hash: '0xabc' }) });
+// @ts-expect-error Private state is not part of the interface.
+() => window.checkout.mounted;
+`;
+
+let folder;
+let browser;
+let world;
+
+const start = promisify(execFile);
+
+async function run(command, ...args) {
+  try {
+    return (await start(command, args, { cwd: folder, encoding: 'utf8' })).stdout;
+  } catch (error) {
+    throw new Error(`${command} ${args.join(' ')} failed:\n${error.stdout}\n${error.stderr}`);
+  }
+}
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gate-package-'));
+  const packed = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' }));
+  const [{ filename }] = Array.isArray(packed) ? packed : Object.values(packed);
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'shop', private: true, type: 'module' }));
+  const local = DEPENDENCIES.map((name) => join(ROOT, 'node_modules', name));
+  await run('npm', 'install', '--offline', '--install-links', '--no-audit', '--no-fund', '--ignore-scripts', `./${filename}`, ...local);
+  writeFileSync(join(folder, 'main.ts'), MAIN);
+  browser = await launchBrowser();
+  world = await startSimulation();
+});
+
+after(async () => {
+  await browser?.close();
+  await world?.close();
+  if (folder) {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('package_contains_the_published_files_alone', async () => {
+  const installed = join(folder, 'node_modules/@penstock/gate');
+  const files = (await run('find', installed, '-type', 'f')).trim().split('\n').map((path) => path.slice(installed.length + 1)).sort();
+  const required = ['dist/gate.d.ts', 'dist/gate.js', 'dist/gate.mjs', 'dist/react.d.ts', 'dist/react.mjs', 'package.json'];
+  assert.deepEqual(files.filter((name) => !/^(README|LICENSE)/.test(name)), required);
+  const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+  assert.deepEqual(manifest.dependencies ?? {}, {}, 'The package depends on nothing at run time.');
+  assert.ok(manifest.peerDependencies?.react && manifest.peerDependenciesMeta?.react?.optional, 'React is an optional peer dependency.');
+});
+
+for (const [moduleKind, resolution] of [['esnext', 'bundler'], ['nodenext', 'nodenext']]) {
+  test(`strict_project_compiles_with_${resolution}_resolution`, async () => {
+    const flags = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false', '--target', 'es2022'];
+    await run('node', 'node_modules/typescript/bin/tsc', 'main.ts', ...flags, '--lib', 'es2022,dom,dom.iterable', '--module', moduleKind, '--moduleResolution', resolution);
+  });
+}
+
+test('module_loads_in_node', async () => {
+  await run('node', '--input-type=module', '--eval', "import('@penstock/gate').then(({ GateRamp }) => { if (typeof GateRamp !== 'function') process.exit(1); })");
+});
+
+test('compiled_project_runs_in_a_browser', async () => {
+  assert.ok(existsSync(join(folder, 'main.js')), 'The compiler wrote main.js.');
+  await build({ entryPoints: [join(folder, 'main.js')], outfile: join(folder, 'bundle.js'), bundle: true, format: 'iife', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
+  const options = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET, gateOrigin: world.gate.origin, widgetOrigin: world.widget.origin };
+  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/bundle.js"></script></html>';
+  world.state.scripts = { '/options.js': `window.options = ${JSON.stringify(options)};`, '/bundle.js': readFileSync(join(folder, 'bundle.js'), 'utf8') };
+  const page = await newPage(browser);
+  const failures = [];
+  page.on('pageerror', (error) => failures.push(error.message));
+  await page.goto(world.shop.origin);
+  await page.waitForFunction(() => window.calls.length === 1);
+  const frame = await (await page.$('#ramp iframe')).contentFrame();
+  await frame.waitForFunction(() => window.received.length === 1);
+  const [{ theme, flow, can_deposit }] = await frame.evaluate(() => window.received);
+  assert.deepEqual([theme, flow, can_deposit], ['dark', 'swap', true]);
+  await frame.evaluate(() => {
+    window.send({ type: 'deposit', request_id: 'dep_1', asset: 'USDT', network: 'tron', amount: '1.5', address: 'TXyz' });
+    window.send({ type: 'success', tx_id: 'test_tx_1', session_id: 'gs_test_1' });
+  });
+  await frame.waitForFunction(() => window.received.length === 2);
+  await page.waitForFunction(() => window.calls.length === 3);
+  assert.deepEqual(await page.evaluate(() => window.calls), [
+    ['onReady'],
+    ['onInitiateDeposit', 'USDT', 'tron', '1.5', 'TXyz'],
+    ['onSuccess', 'TEST_TX_1', 'gs_test_1'],
+  ]);
+  assert.equal(await page.evaluate(() => window.refused), 'secret_key_refused');
+  assert.deepEqual(failures, []);
+  await page.evaluate(() => window.redirect());
+  await page.waitForURL(/checkout/);
+  assert.ok(page.url().startsWith(`${world.widget.origin}/checkout#publishable_key=`));
+});

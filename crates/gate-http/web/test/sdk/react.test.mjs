@@ -1,0 +1,149 @@
+// The React component in Chromium: one start in StrictMode, updates without a start, and a full cleanup.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { launchBrowser, newPage } from '../browser.mjs';
+import { CLIENT_SECRET, DIST, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const APPLICATION = `
+  import { createElement, StrictMode, useState } from 'react';
+  import { createRoot } from 'react-dom/client';
+  import { RampCheckout } from '${DIST}/react.mjs';
+
+  window.calls = [];
+  const root = createRoot(document.getElementById('root'));
+  function App(given) {
+    const [state, setState] = useState({ shown: true, tag: 'first', ...given });
+    window.change = (changes) => setState((current) => ({ ...current, ...changes }));
+    const { shown, tag, ...props } = state;
+    if (!shown) return null;
+    return createElement(RampCheckout, {
+      ...props,
+      id: 'checkout',
+      className: 'card',
+      style: { minWidth: 0 },
+      onReady: () => window.calls.push(tag + '.onReady'),
+      onStep: ({ step }) => window.calls.push(tag + '.onStep ' + step),
+      onError: ({ code }) => window.calls.push(tag + '.onError ' + code),
+    });
+  }
+  window.start = (options) => root.render(createElement(StrictMode, null, createElement(App, options)));
+  window.unmount = () => root.unmount();
+`;
+
+let browser;
+let world;
+let application;
+let page;
+let failures;
+
+before(async () => {
+  browser = await launchBrowser();
+  world = await startSimulation();
+  const bundle = await build({
+    stdin: { contents: APPLICATION, resolveDir: HERE, loader: 'js' },
+    bundle: true,
+    write: false,
+    format: 'iife',
+    // The development build of React runs effects twice in StrictMode.
+    define: { 'process.env.NODE_ENV': '"development"' },
+    logLevel: 'error',
+  });
+  application = bundle.outputFiles[0].text;
+});
+
+after(async () => {
+  await browser?.close();
+  await world?.close();
+});
+
+beforeEach(async () => {
+  world.reset();
+  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="root"></div><script src="/application.js"></script></html>';
+  world.state.scripts = { '/application.js': application };
+  page = await newPage(browser);
+  failures = [];
+  page.on('pageerror', (error) => failures.push(error.message));
+  await page.goto(world.shop.origin);
+});
+
+afterEach(() => page.context().close());
+
+function options(changes = {}) {
+  return {
+    publishableKey: PUBLISHABLE_KEY,
+    clientSecret: CLIENT_SECRET,
+    environment: 'sandbox',
+    theme: 'light',
+    locale: 'en',
+    gateOrigin: world.gate.origin,
+    widgetOrigin: world.widget.origin,
+    ...changes,
+  };
+}
+
+async function start(changes) {
+  await page.evaluate((given) => window.start(given), options(changes));
+  await page.waitForFunction(() => window.calls.length > 0);
+  const element = await page.waitForSelector('#checkout iframe', { state: 'attached' });
+  return element.contentFrame();
+}
+
+test('component_starts_once_in_strict_mode', async () => {
+  const frame = await start();
+  await frame.waitForFunction(() => window.received?.length === 1);
+  assert.equal(world.state.requests.length, 1);
+  assert.equal(await page.locator('iframe').count(), 1);
+  assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady']);
+  assert.equal(await page.locator('#checkout').getAttribute('class'), 'card');
+});
+
+test('component_updates_theme_and_callbacks_without_a_new_start', async () => {
+  const frame = await start();
+  await page.evaluate(() => window.change({ theme: 'dark', tag: 'second' }));
+  await frame.waitForFunction(() => window.received?.length === 2);
+  assert.deepEqual((await frame.evaluate(() => window.received))[1], { penstock: 1, type: 'theme', theme: 'dark' });
+  await frame.evaluate(() => window.send({ type: 'step', step: 'price' }));
+  await page.waitForFunction(() => window.calls.length === 2);
+  assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady', 'second.onStep price']);
+  assert.equal(world.state.requests.length, 1);
+});
+
+test('component_starts_again_for_another_session', async () => {
+  await start();
+  await page.evaluate((secret) => window.change({ clientSecret: secret, tag: 'second' }), `${CLIENT_SECRET}2`);
+  await page.waitForFunction(() => window.calls.includes('second.onReady'));
+  assert.deepEqual(world.state.requests.map(({ body }) => body.clientSecret), [CLIENT_SECRET, `${CLIENT_SECRET}2`]);
+  assert.equal(await page.locator('iframe').count(), 1);
+});
+
+test('component_removes_the_widget_on_unmount', async () => {
+  await start();
+  await page.evaluate(() => window.change({ shown: false }));
+  await page.waitForFunction(() => document.querySelectorAll('iframe').length === 0);
+  await page.evaluate(() => window.change({ shown: true, tag: 'again' }));
+  await page.waitForFunction(() => window.calls.includes('again.onReady'));
+  await page.evaluate(() => window.unmount());
+  assert.equal(await page.locator('iframe').count(), 0);
+  assert.deepEqual(failures, []);
+});
+
+test('component_unmounted_in_the_same_task_starts_nothing', async () => {
+  await page.evaluate((given) => {
+    window.start(given);
+    window.unmount();
+  }, options());
+  await page.waitForTimeout(200);
+  assert.equal(world.state.requests.length, 0);
+  assert.equal(await page.locator('iframe').count(), 0);
+});
+
+test('component_throws_mistakes_of_the_integration', async () => {
+  await page.evaluate((given) => window.start(given), options({ publishableKey: 'sk_test_0123456789' }));
+  await page.waitForFunction(() => document.getElementById('root').childNodes.length === 0);
+  await page.waitForTimeout(100);
+  assert.ok(failures.some((message) => message.includes('publishableKey is a secret key')), failures.join());
+});

@@ -1,0 +1,118 @@
+// Checks of addresses and accounts, without a browser.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { build } from 'esbuild';
+
+async function load(name) {
+  const entry = join(import.meta.dirname, '../../src/widget', name);
+  const bundle = await build({ entryPoints: [entry], bundle: true, format: 'esm', write: false, target: 'es2020' });
+  return import(`data:text/javascript,${encodeURIComponent(bundle.outputFiles[0].text)}`);
+}
+
+const { addressFits, isName, readAddress } = await load('address.ts');
+const { ibanFits, payoutFaults, payoutOf } = await load('payout.ts');
+
+const EVM = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+const TRON = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+const SOLANA = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+/** Every form of the main network: key, script, witness versions 0 (both lengths) and 1. */
+const BITCOIN = [
+  '1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa',
+  '3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy',
+  'bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq',
+  'bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3',
+  'bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0',
+];
+const NETWORKS = { ethereum: [EVM], tron: [TRON], solana: [SOLANA], bitcoin: BITCOIN };
+
+test('checksum of EIP-55 accepts its own examples and refuses a changed letter', () => {
+  for (const address of ['0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359', '0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB', '0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb']) {
+    assert.ok(addressFits(address, 'ethereum', true), address);
+    assert.ok(addressFits(address.toLowerCase(), 'ethereum', true));
+    assert.ok(!addressFits(address.replace(/[a-f]/, (letter) => letter.toUpperCase()), 'ethereum', true));
+  }
+});
+
+test('address fits its own network and no other', () => {
+  for (const [owner, addresses] of Object.entries(NETWORKS)) {
+    for (const address of addresses) {
+      for (const network of Object.keys(NETWORKS)) {
+        assert.equal(addressFits(address, network, network === 'ethereum'), network === owner, `${address} on ${network}`);
+      }
+    }
+  }
+});
+
+test('address with a changed character fails its checksum', () => {
+  const changed = (address) => address.slice(0, -1) + (address.endsWith('3') ? '4' : '3');
+  assert.ok(!addressFits(changed(TRON), 'tron', false));
+  for (const address of BITCOIN) assert.ok(!addressFits(changed(address), 'bitcoin', false), address);
+  // Witness version 0 with the checksum of version 1, mixed case, and a test network.
+  for (const address of ['bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kemeawh', BITCOIN[2].replace('bc1q', 'bc1Q'), 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx']) {
+    assert.ok(!addressFits(address, 'bitcoin', false), address);
+  }
+  assert.ok(addressFits(BITCOIN[2].toUpperCase(), 'bitcoin', false));
+});
+
+test('address whose key is unknown to everyone is refused', () => {
+  assert.ok(!addressFits(`0x${'0'.repeat(40)}`, 'ethereum', true));
+  assert.ok(!addressFits('T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb', 'tron', false));
+  assert.ok(!addressFits('1'.repeat(32), 'solana', false));
+});
+
+test('pasted text gives the address alone', () => {
+  for (const text of [` ${EVM}\n`, `\u00a0${EVM}\u200b`, `\u202a${EVM}\u202c`, `ethereum:${EVM}`, `ethereum:${EVM}@1`, `ethereum:pay-${EVM}@1?value=1e18`]) {
+    assert.equal(readAddress(text), EVM, JSON.stringify(text));
+  }
+  assert.equal(readAddress(`bitcoin:${BITCOIN[2]}?amount=0.01&label=Shop`), BITCOIN[2]);
+  assert.equal(readAddress(`BITCOIN:${BITCOIN[2].toUpperCase()}`), BITCOIN[2].toUpperCase());
+  assert.equal(readAddress(`solana:${SOLANA}?amount=1`), SOLANA);
+  assert.equal(readAddress(`tron:${TRON}`), TRON);
+});
+
+test('payment address of a token gives its recipient and never its contract', () => {
+  const contract = '0xdAC17F958D2ee523a2206206994597C13D831eC7';
+  assert.equal(readAddress(`ethereum:${contract}@1/transfer?address=${EVM}&uint256=1000000`), EVM);
+  for (const text of [`ethereum:${contract}@1/transfer?uint256=1`, `ethereum:${contract}/approve?address=${EVM}&uint256=1`]) {
+    assert.ok(!addressFits(readAddress(text), 'ethereum', true), text);
+  }
+});
+
+test('name is told from an address', () => {
+  for (const name of ['x.eth', 'pay.shop.example', 'straße.crypto']) assert.ok(isName(readAddress(` ${name} `)), name);
+  for (const text of ['', '.', 'x', EVM, TRON, ...BITCOIN, 'not a name. at all', `ethereum:${EVM}@1`]) assert.ok(!isName(text), text);
+});
+
+test('long text is read within a moment', () => {
+  const begun = performance.now();
+  for (const text of ['1'.repeat(10_000), 'ethereum:'.repeat(2_000), '.'.repeat(10_000), `a${'.a'.repeat(5_000)}:`]) {
+    const address = readAddress(text);
+    isName(address);
+    for (const network of Object.keys(NETWORKS)) assert.ok(!addressFits(address, network, network === 'ethereum'));
+  }
+  assert.ok(performance.now() - begun < 2_000);
+});
+
+test('iban with a typing error is refused', () => {
+  assert.ok(ibanFits('DE89 3704 0044 0532 0130 00'));
+  assert.ok(!ibanFits('DE89 3704 0044 0532 0130 01'));
+});
+
+test('payout holds the fields of its account alone, as the API takes them', () => {
+  const values = { iban: ' de89 3704-0044 0532 0130 00', sort_code: '12-34-56', account_number: '1234 5678', routing_number: '021 000 021', account_holder: '' };
+  assert.deepEqual(payoutOf('iban', values), { iban: 'DE89370400440532013000' });
+  assert.deepEqual(payoutOf('uk', { ...values, account_holder: ' Ada ' }), { sort_code: '123456', account_number: '12345678', account_holder: 'Ada' });
+  assert.deepEqual(payoutOf('us', values), { routing_number: '021000021', account_number: '12345678', account_type: 'checking' });
+  assert.deepEqual(payoutOf(null, values), {});
+  for (const account of ['iban', 'uk', 'us']) assert.deepEqual(payoutFaults(account, values), []);
+});
+
+test('payout with a typing error names each field', () => {
+  const names = (account, values) => payoutFaults(account, values).map(([name]) => name);
+  assert.deepEqual(names('iban', { account_holder: 'A' }), ['iban', 'account_holder']);
+  assert.deepEqual(names('iban', { iban: 'DE89370400440532013000', account_holder: 'x'.repeat(71) }), ['account_holder']);
+  assert.deepEqual(names('uk', { sort_code: '12345', account_number: '1234567' }), ['sort_code', 'account_number']);
+  assert.deepEqual(names('us', { routing_number: '021000022', account_number: '123', account_type: 'loan' }), ['routing_number', 'account_number', 'account_type']);
+});

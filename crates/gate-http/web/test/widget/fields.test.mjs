@@ -1,0 +1,214 @@
+// Fields and instructions: what a user pastes, what a method asks for, and what a provider's form or page needs.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { act, IBAN, open, step, WALLET, walk } from './driving.mjs';
+
+let stage;
+before(async () => { stage = await open(); });
+after(() => stage.close());
+
+const simulation = () => stage.server.simulation;
+
+async function checkout(settings, options) {
+  const page = await stage.page(settings, options);
+  await page.goto(stage.checkout);
+  return page;
+}
+
+async function payFromDetails(page) {
+  await act(page, 'continue');
+  await step(page, 'price');
+  await act(page, 'continue');
+  await step(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+}
+
+for (const pasted of [` ${WALLET}\n`, `\u00a0${WALLET}\u200b`, `ethereum:${WALLET}@1`]) {
+  test(`pasted ${JSON.stringify(pasted)} sends exactly the address`, async () => {
+    const page = await checkout({});
+    await walk(page, 'details');
+    await page.fill('[name="wallet_address"]', pasted);
+    await payFromDetails(page);
+    assert.equal(simulation().paid.wallet_address, WALLET);
+    await page.context().close();
+  });
+}
+
+test('name and wrong address are refused with codes of their own', async () => {
+  const page = await checkout({});
+  await walk(page, 'details');
+  for (const [text, code] of [['x.eth', 'wallet_address_is_a_name'], [WALLET.replace('E7', 'e7'), 'invalid_address'], ['', 'invalid_address']]) {
+    await page.fill('[name="wallet_address"]', text);
+    await act(page, 'continue');
+    await page.waitForSelector(`[role="alert"][data-code="${code}"]`);
+  }
+  // A change of the network checks the same address again.
+  await page.fill('[name="wallet_address"]', WALLET);
+  await page.waitForSelector('[role="alert"]', { state: 'detached' });
+  await page.selectOption('[name="network"]', 'solana');
+  await page.waitForSelector('[role="alert"][data-code="invalid_address"]');
+  await page.context().close();
+});
+
+test('value that autofill sets without an event is what continue sends', async () => {
+  const page = await checkout({});
+  await walk(page, 'details');
+  await page.$eval('[name="wallet_address"]', (field, value) => { field.value = value; }, WALLET);
+  await payFromDetails(page);
+  assert.equal(simulation().paid.wallet_address, WALLET);
+  await page.context().close();
+});
+
+test('fields leave a pasted value alone', async () => {
+  const page = await checkout({});
+  for (const side of ['on_ramp', 'off_ramp']) {
+    await walk(page, 'details', side);
+    const name = side === 'on_ramp' ? 'wallet_address' : 'iban';
+    const found = await page.$eval(`[name="${name}"]`, (field) => ['autocomplete', 'autocapitalize', 'autocorrect', 'spellcheck', 'maxlength'].map((one) => field.getAttribute(one)));
+    assert.deepEqual(found, ['off', 'none', 'off', 'false', null]);
+    if (side === 'off_ramp') assert.equal(await page.getAttribute('[name="account_holder"]', 'autocomplete'), 'name');
+    await act(page, 'back');
+  }
+  await page.context().close();
+});
+
+const METHODS = [
+  { id: 'first', name: 'First', currency: 'EUR', account: 'iban' },
+  { id: 'second', name: 'Second', currency: 'EUR', account: 'uk' },
+  { id: 'third', name: 'Third', currency: 'EUR', account: 'us' },
+];
+const ACCOUNTS = {
+  first: [{ iban: ' de89 3704 0044 0532 0130 00 ' }, { iban: IBAN }],
+  second: [{ sort_code: '12-34-56', account_number: '1234 5678', account_holder: 'Ada Example' }, { sort_code: '123456', account_number: '12345678', account_holder: 'Ada Example' }],
+  third: [{ routing_number: '021000021', account_number: '1234567890', account_type: 'savings' }, { routing_number: '021000021', account_number: '1234567890', account_type: 'savings' }],
+};
+
+for (const [method, [typed, sent]] of Object.entries(ACCOUNTS)) {
+  test(`payout of ${method} asks for the fields of its account and sends no others`, async () => {
+    const page = await checkout({ methods: METHODS });
+    await walk(page, 'details', 'off_ramp');
+    // What was typed for another method is not sent.
+    for (const other of [...METHODS.filter(({ id }) => id !== method), METHODS.find(({ id }) => id === method)]) {
+      await page.selectOption('[name="payment_method"]', other.id);
+      for (const [name, value] of Object.entries(ACCOUNTS[other.id][0])) {
+        const field = page.locator(`[name="${name}"]`);
+        await (name === 'account_type' ? field.selectOption(value) : field.fill(value));
+      }
+    }
+    await page.fill('[name="account_holder"]', typed.account_holder ?? '');
+    await payFromDetails(page);
+    assert.deepEqual(simulation().paid.payout, sent);
+    await page.context().close();
+  });
+}
+
+test('account holder is optional, and one letter is too short', async () => {
+  const page = await checkout({});
+  await walk(page, 'details', 'off_ramp');
+  await page.fill('[name="iban"]', IBAN);
+  await page.fill('[name="account_holder"]', 'A');
+  await act(page, 'continue');
+  await page.waitForSelector('[role="alert"][data-code="invalid_account_holder"]');
+  await page.fill('[name="account_holder"]', '');
+  await payFromDetails(page);
+  assert.deepEqual(simulation().paid.payout, { iban: IBAN });
+  await page.context().close();
+});
+
+test('form of a provider checks its fields and leaves empty ones out', async () => {
+  const form = {
+    type: 'object',
+    properties: { email: { type: 'string', title: 'Mail', format: 'email', maxLength: 40 }, town: { type: 'string', title: 'Town', maxLength: 5 }, title: { type: 'string', title: 'Title', enum: ['Dr'] } },
+    required: ['email'],
+  };
+  const page = await checkout({ amount: '100.61', verifyBy: 'form', form });
+  await walk(page, 'verification');
+  await act(page, 'continue');
+  await page.waitForSelector('[name="email"]');
+  const read = (name) => page.$eval(`[name="${name}"]`, ({ type, maxLength }) => [type, maxLength]);
+  assert.deepEqual([await read('email'), await read('town')], [['email', 40], ['text', 5]]);
+  await page.fill('[name="email"]', 'ada');
+  await act(page, 'continue');
+  assert.equal(await page.$eval('[name="email"]', (field) => field.validity.typeMismatch), true);
+  await page.fill('[name="email"]', 'ada@shop.example');
+  await act(page, 'continue');
+  await step(page, 'confirm');
+  assert.deepEqual(simulation().answers, { email: 'ada@shop.example' });
+  await page.context().close();
+});
+
+test('rejection shows the reason of the provider', async () => {
+  const page = await checkout({ amount: '100.61', verifyBy: 'url' });
+  await walk(page, 'verification');
+  await act(page, 'continue');
+  await page.waitForSelector('a.main');
+  simulation().decide('rejected', 'The document has expired.');
+  await page.waitForSelector('[data-code="verification_rejected"]');
+  await page.getByText('The document has expired.').waitFor();
+  await page.context().close();
+});
+
+test('verification without a provider ends on unavailable', async () => {
+  const page = await checkout({ amount: '100.61', verifyBy: 'none' });
+  await walk(page, 'verification');
+  await act(page, 'continue');
+  await page.waitForSelector('[data-step="unavailable"] [data-code="verification_required"]');
+  await page.context().close();
+});
+
+for (const [mode, url, shown] of [['test', 'http://127.0.0.1:9/pay', true], ['live', 'http://127.0.0.1:9/pay', false], ['test', 'http://pay.example/', false], ['live', 'https://pay.example/', true], ['test', 'javascript:alert(1)', false]]) {
+  test(`redirect to ${url} in mode ${mode} is ${shown ? 'a link' : 'never a link'}`, async () => {
+    const page = await checkout({ mode, instructions: { type: 'redirect', url } });
+    await walk(page, 'confirm');
+    await act(page, 'pay');
+    await step(page, 'instructions');
+    assert.deepEqual(await page.locator('main a').evaluateAll((links) => links.map(({ href, target, rel }) => [href, target, rel])), shown ? [[url, '_blank', 'noopener noreferrer']] : []);
+    await page.getByText('Pay on the page of the provider.').waitFor();
+    assert.equal(await page.getByText('Make a transfer').count(), 0);
+    await page.context().close();
+  });
+}
+
+test('bank details can be shown again after the user has sent the money', async () => {
+  const page = await checkout({});
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await act(page, 'continue');
+  await step(page, 'progress');
+  assert.equal(await page.textContent('[data-action="back"]'), 'Show the bank details');
+  await act(page, 'back');
+  await step(page, 'instructions');
+  await page.getByText(IBAN).waitFor();
+  await page.context().close();
+});
+
+test('locale with an underscore is understood', async () => {
+  const page = await stage.page({});
+  await page.goto(`${stage.checkout}&locale=de_AT`);
+  await page.getByText('Weiter').waitFor();
+  assert.equal(await page.getAttribute('html', 'lang'), 'de-AT');
+  await page.context().close();
+});
+
+test('page without scripts sends the user back to the shop in six languages', async () => {
+  const page = await checkout({}, { javaScriptEnabled: false });
+  assert.deepEqual(await page.locator('noscript p').evaluateAll((texts) => texts.map((text) => text.lang)).catch(() => []), ['en', 'de', 'fr', 'es', 'it', 'nl']);
+  await page.context().close();
+});
+
+test('reduced motion stops the spinner, and the pointer changes no colour', async () => {
+  const page = await checkout({ holdMs: null });
+  await walk(page, 'confirm');
+  const style = () => page.$eval('[data-action="pay"]', (button) => { const { filter, color, backgroundColor } = getComputedStyle(button); return [filter, color, backgroundColor]; });
+  const before = await style();
+  await page.hover('[data-action="pay"]');
+  assert.deepEqual(await style(), before);
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await act(page, 'continue');
+  assert.equal(await page.$eval('.sign.wait', (sign) => getComputedStyle(sign).animationName), 'none');
+  await page.context().close();
+});

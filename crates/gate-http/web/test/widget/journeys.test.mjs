@@ -1,0 +1,257 @@
+// Ways through the widget beyond the shortest one: failures, expired prices, providers of verification, keyboard, languages.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { languages } from '../languages.mjs';
+import { act, open, step, until, WALLET, walk } from './driving.mjs';
+
+let stage;
+before(async () => { stage = await open(); });
+after(() => stage.close());
+
+async function checkout(settings, options) {
+  const page = await stage.page(settings, options);
+  await page.goto(stage.checkout);
+  return page;
+}
+
+async function pay(page) {
+  await act(page, 'pay');
+  await step(page, 'instructions');
+}
+
+const simulation = () => stage.server.simulation;
+
+test('payment that the provider fails can be tried again', async () => {
+  const page = await checkout({ amount: '100.32' });
+  await walk(page, 'confirm');
+  await pay(page);
+  simulation().finish();
+  await page.waitForSelector('[data-step="failed"] [role="alert"][data-code="provider_error"]');
+  await act(page, 'retry');
+  await walk(page, 'confirm');
+  await pay(page);
+  assert.equal(simulation().payments.length, 2);
+  assert.equal(simulation().keys.size, 2);
+  await page.context().close();
+});
+
+test('price that runs out at confirm is renewed, and only a further click pays', async () => {
+  const page = await stage.page({});
+  await page.clock.install();
+  await page.goto(stage.checkout);
+  await walk(page, 'confirm');
+  const old = await page.getAttribute('.sums .big .amount', 'data-value');
+  simulation().rate = 1.1;
+  await page.clock.fastForward(61_000);
+  const changed = page.locator('[data-step="confirm"] [role="alert"][data-code="price_changed"]');
+  await changed.waitFor();
+  const now = await page.getAttribute('.sums .big .amount', 'data-value');
+  assert.notEqual(now, old);
+  const shown = (await changed.textContent()).replace(/,/g, '');
+  for (const value of [old, now]) assert.ok(shown.includes(String(Number(value))), `${value} is missing in: ${shown}`);
+  assert.equal(simulation().payments.length, 0);
+  await pay(page);
+  assert.equal(simulation().payments.length, 1);
+  assert.equal(simulation().payments[0].crypto_amount, now);
+  await page.context().close();
+});
+
+test('price that the server calls expired is renewed, and only a further click pays', async () => {
+  const page = await checkout({});
+  await walk(page, 'confirm');
+  simulation().rate = 1.1;
+  simulation().quote.expires_at = new Date(Date.now() - 1000).toISOString();
+  await act(page, 'pay');
+  await page.waitForSelector('[data-step="confirm"] [data-code="price_changed"]');
+  await page.waitForSelector('[data-code="quote_expired"]');
+  assert.equal(simulation().payments.length, 0);
+  await page.waitForSelector('[data-action="pay"]:not([aria-disabled="true"])');
+  await pay(page);
+  assert.equal(simulation().payments.length, 1);
+  await page.context().close();
+});
+
+for (const outcome of ['approved', 'rejected']) {
+  const settings = () => ({ amount: '100.61', returnUrl: `${stage.server.origin}/shop` });
+
+  async function ends(page) {
+    if (outcome === 'approved') {
+      await step(page, 'confirm');
+    } else {
+      await page.waitForSelector('[data-step="verification"] [role="alert"][data-code="verification_rejected"]');
+      await act(page, 'return');
+      await page.waitForURL(/\/shop\?gate_session_id=gs_simulation/);
+    }
+    assert.equal(simulation().payments.length, 0);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  }
+
+  test(`verification at a provider's address ends ${outcome}`, async () => {
+    const page = await checkout({ ...settings(), verifyBy: 'url' });
+    await walk(page, 'verification');
+    await act(page, 'continue');
+    const link = page.locator('a.main[href="https://verify.example/start"]');
+    await link.waitFor();
+    assert.equal(await link.getAttribute('rel'), 'noopener noreferrer');
+    simulation().decide(outcome);
+    await ends(page);
+  });
+
+  test(`verification by a form ends ${outcome}`, async () => {
+    const page = await checkout({ ...settings(), verifyBy: 'form', verifiedAs: outcome });
+    await walk(page, 'verification');
+    await act(page, 'continue');
+    await page.waitForSelector('[name="full_name"]');
+    await act(page, 'continue');
+    assert.equal(await page.$eval('[name="full_name"]', (field) => field.validity.valueMissing), true);
+    assert.equal(simulation().answers, undefined);
+    await page.fill('[name="full_name"]', 'Ada Example');
+    await page.fill('[name="born_on"]', '1990-12-10');
+    await page.selectOption('[name="residence"]', 'FR');
+    await act(page, 'continue');
+    await until(() => simulation().answers !== undefined);
+    assert.deepEqual(simulation().answers, { full_name: 'Ada Example', born_on: '1990-12-10', residence: 'FR' });
+    await ends(page);
+  });
+}
+
+test('copy buttons copy the exact value of their row', async () => {
+  const page = await checkout({}, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await walk(page, 'confirm');
+  await pay(page);
+  const { instructions } = simulation().payments[0];
+  for (const [label, name] of [['IBAN', 'iban'], ['Payment reference', 'reference'], ['Amount', 'amount']]) {
+    const button = page.locator(`[data-action="copy"][aria-label="Copy: ${label}"]`);
+    await button.click();
+    await button.getByText('Copied').waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), instructions[name]);
+  }
+  await page.context().close();
+});
+
+for (const works of [true, false]) {
+  test(`copy button without a clipboard ${works ? 'copies from a selection' : 'leaves the exact value selected and says so'}`, async () => {
+    const page = await stage.page({});
+    await page.addInitScript((result) => {
+      navigator.clipboard.writeText = () => Promise.reject(new DOMException('Denied.', 'NotAllowedError'));
+      document.execCommand = () => {
+        window.selected = String(document.activeElement.value);
+        return result;
+      };
+    }, works);
+    await page.goto(stage.checkout);
+    await walk(page, 'confirm');
+    await pay(page);
+    const button = page.locator('[data-action="copy"][aria-label="Copy: Amount"]');
+    await button.focus();
+    await button.click();
+    await page.waitForFunction(() => window.selected);
+    const { amount } = simulation().payments[0].instructions;
+    assert.equal(await page.evaluate(() => window.selected), amount);
+    assert.equal(await page.locator('textarea').count(), 0);
+    if (works) {
+      await page.waitForFunction(() => document.activeElement.textContent === 'Copied');
+    } else {
+      await page.getByText('The text is selected.').waitFor();
+      assert.equal(await button.textContent(), 'Copy');
+      const chosen = await page.evaluate(() => {
+        const { value, selectionStart, selectionEnd } = document.activeElement;
+        return value.slice(selectionStart, selectionEnd);
+      });
+      assert.equal(chosen, amount);
+    }
+    await page.context().close();
+  });
+}
+
+test('purchase is made by keyboard alone', async () => {
+  const page = await checkout({ returnUrl: `${stage.server.origin}/shop` });
+  const reach = async (selector) => {
+    for (let presses = 0; presses < 25; presses += 1) {
+      if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
+      await page.keyboard.press('Tab');
+    }
+    assert.fail(`Tab never reaches ${selector}`);
+  };
+  const press = async (action) => {
+    await page.waitForSelector(`[data-action="${action}"]:not([aria-disabled="true"])`);
+    await reach(`[data-action="${action}"]`);
+    await page.keyboard.press('Enter');
+  };
+  const arrives = async (name) => {
+    await step(page, name);
+    await page.waitForFunction(() => document.activeElement.id === 'heading');
+  };
+  await step(page, 'choose');
+  await reach('[data-flow="on_ramp"]');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForSelector('[data-flow="off_ramp"][aria-selected="true"]:focus');
+  await page.keyboard.press('ArrowLeft');
+  await press('continue');
+  await arrives('details');
+  await press('continue');
+  await page.waitForSelector('[name="wallet_address"]:focus');
+  await page.keyboard.type(WALLET);
+  await page.keyboard.press('Enter');
+  await arrives('price');
+  await press('continue');
+  await arrives('confirm');
+  await press('pay');
+  await arrives('instructions');
+  await press('continue');
+  await arrives('progress');
+  simulation().finish();
+  await arrives('done');
+  await press('return');
+  await page.waitForURL(/\/shop/);
+  assert.equal(simulation().payments.length, 1);
+});
+
+for (const language of ['de', 'fr', 'es', 'it', 'nl']) {
+  test(`each screen speaks ${language} and nothing else`, async () => {
+    const { en, [language]: own } = await languages();
+    assert.deepEqual(Object.keys(own).sort(), Object.keys(en).sort());
+    const texts = new Set(Object.values(own));
+    const english = Object.values(en).filter((text) => !texts.has(text));
+    const page = await checkout({ amount: '100.31', returnUrl: `${stage.server.origin}/shop` }, { locale: `${language}-${language.toUpperCase()}` });
+    const check = async (name) => {
+      await step(page, name);
+      const found = await page.evaluate(() => {
+        const seen = [document.title];
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) seen.push(walker.currentNode.data.trim());
+        for (const node of document.querySelectorAll('[aria-label]')) seen.push(node.getAttribute('aria-label'));
+        return seen.filter(Boolean);
+      });
+      assert.deepEqual(found.filter((text) => english.includes(text) || /\{\w+\}|undefined/.test(text)), [], name);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} scrolls sideways.`);
+    };
+    await page.setViewportSize({ width: 320, height: 800 });
+    for (const side of ['off_ramp', 'swap', 'on_ramp']) {
+      await walk(page, 'choose', side);
+      await check('choose');
+      await act(page, 'continue');
+      await check('details');
+      await act(page, 'continue');
+      await page.waitForSelector('[role="alert"]');
+      await check('details');
+      await act(page, 'back');
+    }
+    for (const outcome of ['failed', 'done']) {
+      await walk(page, 'price');
+      await check('price');
+      await act(page, 'continue');
+      await check('confirm');
+      await act(page, 'pay');
+      await check('instructions');
+      await act(page, 'continue');
+      await check('progress');
+      simulation().finish();
+      await check(outcome);
+      if (outcome === 'failed') await act(page, 'retry');
+    }
+    await page.context().close();
+  });
+}

@@ -1,0 +1,321 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { act, open, step, until, walk } from './driving.mjs';
+
+let stage;
+before(async () => { stage = await open(); });
+after(() => stage.close());
+
+async function checkout(settings, options) {
+  const page = await stage.page(settings, options);
+  await page.goto(stage.checkout);
+  return page;
+}
+
+async function pay(page) {
+  await act(page, 'pay');
+  await step(page, 'instructions');
+}
+
+for (const side of ['on_ramp', 'off_ramp', 'swap']) {
+  test(`${side} reaches done and returns to the shop`, async () => {
+    const page = await checkout({ returnUrl: `${stage.server.origin}/shop` });
+    await walk(page, 'confirm', side);
+    await pay(page);
+    stage.server.simulation.finish();
+    await step(page, 'done');
+    assert.equal(stage.server.simulation.payments.length, 1);
+    assert.equal(stage.server.simulation.payments[0].side, side);
+    await act(page, 'return');
+    await page.waitForURL(/\/shop\?gate_session_id=gs_simulation/);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+}
+
+test('secret leaves the address bar and the storage holds no more than the token', async () => {
+  const page = await checkout();
+  await step(page, 'choose');
+  assert.ok(!page.url().includes('#'));
+  assert.deepEqual(await page.evaluate(() => Object.keys(sessionStorage)), ['penstock.token']);
+  assert.equal(stage.server.simulation.counts['POST /bootstrap'], 1);
+  assert.equal(stage.server.simulation.counts['GET /session'], 1);
+  await page.context().close();
+});
+
+test('double_click pays once', async () => {
+  const page = await checkout();
+  await walk(page, 'confirm');
+  await page.dblclick('[data-action="pay"]');
+  await step(page, 'instructions');
+  assert.equal(stage.server.simulation.payments.length, 1);
+  await page.context().close();
+});
+
+for (const [side, written] of [['on_ramp', /^€1\.00 = [\d.]+ USDC$/], ['off_ramp', /^1 USDC = €[\d.]+$/], ['swap', /^1 BTC = [\d.]+ USDC$/]]) {
+  test(`rate of ${side} is what one unit of the input gives`, async () => {
+    const page = await checkout();
+    await walk(page, 'price', side);
+    const rate = await page.textContent('dl.rows div:first-child dd');
+    assert.match(rate, written);
+    await page.context().close();
+  });
+}
+
+test('second_tab shows the payment of the first tab and never pays again', async () => {
+  const first = await checkout({});
+  await walk(first, 'confirm');
+  const second = await first.context().newPage();
+  await second.goto(stage.checkout);
+  await walk(second, 'price');
+  // Chromium hardly draws a tab behind another one.
+  await first.bringToFront();
+  await act(first, 'pay');
+  await first.waitForSelector('[data-code="quote_superseded"]');
+  await first.waitForSelector('[data-action="pay"]:not([aria-disabled="true"])');
+  await act(first, 'pay');
+  await step(first, 'instructions');
+  await second.bringToFront();
+  // The second tab follows the session by itself.
+  await step(second, 'instructions');
+  assert.equal(stage.server.simulation.payments.length, 1);
+  await first.context().close();
+});
+
+for (const goal of ['choose', 'details', 'price', 'confirm']) {
+  test(`reload at ${goal} starts over with the same session`, async () => {
+    const page = await checkout();
+    await walk(page, goal);
+    await page.reload();
+    await step(page, 'choose');
+    assert.equal(stage.server.simulation.counts['POST /bootstrap'], 1);
+    assert.equal(stage.server.simulation.payments.length, 0);
+    await page.context().close();
+  });
+}
+
+test('reload at instructions shows the same payment', async () => {
+  const page = await checkout({});
+  await walk(page, 'confirm');
+  await pay(page);
+  await page.reload();
+  await step(page, 'instructions');
+  await act(page, 'continue');
+  await step(page, 'progress');
+  stage.server.simulation.finish();
+  await step(page, 'done');
+  assert.equal(stage.server.simulation.payments.length, 1);
+  await page.context().close();
+});
+
+test('lost_answer of the payment leads to the payment that the server has', async () => {
+  const page = await checkout();
+  await page.route('**/v1/embed/payments', async (route) => {
+    await route.fetch();
+    await route.abort();
+  });
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  stage.server.simulation.finish();
+  await step(page, 'done');
+  assert.equal(stage.server.simulation.payments.length, 1);
+  assert.equal(stage.server.simulation.counts['POST /payments'], 1);
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), null);
+  await page.context().close();
+});
+
+test('lost_request of the payment is repeated with the same key', async () => {
+  const page = await checkout();
+  const keys = [];
+  await page.route('**/v1/embed/payments', async (route) => {
+    keys.push(route.request().headers()['idempotency-key']);
+    if (keys.length === 1) await route.abort();
+    else await route.continue();
+  });
+  await walk(page, 'confirm');
+  await pay(page);
+  assert.equal(keys.length, 2);
+  assert.equal(keys[0], keys[1]);
+  assert.equal(stage.server.simulation.payments.length, 1);
+  await page.context().close();
+});
+
+test('price renews before it runs out and shows the change', async () => {
+  const page = await checkout({ quoteSeconds: 12 });
+  await walk(page, 'price');
+  stage.server.simulation.rate = 1.1;
+  await page.waitForSelector('[data-code="price_changed"]');
+  assert.ok(stage.server.simulation.quotes >= 2);
+  await page.context().close();
+});
+
+test('verification approves, rejects and waits as the amount says', async () => {
+  for (const [fraction, outcome] of [['61', 'confirm'], ['63', 'confirm'], ['62', 'verification']]) {
+    const page = await checkout({ amount: `100.${fraction}`, returnUrl: `${stage.server.origin}/shop` });
+    await walk(page, 'verification');
+    await act(page, 'continue');
+    if (fraction === '63') {
+      await until(() => stage.server.simulation.session.verification.status === 'pending');
+      stage.server.simulation.approve();
+    }
+    await step(page, outcome);
+    if (fraction === '62') {
+      await page.waitForSelector('[data-code="verification_rejected"]');
+      assert.equal(await page.locator('[data-action="return"]').count(), 1);
+    }
+    await page.context().close();
+  }
+});
+
+test('failed payment can be tried again', async () => {
+  const page = await checkout({ amount: '100.31' });
+  await walk(page, 'confirm');
+  await pay(page);
+  stage.server.simulation.finish();
+  await page.waitForSelector('[data-step="failed"] [data-code="payment_declined"]');
+  await act(page, 'retry');
+  await walk(page, 'confirm');
+  await pay(page);
+  stage.server.simulation.finish();
+  await step(page, 'done');
+  assert.equal(stage.server.simulation.payments.length, 2);
+  await page.context().close();
+});
+
+test('cancel ends a payment under way and an open session', async () => {
+  const page = await checkout({ amount: '100.33' });
+  await walk(page, 'confirm');
+  await pay(page);
+  await act(page, 'cancel');
+  await step(page, 'failed');
+  await act(page, 'retry');
+  await step(page, 'choose');
+  await act(page, 'cancel');
+  await page.waitForSelector('[data-step="over"] [data-code="session_cancelled"]');
+  await page.context().close();
+});
+
+test('dead token, unavailable corridor and lost connection have their screens', async () => {
+  const page = await checkout();
+  await step(page, 'choose');
+  await page.context().setOffline(true);
+  await step(page, 'offline');
+  await page.context().setOffline(false);
+  await step(page, 'choose');
+  stage.server.simulation.dead = true;
+  await page.reload();
+  await page.waitForSelector('[data-step="over"] [data-code="unauthorized"]');
+  stage.server.use({});
+  stage.server.simulation.unavailable = 'country_not_supported';
+  await page.goto(`${stage.server.origin}/shop`);
+  await page.goto(stage.checkout);
+  await page.waitForSelector('[data-step="unavailable"] [data-code="country_not_supported"]');
+  await page.context().close();
+});
+
+test('wallet address of another network is refused with a plain warning', async () => {
+  const page = await checkout();
+  await walk(page, 'details');
+  await page.fill('[name="wallet_address"]', 'bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq');
+  await act(page, 'continue');
+  await page.waitForSelector('[data-code="invalid_address"]');
+  assert.equal(await page.locator('[data-step="details"]').count(), 1);
+  await page.context().close();
+});
+
+test('language of the browser is loaded', async () => {
+  const page = await checkout({}, { locale: 'de-DE' });
+  await page.waitForSelector('text=Weiter');
+  assert.equal(await page.getAttribute('html', 'lang'), 'de-DE');
+  await page.context().close();
+});
+
+test('reload after a lost answer shows the payment and never pays again', async () => {
+  const page = await checkout({});
+  let reached;
+  const paid = new Promise((resolve) => { reached = resolve; });
+  await page.route('**/v1/embed/payments', async (route) => {
+    await route.fetch();
+    reached();
+  });
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await paid;
+  assert.match(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), /^[0-9a-f]{32}$/);
+  await page.reload();
+  await step(page, 'instructions');
+  assert.equal(stage.server.simulation.payments.length, 1);
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), null);
+  await page.context().close();
+});
+
+test('key of an intent without known outcome is used again after a reload', async () => {
+  const page = await checkout();
+  let lost;
+  const sent = new Promise((resolve) => { lost = resolve; });
+  await page.route('**/v1/embed/payments', () => lost(), { times: 1 });
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await sent;
+  const key = await page.evaluate(() => sessionStorage.getItem('penstock.intent'));
+  await page.reload();
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  assert.deepEqual([...stage.server.simulation.keys.keys()], [key]);
+  await page.context().close();
+});
+
+test('key of a retry outlives a reload that shows the earlier failure', async () => {
+  const page = await checkout({ amount: '100.31' });
+  await walk(page, 'confirm');
+  await pay(page);
+  stage.server.simulation.finish();
+  await step(page, 'failed');
+  await act(page, 'retry');
+  await walk(page, 'confirm');
+  let lost;
+  const sent = new Promise((resolve) => { lost = resolve; });
+  await page.route('**/v1/embed/payments', (route) => lost(route.request().headers()['idempotency-key']), { times: 1 });
+  await act(page, 'pay');
+  const key = await sent;
+  await page.reload();
+  await step(page, 'failed');
+  await act(page, 'retry');
+  await walk(page, 'confirm');
+  await pay(page);
+  const [first, second, ...others] = stage.server.simulation.keys.keys();
+  assert.notEqual(first, key);
+  assert.equal(second, key);
+  assert.deepEqual(others, []);
+  await page.context().close();
+});
+
+test('script in branding is shown as text and never runs', async () => {
+  const page = await checkout({ branding: { brand_name: '<img src=x onerror="window.hacked=1">', logo_url: 'javascript:window.hacked=1', primary_color: 'red;} body{display:none' } });
+  await walk(page, 'price');
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator('header img').count(), 0);
+  assert.equal(await page.locator('text=<img src=x').count(), 1);
+  await page.context().close();
+});
+
+test('new token of the page revives a frame with a dead token', async () => {
+  const page = await stage.page();
+  await page.goto(`${stage.server.origin}/parent`);
+  await page.evaluate(([widget]) => {
+    let tokens = 0;
+    addEventListener('message', ({ data, source }) => {
+      if (data.type === 'ready') source.postMessage({ penstock: 1, type: 'token', embed_token: `token-${tokens++}`, theme: 'light', locale: 'en' }, widget);
+    });
+    const frame = document.createElement('iframe');
+    frame.id = 'widget';
+    frame.src = `/embed?publishable_key=pk_test_x#parent_origin=${encodeURIComponent(location.origin)}`;
+    document.body.append(frame);
+  }, [stage.server.origin]);
+  await page.route('**/v1/embed/session', (route) => (route.request().headers()['x-embed-token'] === 'token-0' ? route.fulfill({ status: 401, json: { code: 'unauthorized' } }) : route.continue()));
+  const frame = await (await page.$('#widget')).contentFrame();
+  await step(frame, 'choose');
+  await page.context().close();
+});

@@ -1,0 +1,146 @@
+//! Programs in processes of their own: upstreams for trials, and gate services. They end with the test.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::lifecycle::program;
+
+/// How long a test waits for a line.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A process that is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn lines_of(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// An upstream for trials, which takes commands.
+pub(crate) struct Trial {
+    _process: Killed,
+    name: &'static str,
+    commands: ChildStdin,
+    lines: Receiver<String>,
+    pub(crate) address: String,
+}
+
+impl Trial {
+    pub(crate) fn rail(secret: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_test-rail"));
+        command.env_clear().env("PENSTOCK_RAIL_SECRET", secret);
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments);
+        Self::start("test-rail", &mut command)
+    }
+
+    pub(crate) fn verifier(secret: &str, listen: &str) -> Self {
+        Self::verifier_with(secret, &["--listen", listen, "--hold"])
+    }
+
+    pub(crate) fn verifier_with(secret: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_test-verifier"));
+        command.env_clear().env("PENSTOCK_VERIFIER_SECRET", secret);
+        command.args(arguments);
+        Self::start("test-verifier", &mut command)
+    }
+
+    fn start(name: &'static str, command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (commands, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut trial = Self {
+            _process: Killed(child),
+            name,
+            commands,
+            lines: lines_of(out),
+            address: String::new(),
+        };
+        trial.says("for trials. It ");
+        let listening = trial.says("listening on http://");
+        listening
+            .rsplit("http://")
+            .next()
+            .unwrap()
+            .clone_into(&mut trial.address);
+        trial
+    }
+
+    /// The next line of the output that contains this text.
+    pub(crate) fn says(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("{} does not say {text}", self.name));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Forgets the lines so far.
+    pub(crate) fn skip(&self) {
+        while self.lines.try_recv().is_ok() {}
+    }
+
+    pub(crate) fn command(&mut self, command: &str) {
+        writeln!(self.commands, "{command}").unwrap();
+        let done = format!("{}: done: {command}", self.name);
+        assert_eq!(self.says(command), done);
+    }
+}
+
+/// A gate service.
+pub(crate) struct GateProcess {
+    _process: Killed,
+    pub(crate) address: String,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl GateProcess {
+    pub(crate) fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut command = program(folder, variables);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = lines_of(child.stdout.take().unwrap());
+        let err = lines_of(child.stderr.take().unwrap());
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in err {
+                kept.lock().unwrap().push(line);
+            }
+        });
+        let process = Killed(child);
+        let line = out.recv_timeout(PATIENCE);
+        let line = line.unwrap_or_else(|_| panic!("{:?}", log.lock().unwrap()));
+        let address = line.rsplit("http://").next().unwrap().to_owned();
+        Self {
+            _process: process,
+            address,
+            log,
+        }
+    }
+
+    /// How many lines of the log contain this text.
+    pub(crate) fn logged(&self, text: &str) -> usize {
+        let log = self.log.lock().unwrap();
+        log.iter().filter(|line| line.contains(text)).count()
+    }
+}

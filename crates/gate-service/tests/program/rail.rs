@@ -1,0 +1,321 @@
+//! A rail over HTTP, named in the settings: another server plays it through every end of a pay-in.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use partner_core::Tenant;
+use runtime::{Ports, Runtime};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::lifecycle::{output, text};
+use crate::sweeping::{
+    CountingEntropy, StoppedClock, config_with, event_types, post, provision, redeem, redemption,
+};
+
+const SECRET: &str = "a-secret-of-the-rail";
+/// A step of the clock. A service refuses to write after its clock has jumped far.
+const STEP_MS: i64 = 1_000;
+
+/// What the rail has done and will do.
+#[derive(Default)]
+struct Book {
+    /// The final status of each payment, in the order they begin.
+    ends: VecDeque<Value>,
+    /// The payments that have begun, with their reports.
+    begun: BTreeMap<String, Value>,
+    /// Whether calls about payments get no response.
+    silent: bool,
+    /// Whether requests for instructions get a malformed response.
+    malformed: bool,
+    /// The head of every request.
+    heads: Vec<String>,
+}
+
+impl Book {
+    /// Acts on one request, and returns the status and the body of the response.
+    fn act(&mut self, method: &str, id: &str, body: &Value) -> (u16, Value) {
+        match method {
+            "POST" if self.malformed => (200, json!({ "id": id, "instructions": { "IBAN": 7 } })),
+            "POST" => {
+                let instructions = json!({ "iban": "DE89", "amount": body["fiat_amount"] });
+                (200, json!({ "id": id, "instructions": instructions }))
+            }
+            "PUT" => {
+                if !self.begun.contains_key(id) {
+                    let mut end = self.ends.pop_front().expect("an end for each payment");
+                    end["id"] = id.into();
+                    self.begun.insert(id.to_owned(), end);
+                }
+                (200, json!({ "id": id, "status": "accepted" }))
+            }
+            _ => match self.begun.get(id) {
+                Some(report) => (200, report.clone()),
+                None => (404, Value::Null),
+            },
+        }
+    }
+}
+
+/// A rail that listens on this machine.
+struct TestRail {
+    setting: String,
+    book: Arc<Mutex<Book>>,
+}
+
+impl TestRail {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let setting = format!("http:http://{}/desk", listener.local_addr().unwrap());
+        let book = Arc::<Mutex<Book>>::default();
+        let kept = Arc::clone(&book);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                respond(stream, &kept);
+            }
+        });
+        Self { setting, book }
+    }
+
+    fn ends(&self, end: Value) {
+        self.book.lock().unwrap().ends.push_back(end);
+    }
+
+    fn is_silent(&self, silent: bool) {
+        self.book.lock().unwrap().silent = silent;
+    }
+
+    /// The requests about a payment with this method.
+    fn count(&self, method: &str, id: &str) -> usize {
+        let line = format!("{method} /desk/v1/payments/{id}");
+        let book = self.book.lock().unwrap();
+        book.heads
+            .iter()
+            .filter(|head| head.starts_with(&line))
+            .count()
+    }
+}
+
+/// Reads one request and responds, or closes the connection after acting.
+fn respond(mut stream: TcpStream, book: &Mutex<Book>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap() == 0 {
+            return;
+        }
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body).unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let mut words = head.split(' ');
+    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let id = path.strip_prefix("/desk/v1/payments/").unwrap();
+    let id = id.trim_end_matches("/instructions");
+    let mut book = book.lock().unwrap();
+    let (status, answer) = book.act(method, id, &body);
+    let silent = book.silent && method != "POST";
+    book.heads.push(head);
+    drop(book);
+    if silent {
+        return;
+    }
+    let body = answer.to_string();
+    let response = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(response.as_bytes()).unwrap();
+}
+
+/// A gate service in this process, with the rail.
+struct Gate {
+    runtime: Runtime,
+    who: Tenant,
+    clock: Arc<StoppedClock>,
+    address: String,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Gate {
+    async fn start(folder: &Path, rail: &TestRail) -> Self {
+        let clock = Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000)));
+        let ports = Ports {
+            clock: clock.clone(),
+            entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
+        };
+        let settings = [
+            ("RAIL", rail.setting.as_str()),
+            ("RAIL_SECRET", SECRET),
+            ("THROTTLE", "off"),
+        ];
+        let runtime = Runtime::open(config_with(folder, &settings), ports)
+            .await
+            .unwrap();
+        let who = provision(&runtime).await;
+        let listening = gate_service::start(&runtime).await.unwrap();
+        let address = listening.address().to_string();
+        let serving = tokio::spawn(listening.run());
+        Self {
+            runtime,
+            who,
+            clock,
+            address,
+            serving,
+        }
+    }
+
+    /// Creates a pay-in with its own session, and returns both ids.
+    async fn redeem(&self) -> [String; 2] {
+        let address = self.address.clone();
+        tokio::task::spawn_blocking(move || redeem(&address))
+            .await
+            .unwrap()
+    }
+
+    async fn events(&self, object: &str, count: usize) -> Vec<String> {
+        event_types(&self.runtime, &self.who, object, count).await
+    }
+
+    async fn end(self) {
+        self.runtime.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+        self.runtime.close().await;
+    }
+}
+
+// rule: config.rail-http, rail.http.calls, rail.http.secret, gate.rail.settled, gate.rail.failure
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pay_in_ends_as_the_rail_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let rail = TestRail::start();
+    let gate = Gate::start(folder.path(), &rail).await;
+    for (end, event, session_ends) in [
+        (
+            json!({ "status": "settled", "reference": "e2e-1" }),
+            "settled",
+            true,
+        ),
+        (
+            json!({ "status": "failed", "code": "account_closed" }),
+            "failed",
+            false,
+        ),
+        (json!({ "status": "cancelled" }), "cancelled", false),
+    ] {
+        rail.ends(end);
+        let [pay_in, session] = gate.redeem().await;
+        let ended = format!("rail.pay_in.{event}");
+        let expected = ["rail.pay_in.processing", &ended];
+        assert_eq!(gate.events(&pay_in, 2).await, expected);
+        if session_ends {
+            let expected = ["gate_session.created", "gate_session.completed"];
+            assert_eq!(gate.events(&session, 2).await, expected);
+        } else {
+            assert_eq!(gate.events(&session, 1).await, ["gate_session.created"]);
+        }
+        assert_eq!(
+            [rail.count("POST", &pay_in), rail.count("PUT", &pay_in)],
+            [1, 1]
+        );
+    }
+    let heads = std::mem::take(&mut rail.book.lock().unwrap().heads);
+    let shown = format!("authorization: Bearer {SECRET}\r\n");
+    assert!(heads.iter().all(|head| head.contains(&shown)), "{heads:#?}");
+    gate.end().await;
+}
+
+// rule: rail.http.silence, rail.http.once
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_rail_decides_nothing_and_pay_in_settles_once_it_responds() {
+    let folder = tempfile::tempdir().unwrap();
+    let rail = TestRail::start();
+    let gate = Gate::start(folder.path(), &rail).await;
+    rail.ends(json!({ "status": "settled" }));
+    rail.is_silent(true);
+    let [pay_in, session] = gate.redeem().await;
+    // The rail begins the payment, but its acceptance and the next report are lost.
+    while rail.count("GET", &pay_in) == 0 {
+        gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(gate.events(&pay_in, 1).await, ["rail.pay_in.processing"]);
+    assert_eq!(gate.events(&session, 1).await, ["gate_session.created"]);
+    rail.is_silent(false);
+    let settled = ["rail.pay_in.processing", "rail.pay_in.settled"];
+    let mut events = gate.events(&pay_in, 1).await;
+    for _ in 0..1_000 {
+        if events.len() == settled.len() {
+            break;
+        }
+        gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        events = gate.events(&pay_in, 1).await;
+    }
+    assert_eq!(events, settled);
+    assert_eq!(rail.count("PUT", &pay_in), 1);
+    gate.end().await;
+}
+
+// rule: rail.http.instructions
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pay_in_has_the_instructions_of_the_rail_or_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let rail = TestRail::start();
+    let gate = Gate::start(folder.path(), &rail).await;
+    rail.ends(json!({ "status": "processing" }));
+    let address = gate.address.clone();
+    let book = Arc::clone(&rail.book);
+    tokio::task::spawn_blocking(move || {
+        let (body, _) = redemption(&address);
+        book.lock().unwrap().malformed = true;
+        let refused = post(&address, "/v1/rails/pay_ins", &body);
+        assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        assert!(book.lock().unwrap().begun.is_empty());
+        book.lock().unwrap().malformed = false;
+        let made = post(&address, "/v1/rails/pay_ins", &body);
+        assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+        assert!(made.contains(r#""iban":"DE89""#), "{made}");
+        assert!(made.contains(r#""amount":"100.00""#), "{made}");
+    })
+    .await
+    .unwrap();
+    gate.end().await;
+}
+
+// rule: rail.http.contract
+#[test]
+fn printed_rail_contract_equals_published_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = output(folder.path(), &["openapi", "rail-v1"], &[]);
+    assert_eq!(printed.status.code(), Some(0));
+    let published = include_str!("../../../../docs/openapi/rail-v1.yaml");
+    let stale = "docs/openapi/rail-v1.yaml is stale: run `cargo xtask openapi`";
+    assert!(text(&printed.stdout) == published, "{stale}");
+}
+
+// rule: config.rail-secret, program.config-masked
+#[test]
+fn config_command_never_shows_the_secret_of_the_rail() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = [
+        ("RAIL", "http:http://127.0.0.1:9100"),
+        ("RAIL_SECRET", SECRET),
+    ];
+    let shown = output(folder.path(), &["config"], &given);
+    let (out, err) = (text(&shown.stdout), text(&shown.stderr));
+    assert_eq!(shown.status.code(), Some(0), "{err}");
+    assert!(
+        out.contains("rail = \"http:http://127.0.0.1:9100\"\n"),
+        "{out}"
+    );
+    assert!(out.contains("rail_secret = \"***\"\n"), "{out}");
+    assert!(!out.contains(SECRET) && !err.contains(SECRET));
+}

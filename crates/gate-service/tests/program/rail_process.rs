@@ -1,0 +1,172 @@
+//! `test-rail` in a process of its own: it plays a rail over HTTP, and its notifications wake the gate.
+//!
+//! The clock of the gate stands still in these tests. So a payment that a poll has found in progress is never polled again, unless
+//! a notification makes the next poll due.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use partner_core::Tenant;
+use runtime::{Ports, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::process::Trial;
+use crate::sweeping::{
+    CountingEntropy, StoppedClock, config_with, event_types, post, provision, redeem,
+};
+
+const SECRET: &str = "a-secret-of-the-rail";
+const PROCESSING: &str = "rail.pay_in.processing";
+
+/// A gate service in this process, whose clock has stopped at the present.
+struct Gate {
+    runtime: Runtime,
+    who: Tenant,
+    address: String,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Gate {
+    async fn start(folder: &Path, rail: &str) -> Self {
+        Self::with(folder, rail, Some(("RAIL_SECRET", SECRET))).await
+    }
+
+    async fn with(folder: &Path, rail: &str, secret: Option<(&str, &str)>) -> Self {
+        let mut settings = vec![("RAIL", rail), ("THROTTLE", "off")];
+        settings.extend(secret);
+        let now = Ports::of_machine().clock.now().millis();
+        let ports = Ports {
+            clock: Arc::new(StoppedClock(AtomicI64::new(now))),
+            entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
+        };
+        let runtime = Runtime::open(config_with(folder, &settings), ports);
+        let runtime = runtime.await.unwrap();
+        let who = provision(&runtime).await;
+        let listening = gate_service::start(&runtime).await.unwrap();
+        let address = listening.address().to_string();
+        let serving = tokio::spawn(listening.run());
+        Self {
+            runtime,
+            who,
+            address,
+            serving,
+        }
+    }
+
+    async fn redeem(&self) -> String {
+        let address = self.address.clone();
+        let redeeming = tokio::task::spawn_blocking(move || redeem(&address));
+        let [pay_in, _] = redeeming.await.unwrap();
+        pay_in
+    }
+
+    async fn events(&self, object: &str, count: usize) -> Vec<String> {
+        event_types(&self.runtime, &self.who, object, count).await
+    }
+
+    async fn end(self) {
+        self.runtime.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+        self.runtime.close().await;
+    }
+}
+
+// rule: rail.notification.wakes, rail.notification.believes-nothing, rail.http.reference
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notification_of_rail_settles_payment_before_its_next_poll() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rail = Trial::rail(SECRET, &["--hold"]);
+    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
+    rail.command(&format!("gate http://{}", gate.address));
+    let pay_in = gate.redeem().await;
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    // A notification that lies: the rail is asked, says `processing`, and nothing changes.
+    rail.command(&format!("notify {pay_in}"));
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    assert_eq!(gate.events(&pay_in, 1).await, [PROCESSING]);
+    rail.command(&format!("settle {pay_in} e2e-8842"));
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    assert_eq!(
+        gate.events(&pay_in, 2).await,
+        [PROCESSING, "rail.pay_in.settled"]
+    );
+    let id = gate_core::rail::RailId::parse_any(&pay_in).unwrap();
+    let stored = gate.runtime.base.store.rail_get(&gate.who, id).await;
+    let stored = stored.unwrap().unwrap();
+    assert_eq!(stored.state.reference(), Some("e2e-8842"));
+    gate.end().await;
+}
+
+// rule: rail.notification.wakes
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rail_for_trials_ends_payments_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rail = Trial::rail(SECRET, &["--delay-ms", "1500"]);
+    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
+    rail.command(&format!("gate http://{}", gate.address));
+    let pay_in = gate.redeem().await;
+    assert_eq!(
+        gate.events(&pay_in, 2).await,
+        [PROCESSING, "rail.pay_in.settled"]
+    );
+    gate.end().await;
+}
+
+// rule: rail.notification.off
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn route_of_notifications_exists_only_with_secret() {
+    for (secret, status, code) in [
+        (None, "404", "route_not_found"),
+        (Some(("RAIL_SECRET", SECRET)), "401", "unauthorized"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = Gate::with(folder.path(), "sandbox", secret).await;
+        let address = gate.address.clone();
+        let body = r#"{"id":"pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"}"#;
+        let notifying =
+            tokio::task::spawn_blocking(move || post(&address, "/v1/rail_notifications", body));
+        let refused = notifying.await.unwrap();
+        assert!(
+            refused.starts_with(&format!("HTTP/1.1 {status}")),
+            "{refused}"
+        );
+        assert!(
+            refused.contains(&format!(r#""code":"{code}""#)),
+            "{refused}"
+        );
+        gate.end().await;
+    }
+}
+
+// rule: rail.notification.signature
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signing_example_of_the_guide_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let rail = Trial::rail(SECRET, &["--hold"]);
+    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
+    let pay_in = gate.redeem().await;
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    let guide = include_str!("../../../../docs/providers.md");
+    let (_, example) = guide.split_once("<!-- run: notify -->\n```sh\n").unwrap();
+    let example = example.split_once("```\n").unwrap().0;
+    let example = example.replace("pi_live_01KSFVT4Z2V6B9C1D3F5G7H8JK", &pay_in);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(example);
+    shell.env("PENSTOCK_RAIL_SECRET", SECRET);
+    shell.env("GATE", format!("http://{}", gate.address));
+    let ran = tokio::task::spawn_blocking(move || shell.output().unwrap());
+    let ran = ran.await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "202\n", "{ran:?}");
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    gate.end().await;
+}
+
+#[test]
+fn rail_for_trials_refuses_unknown_arguments() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_test-rail"));
+    let refused = program.arg("--fast").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("usage: test-rail"));
+}

@@ -1,0 +1,409 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use gate_core::verification::form::{Form, FormField};
+use kernel::{Bound, Timestamp};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::sandbox_verifier::tests::order;
+
+const ID: &str = "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
+const SECRET: &str = "a-secret-of-the-verifier";
+/// Generous timeout for a busy machine.
+const PATIENT: Duration = Duration::from_secs(20);
+
+/// What the verifier does with one request.
+#[derive(Debug, Clone)]
+enum Reply {
+    /// Responds with this status, this content type and this body.
+    Says(u16, &'static str, String),
+    /// Keeps the connection open and never responds.
+    Silent,
+    /// Closes the connection in the middle of the response.
+    Broken,
+}
+
+fn says(body: &Value) -> Reply {
+    Reply::Says(200, "application/json", body.to_string())
+}
+
+fn approved() -> Reply {
+    says(&json!({ "id": ID, "status": "approved" }))
+}
+
+/// One request that the verifier has received.
+#[derive(Debug, Clone, PartialEq)]
+struct Received {
+    line: String,
+    authorization: String,
+    body: Value,
+}
+
+/// A verifier on this machine that gives its replies in order. A request without a reply gets status 500.
+struct FarVerifier {
+    received: Arc<Mutex<Vec<Received>>>,
+}
+
+impl FarVerifier {
+    /// A verifier that gives these replies, and its adapter.
+    fn giving(replies: &[Reply], timeout: Duration) -> (Self, HttpVerifier) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/desk", listener.local_addr().unwrap());
+        let mut replies: VecDeque<Reply> = replies.iter().cloned().collect();
+        let received = Arc::<Mutex<Vec<Received>>>::default();
+        let kept = Arc::clone(&received);
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for mut stream in listener.incoming().flatten() {
+                kept.lock().push(receive(&stream));
+                reply_to(&mut stream, replies.pop_front());
+                open.push(stream);
+            }
+        });
+        let url = UpstreamUrl::parse(&url).unwrap();
+        let secret = UpstreamSecret::parse(SECRET);
+        let verifier = HttpVerifier::new(url, secret.as_ref(), timeout).unwrap();
+        (Self { received }, verifier)
+    }
+
+    fn received(&self) -> Vec<Received> {
+        self.received.lock().clone()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.received().into_iter().map(|one| one.line).collect()
+    }
+}
+
+fn receive(stream: &TcpStream) -> Received {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+    }
+    let header = |name: &str| {
+        let found = head.lines().find_map(|line| line.strip_prefix(name));
+        found.unwrap_or_default().to_owned()
+    };
+    let mut body = vec![0; header("content-length: ").parse().unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    let line = head.lines().next().unwrap();
+    Received {
+        line: line.trim_end_matches(" HTTP/1.1").to_owned(),
+        authorization: header("authorization: "),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    }
+}
+
+fn reply_to(stream: &mut TcpStream, reply: Option<Reply>) {
+    let (status, content_type, body, length) = match reply {
+        Some(Reply::Silent) => return,
+        Some(Reply::Broken) => (200, "application/json", r#"{"id":"#.to_owned(), 100),
+        Some(Reply::Says(status, content_type, body)) => {
+            let length = body.len();
+            (status, content_type, body, length)
+        }
+        None => (500, "text/plain", String::new(), 0),
+    };
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nLocation: /desk/v1/elsewhere\r\n\
+         Connection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
+    // The client may have closed the connection after the head.
+    let _ = stream.write_all((head + &body).as_bytes());
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+}
+
+fn start() -> String {
+    format!("PUT /desk/v1/verifications/{ID}")
+}
+
+fn report() -> String {
+    format!("GET /desk/v1/verifications/{ID}")
+}
+
+/// Responses that are valid for no operation.
+fn faults() -> Vec<Reply> {
+    let good = json!({ "id": ID, "status": "approved" });
+    let status = |status| Reply::Says(status, "application/json", good.to_string());
+    let text = |body: &str| Reply::Says(200, "application/json", body.to_owned());
+    let other = ID.replace("8JK", "8JM");
+    let mut faults = vec![
+        Reply::Broken,
+        Reply::Says(200, "text/plain", good.to_string()),
+        Reply::Says(200, "", good.to_string()),
+        text(""),
+        text("<html>approved</html>"),
+        text(&json!([ID, "approved"]).to_string()),
+        text(&format!(
+            r#"{{"id":"{ID}","status":"approved","status":"rejected","reason":"x"}}"#
+        )),
+    ];
+    for body in [
+        json!({ "status": "approved" }),
+        json!({ "id": ID }),
+        json!({ "id": other, "status": "approved" }),
+        json!({ "id": ID.to_lowercase(), "status": "approved" }),
+        json!({ "id": ID, "status": "verified" }),
+        json!({ "id": ID, "status": { "approved": null } }),
+        json!({ "id": ID, "status": "rejected" }),
+        json!({ "id": ID, "status": "rejected", "reason": "" }),
+        json!({ "id": ID, "status": "rejected", "reason": "a\nb" }),
+        json!({ "id": ID, "status": "rejected", "reason": "x".repeat(513) }),
+        json!({ "id": ID, "status": "approved", "pad": "x".repeat(66_000) }),
+    ] {
+        faults.push(says(&body));
+    }
+    faults.extend([201, 204, 301, 302, 307, 308, 400, 401, 404, 409, 500, 503].map(status));
+    faults
+}
+
+// rule: verifier.http.calls, verifier.http.secret
+#[tokio::test]
+async fn verification_starts_takes_answers_and_is_reported_under_its_id() {
+    let form = r#"{"type":"object","properties":{"level":{"type":"string"}}}"#;
+    let started = format!(
+        r#"{{"id":"{ID}","status":"pending","url":"https://v.example/case/1","form":{form},
+            "expires_at":"2026-05-25T13:00:00Z","reference":"case-1","news":1}}"#
+    );
+    let charset = "Application/JSON; charset=utf-8";
+    let reason = "The document has expired.";
+    let replies = [
+        Reply::Says(200, charset, started),
+        says(&json!({ "id": ID, "status": "pending" })),
+        says(&json!({ "id": ID, "status": "rejected", "reason": reason })),
+    ];
+    let (far, verifier) = FarVerifier::giving(&replies, PATIENT);
+    let order = order("100.50");
+    let start_of = verifier.start(&order).await.unwrap();
+    let expires_at = Timestamp::parse("2026-05-25T13:00:00Z", Bound::Upper).unwrap();
+    let expected = VerificationStart {
+        report: VerificationReport::Pending,
+        url: Some("https://v.example/case/1".to_owned()),
+        form: Some(Form::new(
+            JsonObject::form(form).unwrap(),
+            BTreeMap::from([("level".to_owned(), FormField::default())]),
+        )),
+        expires_at: Some(expires_at),
+        reference: Some("case-1".to_owned()),
+    };
+    assert_eq!(start_of, expected);
+    let answers = JsonObject::form(r#"{"level":"two"}"#).unwrap();
+    let submitted = verifier.submit(&order, &answers).await;
+    assert_eq!(submitted, Some(VerificationReport::Pending));
+    let rejected = VerificationReport::Rejected {
+        reason: reason.to_owned(),
+    };
+    assert_eq!(verifier.report(&order).await, Some(rejected));
+    let submit = format!("POST /desk/v1/verifications/{ID}/answers");
+    assert_eq!(far.lines(), [start(), submit, report()]);
+    let received = far.received();
+    let bearer = format!("Bearer {SECRET}");
+    assert!(received.iter().all(|one| one.authorization == bearer));
+    let created_at = order.created_at.to_string();
+    assert_eq!(
+        received[0].body,
+        json!({ "amount": "100.50", "currency": "EUR", "created_at": created_at })
+    );
+    assert_eq!(received[1].body, json!({ "answers": { "level": "two" } }));
+    assert_eq!(received[2].body, Value::Null);
+}
+
+// rule: verifier.http.silence
+#[tokio::test]
+async fn invalid_response_decides_nothing_and_is_not_followed() {
+    let order = order("100.00");
+    for fault in faults() {
+        let three = [fault.clone(), fault.clone(), fault.clone()];
+        let (far, verifier) = FarVerifier::giving(&three, PATIENT);
+        assert_eq!(verifier.start(&order).await, None, "{fault:?}");
+        let submitted = verifier.submit(&order, &JsonObject::empty()).await;
+        assert_eq!(submitted, None, "{fault:?}");
+        assert_eq!(verifier.report(&order).await, None, "{fault:?}");
+        assert_eq!(far.lines().len(), 3, "{fault:?}");
+    }
+}
+
+// rule: verifier.http.silence, verifier.http.page, verifier.http.form
+#[tokio::test]
+async fn start_with_invalid_field_counts_as_no_response() {
+    let form = |field: Value| json!({ "type": "object", "properties": { "a": field } });
+    let large = form(json!({ "type": "string", "title": "x".repeat(17_000) }));
+    for (field, value, valid) in [
+        ("url", json!("https://v.example/c"), true),
+        ("url", json!("http://127.0.0.1:9/c"), true),
+        ("url", json!("http://[::1]/c"), true),
+        ("url", json!("http://localhost:9/c"), true),
+        ("url", json!(null), true),
+        ("url", json!("http://v.example/c"), false),
+        ("url", json!("http://localhost.example/c"), false),
+        ("url", json!("http://127.0.0.1.example/c"), false),
+        ("url", json!("javascript:alert(1)"), false),
+        ("url", json!("data:text/html,x"), false),
+        ("url", json!("//v.example/c"), false),
+        ("url", json!("https://user:hunter2@v.example/"), false),
+        (
+            "url",
+            json!(format!("https://v.example/{}", "x".repeat(2_048))),
+            false,
+        ),
+        ("form", form(json!({ "type": "string" })), true),
+        ("form", json!(null), true),
+        ("form", json!({ "type": "object" }), false),
+        (
+            "form",
+            form(json!({ "type": "string", "pattern": "^x$" })),
+            false,
+        ),
+        ("form", form(json!({ "type": "object" })), false),
+        ("form", json!("{}"), false),
+        ("form", json!([]), false),
+        ("form", large, false),
+        ("expires_at", json!("tomorrow"), false),
+        ("expires_at", json!(1_780_000_000), false),
+        ("reference", json!("x".repeat(128)), true),
+        ("reference", json!("x".repeat(129)), false),
+        ("reference", json!(""), false),
+        ("reference", json!("a b"), false),
+    ] {
+        let mut body = json!({ "id": ID, "status": "pending" });
+        body[field] = value.clone();
+        let (_far, verifier) = FarVerifier::giving(&[says(&body)], PATIENT);
+        let started = verifier.start(&order("100.00")).await;
+        assert_eq!(started.is_some(), valid, "{field} {value}");
+    }
+}
+
+// rule: verifier.http.page
+#[tokio::test]
+async fn plain_page_of_live_verification_counts_as_no_response() {
+    let live = VerificationId::parse(&ID.replace("test", "live")).unwrap();
+    let order = VerificationOrder {
+        id: live,
+        ..order("100.00")
+    };
+    for (url, valid) in [
+        ("http://127.0.0.1:9/c", false),
+        ("http://[::1]/c", false),
+        ("HTTP://localhost:9/c", false),
+        ("https://127.0.0.1:9/c", true),
+        ("https://v.example/c", true),
+    ] {
+        let body = json!({ "id": live.to_string(), "status": "pending", "url": url });
+        let (_far, verifier) = FarVerifier::giving(&[says(&body)], PATIENT);
+        let started = verifier.start(&order).await;
+        assert_eq!(started.is_some(), valid, "{url}");
+    }
+}
+
+#[test]
+fn three_calls_fit_into_the_timeout_of_a_start() {
+    assert!(TIMEOUT * 3 < gate_core::usecases::verify_user::VERIFIER_TIMEOUT);
+}
+
+// rule: verifier.http.silence, verifier.http.once
+#[tokio::test]
+async fn call_without_response_is_repeated_with_same_id_and_content() {
+    let order = order("100.00");
+    let (far, verifier) = FarVerifier::giving(&[Reply::Broken, approved(), approved()], PATIENT);
+    assert_eq!(verifier.start(&order).await, None);
+    let first = verifier.start(&order).await.unwrap();
+    assert_eq!(first.report, VerificationReport::Approved);
+    assert_eq!(verifier.start(&order).await, Some(first));
+    assert_eq!(far.lines(), [start(), start(), start()]);
+    let received = far.received();
+    assert_eq!(received[0], received[1]);
+    assert_eq!(received[1], received[2]);
+}
+
+// rule: verifier.http.silence
+#[tokio::test]
+async fn late_response_decides_nothing() {
+    let order = order("100.00");
+    let silent = [Reply::Silent, Reply::Silent];
+    let (far, verifier) = FarVerifier::giving(&silent, Duration::from_millis(200));
+    assert_eq!(verifier.start(&order).await, None);
+    assert_eq!(verifier.report(&order).await, None);
+    assert_eq!(far.lines(), [start(), report()]);
+}
+
+// rule: verifier.http.silence
+#[tokio::test]
+async fn verifier_that_does_not_listen_decides_nothing() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", taken.local_addr().unwrap());
+    drop(taken);
+    let url = UpstreamUrl::parse(&url).unwrap();
+    let verifier = HttpVerifier::new(url, None, PATIENT).unwrap();
+    assert_eq!(verifier.report(&order("100.00")).await, None);
+}
+
+// rule: verifier.http.silence, gate.verification.contradiction
+#[tokio::test]
+async fn contradicting_report_is_passed_on_and_refused_by_the_state_machine() {
+    use gate_core::rail::PollLease;
+    use gate_core::session::SessionId;
+    use gate_core::verification::{
+        Contradiction, Verification, VerificationState, VerificationStatus,
+    };
+    let order = order("100.00");
+    let opposite = json!({ "id": ID, "status": "rejected", "reason": "x" });
+    let (_far, verifier) = FarVerifier::giving(&[approved(), says(&opposite)], PATIENT);
+    let at = order.created_at;
+    let made = Verification {
+        id: order.id,
+        session: SessionId::parse("gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
+        state: VerificationState::Pending,
+        reference: None,
+        created_at: at,
+        asking: PollLease {
+            attempts: 0,
+            token: None,
+            next_at: at,
+        },
+    };
+    let report = verifier.report(&order).await.unwrap();
+    let step = made.advance(&report, at).unwrap().unwrap();
+    let ended = made.after(step);
+    let report = verifier.report(&order).await.unwrap();
+    let refused = ended.advance(&report, at);
+    assert_eq!(refused, Err(Contradiction(VerificationStatus::Approved)));
+}
+
+// rule: verifier.http.contract
+#[test]
+fn contract_documents_every_call() {
+    let contract = serde_json::to_value(openapi()).unwrap();
+    let schemas = &contract["components"]["schemas"];
+    for name in ["Form", "Field"] {
+        assert_eq!(schemas[name]["additionalProperties"], false, "{name}");
+    }
+    let keywords = schemas["Field"]["properties"].as_object().unwrap();
+    let keywords: Vec<&String> = keywords.keys().collect();
+    assert_eq!(keywords, ["type", "title", "maxLength", "enum", "format"]);
+    assert_eq!(schemas["Field"]["required"], json!(["type"]));
+    for (method, path, id) in [
+        ("put", "/v1/verifications/{id}", "startVerification"),
+        ("post", "/v1/verifications/{id}/answers", "submitAnswers"),
+        ("get", "/v1/verifications/{id}", "reportVerification"),
+    ] {
+        assert_eq!(contract["paths"][path][method]["operationId"], id);
+    }
+}
+
+#[tokio::test]
+async fn reason_of_malformed_response_repeats_nothing_of_it() {
+    let body = format!(r#"{{"id":"{ID}","status":"Jane Doe"}}"#);
+    let response = HttpResponse {
+        status: StatusCode::OK,
+        content_type: Some(HeaderValue::from_static("application/json")),
+        body: Bytes::from(body),
+    };
+    let id = VerificationId::parse(ID).unwrap();
+    let error = answer::<wire::ReportAnswer>(id, &response).unwrap_err();
+    assert!(!error.to_string().contains("Jane"), "{error}");
+}

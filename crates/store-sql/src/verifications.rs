@@ -1,0 +1,187 @@
+//! Verifications: their rows, and the steps of one verification.
+
+use async_trait::async_trait;
+use gate_core::ports::VerificationTx;
+use gate_core::rail::PollLease;
+use gate_core::session::SessionId;
+use gate_core::verification::{Verification, VerificationState, VerificationStatus};
+use instruments::failpoint::around;
+use kernel::{Cas, Mode, StoreError};
+use partner_core::Tenant;
+
+use crate::{Connection, Reader, Row, Statement, StoreTx, values};
+
+#[async_trait]
+impl VerificationTx for StoreTx {
+    async fn verification_insert(
+        &mut self,
+        who: &Tenant,
+        verification: &Verification,
+    ) -> Result<(), StoreError> {
+        let inserting = insert(self.locked(who).await?, who, verification);
+        around("verification.insert", inserting).await
+    }
+
+    async fn verification_lock(
+        &mut self,
+        who: &Tenant,
+        session: SessionId,
+    ) -> Result<Option<Verification>, StoreError> {
+        find(self.locked(who).await?, who, session).await
+    }
+
+    async fn verification_put(
+        &mut self,
+        who: &Tenant,
+        before: &PollLease,
+        after: &Verification,
+    ) -> Result<Cas, StoreError> {
+        let putting = put(self.locked(who).await?, who, before, after);
+        let outcome = around("verification.put", putting).await?;
+        Ok(self.record_race(outcome))
+    }
+}
+
+pub async fn get(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    session: SessionId,
+) -> Result<Option<Verification>, StoreError> {
+    find(reader.connection(), who, session).await
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    session: SessionId,
+) -> Result<Option<Verification>, StoreError> {
+    let Some(session) = session.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, session];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| verification(&*row, who.mode)).transpose()
+}
+
+pub static FIND: Statement = Statement::new(
+    "verifications",
+    "SELECT partner_id, id, session_id, status, reference, reason, created_at, ended_at, attempts, ask_token, ask_at
+     FROM verifications WHERE mode = $1 AND partner_id = $2 AND session_id = $3",
+);
+
+/// Sessions whose verification is due, the longest overdue first.
+pub async fn due(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    limit: u32,
+) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+    let now = reader.now().await?;
+    let values = values![mode, now, limit];
+    let rows = reader.connection().fetch_all(&DUE, values).await?;
+    rows.iter()
+        .map(|row| {
+            let partner = row.partner()?;
+            Ok((Tenant { partner, mode }, row.id("session_id", mode)?))
+        })
+        .collect()
+}
+
+pub static DUE: Statement = Statement::new(
+    "verifications",
+    "SELECT partner_id, id, session_id FROM verifications
+     WHERE mode = $1 AND status = 'pending' AND ask_at <= $2 ORDER BY ask_at LIMIT CAST($3 AS bigint)",
+);
+
+pub(crate) fn verification(row: &dyn Row, mode: Mode) -> Result<Verification, StoreError> {
+    let state = VerificationState::stored(
+        row.parsed("status", VerificationStatus::parse)?,
+        row.opt_instant("ended_at")?,
+        row.opt_text("reason")?,
+    );
+    Ok(Verification {
+        id: row.id("id", mode)?,
+        session: row.id("session_id", mode)?,
+        reference: row.opt_string("reference")?,
+        created_at: row.instant("created_at")?,
+        state: state.ok_or_else(|| row.bad("status"))?,
+        asking: PollLease {
+            attempts: row.count("attempts")?,
+            token: row.opt_integer("ask_token")?.map(i64::cast_unsigned),
+            next_at: row.instant("ask_at")?,
+        },
+    })
+}
+
+/// A new verification belongs to the tenant and has not ended.
+fn check_new(who: &Tenant, verification: &Verification) -> Result<(), StoreError> {
+    if verification.id.mode() == who.mode && verification.state.ended_at().is_none() {
+        return Ok(());
+    }
+    Err(StoreError::Guard(format!(
+        "verifications: {} has another mode or has ended",
+        verification.id
+    )))
+}
+
+async fn insert(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    verification: &Verification,
+) -> Result<(), StoreError> {
+    check_new(who, verification)?;
+    let asking = &verification.asking;
+    let values = values![
+        who.mode,
+        &who.partner,
+        verification.id,
+        verification.session,
+        verification.state.status().as_str(),
+        &verification.reference,
+        verification.created_at,
+        asking.attempts,
+        asking.token.map(u64::cast_signed),
+        asking.next_at,
+    ];
+    connection.execute(&INSERT, values).await.map(drop)
+}
+
+static INSERT: Statement = Statement::new(
+    "verifications",
+    "INSERT INTO verifications (mode, partner_id, id, session_id, status, reference, created_at, attempts, ask_token,
+                                ask_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+);
+
+async fn put(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    before: &PollLease,
+    after: &Verification,
+) -> Result<Cas, StoreError> {
+    let Some(id) = after.id.in_mode(who.mode) else {
+        return Ok(Cas::Lost);
+    };
+    let values = values![
+        who.mode,
+        &who.partner,
+        id,
+        before.attempts,
+        before.token.map(u64::cast_signed),
+        after.state.status().as_str(),
+        &after.reference,
+        after.state.reason(),
+        after.state.ended_at(),
+        after.asking.attempts,
+        after.asking.token.map(u64::cast_signed),
+        after.asking.next_at,
+    ];
+    Cas::from_rows(connection.execute(&PUT, values).await?)
+}
+
+pub static PUT: Statement = Statement::new(
+    "verifications",
+    "UPDATE verifications SET status = $6, reference = $7, reason = $8, ended_at = $9, attempts = $10, ask_token = $11,
+                              ask_at = $12
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status IN ('required', 'pending') AND attempts = $4
+       AND ask_token IS NOT DISTINCT FROM $5",
+);

@@ -1,0 +1,190 @@
+//! Notifications of the rail: they prove where they come from, tell nothing about payments, and only make the next poll due.
+
+use acceptance::{Call, Gate, RAIL_SECRET};
+use kernel::Timestamp;
+use partner_core::webhooks::notification::NotificationSecret;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::rails::id;
+use super::widget::{SESSION, widget, with};
+
+const PATH: &str = "/v1/rail_notifications";
+/// An amount whose payment stays in progress for several polls.
+const SLOW: &str = "100.33";
+const MINUTE: i64 = 60_000;
+
+fn signed_at(at: Timestamp, body: &str) -> Call {
+    let secret = NotificationSecret::new(RAIL_SECRET.into());
+    let signature = secret.sign(body.as_bytes(), at);
+    Call::post(PATH)
+        .body(body.to_owned())
+        .header("rail-signature", &signature)
+}
+
+fn signed(gate: &Gate, body: &str) -> Call {
+    signed_at(gate.now(), body)
+}
+
+fn about(id: &str) -> String {
+    json!({ "id": id }).to_string()
+}
+
+/// A payment of a widget, and the id by which the rail knows it.
+async fn payment(gate: &Gate) -> (String, String) {
+    let body =
+        json!({ "amount": SLOW, "currency": "EUR", "return_url": "https://shop.example/done" });
+    let (token, _) = widget(gate, &body).await;
+    let order =
+        json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
+    let quote = Call::post("/v1/embed/quotes").json(&order);
+    let quote = gate.send(with(&token, quote)).await.created();
+    let order =
+        json!({ "quote_id": quote["id"], "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8" });
+    let paying = Call::post("/v1/embed/payments").json(&order).key("k");
+    let paid = gate.send(with(&token, paying)).await.created();
+    (token, id(&paid).replace("pay_", "pi_"))
+}
+
+async fn status(gate: &Gate, token: &str) -> Value {
+    let session = gate.send(with(token, Call::get(SESSION))).await.ok();
+    session["payment"]["status"].clone()
+}
+
+// rule: rail.notification.wakes, rail.notification.believes-nothing
+#[tokio::test]
+async fn notification_makes_next_poll_due_and_decides_nothing() {
+    let gate = Gate::new().await;
+    let (token, rail_id) = payment(&gate).await;
+    gate.settle_rails().await;
+    assert_eq!(gate.polls(&rail_id).await, 1);
+    // Without a notification the next poll waits.
+    gate.settle_rails().await;
+    assert_eq!(gate.polls(&rail_id).await, 1);
+    let mut body = json!({ "id": rail_id, "status": "settled", "reference": "e2e-1" });
+    for polls in 2..4 {
+        for _ in 0..3 {
+            // A repeated notification adds no poll.
+            let notified = gate.notify(signed(&gate, &body.to_string())).await;
+            assert_eq!((notified.status, notified.bytes.len()), (202, 0));
+        }
+        gate.settle_rails().await;
+        gate.settle_rails().await;
+        assert_eq!(gate.polls(&rail_id).await, polls);
+        // The rail still says `processing` when it is asked.
+        assert_eq!(status(&gate, &token).await, "processing");
+        body["status"] = json!("failed");
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: rail.notification.wakes
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn flood_of_notifications_on_two_replicas_adds_one_poll() {
+    let gate = Gate::new().await;
+    let replica = gate.replica().await;
+    let (_, rail_id) = payment(&gate).await;
+    gate.settle_rails().await;
+    let mut flood = JoinSet::new();
+    for number in 0..40 {
+        let to = if number % 2 == 0 { &gate } else { &replica }.clone();
+        let call = signed(&gate, &about(&rail_id));
+        flood.spawn(async move { to.notify(call).await.status });
+    }
+    let statuses = flood.join_all().await;
+    assert!(statuses.iter().all(|status| *status == 202), "{statuses:?}");
+    replica.settle_rails().await;
+    gate.settle_rails().await;
+    assert_eq!(gate.polls(&rail_id).await, 2);
+    gate.world().notice_all().await;
+    replica.world().notice_all().await;
+    replica.finish().await;
+    gate.finish().await;
+}
+
+// rule: rail.notification.same-for-every-id
+#[tokio::test]
+async fn response_tells_nothing_about_payments() {
+    let gate = Gate::new().await;
+    let (_, rail_id) = payment(&gate).await;
+    for id in [
+        rail_id.as_str(),
+        "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "pi_live_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        &rail_id.replace("pi_", "po_"),
+        &rail_id.replace("_test_", "_live_"),
+    ] {
+        let notified = gate.notify(signed(&gate, &about(id))).await;
+        assert_eq!((notified.status, notified.bytes.len()), (202, 0), "{id}");
+    }
+    gate.settle_rails().await;
+    assert_eq!(gate.polls(&rail_id).await, 1);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: rail.notification.signature
+#[tokio::test]
+async fn notification_without_recent_signature_is_refused() {
+    let gate = Gate::new().await;
+    let (_, rail_id) = payment(&gate).await;
+    gate.settle_rails().await;
+    let (body, now) = (about(&rail_id), gate.now());
+    let at = |shift: i64| Timestamp::from_millis(now.millis() + shift).unwrap();
+    let bare = |body: &str| Call::post(PATH).body(body.to_owned());
+    let other = NotificationSecret::new("another-secret-of-the-rail".into());
+    for refused in [
+        bare(&body),
+        bare(&body).bearer(RAIL_SECRET),
+        bare(&body).header("rail-signature", "sha256=00"),
+        bare(&body).header("rail-signature", &other.sign(body.as_bytes(), now)),
+        signed(&gate, "{}").body(about(&rail_id)),
+        signed(&gate, &body).header("rail-signature", "t=1,v1=00"),
+        signed_at(at(-6 * MINUTE), &body),
+        signed_at(at(6 * MINUTE), &body),
+    ] {
+        let answer = gate.notify(refused).await;
+        answer.refused(401, "unauthorized");
+    }
+    gate.settle_rails().await;
+    assert_eq!(gate.polls(&rail_id).await, 1);
+    for allowed in [
+        signed_at(at(-4 * MINUTE), &body),
+        signed_at(at(4 * MINUTE), &body),
+    ] {
+        assert_eq!(gate.notify(allowed).await.status, 202);
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: rail.notification.bounded
+#[tokio::test]
+async fn malformed_and_oversized_notifications_are_refused() {
+    let gate = Gate::new().await;
+    for (body, code) in [
+        ("", "invalid_json"),
+        ("pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", "invalid_json"),
+        ("{}", "invalid_request"),
+        (r#"{"id":7}"#, "invalid_request"),
+        (
+            r#"{"id":"pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"}"#,
+            "invalid_request",
+        ),
+        (r#"{"id":"pi_test_1"}"#, "invalid_request"),
+    ] {
+        gate.notify(signed(&gate, body)).await.refused(400, code);
+    }
+    let padded = |length: usize| {
+        let empty = about("pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK");
+        format!("{empty}{}", " ".repeat(length - empty.len()))
+    };
+    assert_eq!(gate.notify(signed(&gate, &padded(4096))).await.status, 202);
+    for length in [4097, 65537] {
+        let large = gate.notify(signed(&gate, &padded(length))).await;
+        large.refused(413, "body_too_large");
+    }
+    gate.finish().await;
+}

@@ -1,0 +1,588 @@
+//! The widget's own calls: tokens, the session, waiting for a change, and cancelling.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, Answer, Call, Gate, GateClient, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP,
+    Setup, WIDGET,
+};
+use gate_core::embed::Claims;
+use gate_core::profile::GateProfile;
+use gate_core::session::SessionId;
+use gate_core::token::TokenKey;
+use http_kit::Waiting;
+use kernel::{Clock, Mode};
+use partner_core::PartnerStatus;
+use partner_core::sealing::{DerivedKeys, MasterKey};
+use partner_core::throttle::Tier;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::rails::paying;
+
+pub(super) const SESSION: &str = "/v1/embed/session";
+pub(super) const OPTIONS: &str = "/v1/embed/options";
+const CANCEL: &str = "/v1/embed/cancel";
+const BOOTSTRAP: &str = "/v1/embed/bootstrap";
+
+/// A call with this token.
+pub(super) fn with(token: &str, call: Call) -> Call {
+    call.header("x-embed-token", token)
+}
+
+/// Every call of a widget without further requirements.
+fn calls() -> [Call; 3] {
+    [Call::get(SESSION), Call::get(OPTIONS), Call::post(CANCEL)]
+}
+
+/// A token of acme's open widget with these scopes.
+pub(super) async fn token_with(gate: &Gate, scopes: &Value) -> String {
+    let body = json!({ "requested_scopes": scopes });
+    bootstrapped(gate, SHOP, ACME_PUBLISHABLE, &body).await
+}
+
+async fn bootstrapped(gate: &Gate, page: &str, key: &str, body: &Value) -> String {
+    let key = gate.world().of_mode(key);
+    let call = Call::post(BOOTSTRAP).header("origin", page).bearer(&key);
+    let embed = gate.send(call.json(body)).await.ok();
+    embed["embed_token"].as_str().unwrap().to_owned()
+}
+
+/// The token of a new session of acme, and the session.
+pub(super) async fn widget(gate: &Gate, body: &Value) -> (String, Value) {
+    let acme = gate.acme();
+    let mut hasher = DefaultHasher::new();
+    body.to_string().hash(&mut hasher);
+    let key = hasher.finish().to_string();
+    let made = acme.create(body, &key).await.created();
+    let start = json!({ "clientSecret": made["client_secret"] });
+    let token = bootstrapped(gate, SHOP, ACME_PUBLISHABLE, &start).await;
+    gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    (token, made)
+}
+
+pub(super) fn plain() -> Value {
+    json!({
+        "amount": "100.00", "currency": "EUR", "return_url": format!("{SHOP}/done"),
+        "cancel_url": format!("{SHOP}/cart"), "user_reference": "user-secret-17",
+        "metadata": { "cart": "cart-secret-17" },
+    })
+}
+
+/// A token of the rival for a new session of its own.
+pub(super) async fn rival_token(gate: &Gate) -> String {
+    let body = json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{RIVAL_SHOP}/done") });
+    let made = gate.rival().create(&body, "rival").await.created();
+    let start = json!({ "clientSecret": made["client_secret"] });
+    bootstrapped(gate, RIVAL_SHOP, RIVAL_PUBLISHABLE, &start).await
+}
+
+fn version(session: &Value) -> &str {
+    session["version"].as_str().unwrap()
+}
+
+fn waiting(after: &str, wait: u32) -> Call {
+    Call::get(SESSION).query(&format!("after={after}&wait={wait}"))
+}
+
+fn signer() -> TokenKey {
+    TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32])))
+}
+
+fn claims(gate: &Gate, token: &str) -> Claims {
+    let now = gate.world().clock().now();
+    Claims::open(token, &signer(), Mode::Test, now).unwrap()
+}
+
+// rule: gate.embed.session, gate.embed.version
+#[tokio::test]
+async fn session_is_shown_without_the_partners_own_data() {
+    let gate = Gate::new().await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let read = async || gate.send(with(&token, Call::get(SESSION))).await.ok();
+    let shown = read().await;
+    let expected = json!({
+        "object": "embed_session", "id": made["id"], "mode": "test", "status": "open",
+        "amount": "100.00", "currency": "EUR", "flow": null, "target_token": null,
+        "target_network": null, "wallet_address": null, "return_url": made["return_url"],
+        "cancel_url": made["cancel_url"], "expires_at": made["expires_at"],
+        "server_time": "2026-05-25T12:00:00.000Z",
+        "branding": {
+            "object": "branding", "logo_url": null, "primary_color": null,
+            "secondary_color": null, "accent_color": null, "brand_name": null,
+        },
+        "verification": { "status": "not_required", "reason": null },
+        "payment": null, "version": version(&shown),
+    });
+    assert_eq!(shown, expected);
+    let text = shown.to_string();
+    let secret = made["client_secret"].as_str().unwrap();
+    for hidden in ["user-secret-17", "cart-secret-17", secret] {
+        assert!(!text.contains(hidden), "{text}");
+    }
+    gate.world().after(1_000);
+    let later = read().await;
+    assert_eq!(version(&later), version(&shown));
+    assert_ne!(later["server_time"], shown["server_time"]);
+    let branding = Call::new("PATCH", "/v1/branding").json(&json!({ "brand_name": "Acme" }));
+    gate.acme().send(branding).await.ok();
+    assert_ne!(version(&read().await), version(&shown));
+    gate.finish().await;
+}
+
+/// A further token of a session.
+async fn token_of_session(gate: &Gate, made: &Value) -> String {
+    let start = json!({ "clientSecret": made["client_secret"] });
+    bootstrapped(gate, SHOP, ACME_PUBLISHABLE, &start).await
+}
+
+// rule: gate.embed.token, gate.embed.tenancy
+#[tokio::test]
+async fn dead_forged_and_foreign_tokens_are_unknown() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let rivals = bootstrapped(&gate, RIVAL_SHOP, RIVAL_PUBLISHABLE, &json!({})).await;
+    let mut crossed = claims(&gate, &rivals);
+    crossed.tenant = claims(&gate, &token).tenant;
+    let crossed = crossed.sign(&signer()).unwrap();
+    let other = TokenKey::new(&DerivedKeys::of(&MasterKey::new([8; 32])));
+    let forged = claims(&gate, &token).sign(&other).unwrap();
+    for call in calls() {
+        for bad in ["", "x", &token[1..], &forged, &crossed, ACME_PUBLISHABLE] {
+            let answer = gate.send(with(bad, call.clone())).await;
+            answer
+                .refused(401, "unauthorized")
+                .saying("`X-Embed-Token`");
+        }
+        let none = gate.send(call.clone().bearer(ACME_PUBLISHABLE)).await;
+        none.refused(401, "unauthorized").saying("`X-Embed-Token`");
+        let twice = gate.send(with(&token, with(&token, call.clone()))).await;
+        twice
+            .refused(401, "unauthorized")
+            .saying("`X-Embed-Token` header must not be repeated");
+        let live = live.send(with(&token, call.clone())).await;
+        live.refused(401, "unauthorized");
+    }
+    gate.world().after(60 * 60 * 1_000);
+    for call in calls() {
+        let expired = gate.send(with(&token, call)).await;
+        expired.refused(401, "unauthorized");
+    }
+    live.close().await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.tenancy
+#[tokio::test]
+async fn session_of_another_partner_is_absent() {
+    let gate = Gate::new().await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let rivals = bootstrapped(&gate, RIVAL_SHOP, RIVAL_PUBLISHABLE, &json!({})).await;
+    let mut claims = claims(&gate, &rivals);
+    claims.session = SessionId::parse(made["id"].as_str().unwrap());
+    let stray = claims.sign(&signer()).unwrap();
+    for call in calls() {
+        let answer = gate.send(with(&stray, call)).await;
+        answer.refused(404, "resource_not_found");
+    }
+    let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
+    assert_eq!(shown["status"], "open");
+    gate.finish().await;
+}
+
+// rule: gate.embed.scopes, gate.embed.session-required
+#[tokio::test]
+async fn call_needs_its_scope_and_a_session() {
+    let gate = Gate::new().await;
+    let made = gate.acme().open("k").await;
+    gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    let token = async |scopes: Value, session: bool| {
+        let mut body = json!({ "requested_scopes": scopes });
+        if session {
+            body["clientSecret"] = made["client_secret"].clone();
+        }
+        bootstrapped(&gate, SHOP, ACME_PUBLISHABLE, &body).await
+    };
+    let none = token(json!([]), true).await;
+    for call in calls() {
+        let answer = gate.send(with(&none, call)).await;
+        answer.refused(403, "scope_missing");
+    }
+    let pay = token(json!(["session:pay", "kyc:submit"]), true).await;
+    for path in [SESSION, OPTIONS] {
+        let answer = gate.send(with(&pay, Call::get(path))).await;
+        answer.refused(403, "scope_missing").saying("session:read");
+    }
+    let read = token(json!(["session:read"]), true).await;
+    gate.send(with(&read, Call::get(SESSION))).await.ok();
+    let cancel = gate.send(with(&read, Call::post(CANCEL))).await;
+    cancel.refused(403, "scope_missing").saying("session:pay");
+    // The scope is checked first, then the session, then the request.
+    let open = token(json!(["session:read", "session:pay"]), false).await;
+    let malformed = Call::get(SESSION).query("wait=x");
+    for call in [malformed, Call::post(CANCEL)] {
+        let answer = gate.send(with(&open, call)).await;
+        answer.refused(403, "session_required");
+    }
+    gate.send(with(&open, Call::get(OPTIONS))).await.ok();
+    let open = token(json!(["branding:read"]), false).await;
+    let answer = gate.send(with(&open, Call::get(SESSION))).await;
+    answer.refused(403, "scope_missing");
+    gate.finish().await;
+}
+
+// rule: gate.embed.dies
+#[tokio::test]
+async fn token_ends_with_its_partner_gate_and_key() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let operator = gate.world().operator();
+    let refused = async |code: &str| {
+        for call in calls() {
+            let answer = gate.send(with(&token, call)).await;
+            answer.refused(403, code);
+        }
+    };
+    operator.put_partner(ACME, PartnerStatus::Suspended).await;
+    refused("organization_suspended").await;
+    operator.put_partner(ACME, PartnerStatus::Active).await;
+    let enable = |on| move |profile: &mut GateProfile| profile.enabled = on;
+    operator.change_gate(ACME, enable(false)).await;
+    refused("gate_not_enabled").await;
+    operator.change_gate(ACME, enable(true)).await;
+    gate.send(with(&token, Call::get(SESSION))).await.ok();
+    operator.revoke(ACME_PUBLISHABLE).await;
+    refused("key_revoked").await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.dies
+#[tokio::test]
+async fn waiting_call_is_refused_when_its_key_ends() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
+    let begun = Instant::now();
+    let (answer, ()) = tokio::join!(
+        gate.send(with(&token, waiting(version(&shown), 20))),
+        async {
+            sleep(Duration::from_millis(200)).await;
+            gate.world().operator().revoke(ACME_PUBLISHABLE).await;
+        }
+    );
+    answer.refused(403, "key_revoked");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait, gate.embed.version
+#[tokio::test]
+async fn call_waits_until_the_session_changes() {
+    let gate = Gate::new().await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let id = made["id"].as_str().unwrap();
+    let send = async |call: Call| gate.send(with(&token, call)).await;
+    let shown = send(Call::get(SESSION)).await.ok();
+    let begun = Instant::now();
+    let same = send(waiting(version(&shown), 1)).await.ok();
+    assert_eq!(version(&same), version(&shown));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    // Unknown versions, and calls that do not wait, are answered at once.
+    let begun = Instant::now();
+    for call in [
+        waiting("0123456789abcdef", 25),
+        Call::get(SESSION).query("wait=25"),
+        waiting(version(&shown), 0),
+        Call::get(SESSION).query(&format!("after={}", version(&shown))),
+    ] {
+        assert_eq!(version(&send(call).await.ok()), version(&shown));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    for bad in ["", "unknown", "0123456789ABCDEF", "0123456789abcdef0"] {
+        let refused = send(waiting(bad, 25)).await;
+        refused.refused(400, "invalid_request").saying("after");
+    }
+    let acme = gate.acme();
+    let (changed, _) = tokio::join!(send(waiting(version(&shown), 20)), async {
+        sleep(Duration::from_millis(200)).await;
+        acme.cancel(id).await.created()
+    });
+    let changed = changed.ok();
+    assert_eq!(changed["status"], "cancelled");
+    assert_ne!(version(&changed), version(&shown));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    gate.notice(ACME, id).await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait, gate.session.lazy-expiry
+#[tokio::test]
+async fn read_expires_an_overdue_session() {
+    let gate = Gate::with(|setup| setup.session_ttl = Duration::from_secs(60)).await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let send = async |call: Call| gate.send(with(&token, call)).await;
+    let shown = send(Call::get(SESSION)).await.ok();
+    let (expired, ()) = tokio::join!(send(waiting(version(&shown), 20)), async {
+        sleep(Duration::from_millis(100)).await;
+        gate.world().after(60_000);
+    });
+    assert_eq!(expired.ok()["status"], "expired");
+    let cancel = send(Call::post(CANCEL)).await;
+    cancel.refused(409, "session_not_open").saying("expired");
+    let said = gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.expired"]);
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait
+#[tokio::test]
+async fn waiting_call_ends_when_its_token_expires() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let send = async |call: Call| gate.send(with(&token, call)).await;
+    let shown = send(Call::get(SESSION)).await.ok();
+    let left = claims(&gate, &token)
+        .expires_at
+        .since(gate.world().clock().now());
+    let begun = Instant::now();
+    let (ended, ()) = tokio::join!(send(waiting(version(&shown), 20)), async {
+        sleep(Duration::from_millis(100)).await;
+        gate.world().after(u64::try_from(left.as_millis()).unwrap());
+    });
+    ended.refused(401, "unauthorized");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait
+#[tokio::test]
+async fn waiting_calls_hold_no_connection_to_the_database() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
+    let mut waits = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let (gate, call) = (gate.clone(), with(&token, waiting(version(&shown), 3)));
+        waits.spawn(async move { gate.send(call).await.ok() });
+    }
+    sleep(Duration::from_millis(700)).await;
+    for at in 0..20 {
+        gate.acme()
+            .create(&plain(), &format!("meanwhile-{at}"))
+            .await
+            .created();
+    }
+    assert_eq!(waits.len(), 100);
+    assert!(waits.try_join_next().is_none(), "the calls still wait");
+    for answer in waits.join_all().await {
+        assert_eq!(version(&answer), version(&shown));
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait
+#[tokio::test]
+async fn waiting_call_ends_when_the_service_stops() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
+    let stop = CancellationToken::new();
+    let call = waiting(version(&shown), 25).within(Waiting::until(stop.clone()));
+    let begun = Instant::now();
+    let (answer, ()) = tokio::join!(gate.send(with(&token, call)), async {
+        sleep(Duration::from_millis(100)).await;
+        stop.cancel();
+    });
+    assert_eq!(version(&answer.ok()), version(&shown));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    gate.finish().await;
+}
+
+// rule: gate.embed.wait-range
+#[tokio::test]
+async fn wait_is_a_whole_number_from_0_to_25() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    for bad in ["-1", "26", "1.5", "", "x", "1e1", "99999999999999999999"] {
+        let call = Call::get(SESSION).query(&format!("wait={bad}"));
+        let answer = gate.send(with(&token, call)).await;
+        answer.refused(400, "invalid_request").saying("`wait`");
+    }
+    let call = Call::get(SESSION).query("after=a&after=b");
+    let answer = gate.send(with(&token, call)).await;
+    answer.refused(400, "invalid_request").saying("`after`");
+    gate.finish().await;
+}
+
+// rule: gate.embed.cancel
+#[tokio::test]
+async fn user_cancels_an_open_session_once() {
+    let gate = Gate::new().await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let send = async |call: Call| gate.send(with(&token, call)).await;
+    let shown = send(Call::get(SESSION)).await.ok();
+    let cancelled = send(Call::post(CANCEL)).await.ok();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(cancelled["cancel_url"], made["cancel_url"]);
+    assert_ne!(version(&cancelled), version(&shown));
+    // Reads are allowed, and show the same version.
+    assert_eq!(send(Call::get(SESSION)).await.ok(), cancelled);
+    send(Call::get(OPTIONS)).await.ok();
+    let again = send(Call::post(CANCEL)).await;
+    again.refused(409, "session_not_open").saying("cancelled");
+    let said = gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.cancelled"]);
+    gate.finish().await;
+}
+
+// rule: gate.embed.cancel
+#[tokio::test]
+async fn user_cancels_no_session_that_is_being_paid_or_over() {
+    let gate = Gate::new().await;
+    let acme: GateClient = gate.acme();
+    let (session, _) = paying(&acme, "first", "100.33").await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let mut claims = claims(&gate, &token);
+    claims.session = SessionId::parse(&session);
+    let paying = claims.sign(&signer()).unwrap();
+    let refused = gate.send(with(&paying, Call::post(CANCEL))).await;
+    refused.refused(409, "session_payment_in_progress");
+    assert_eq!(acme.status(&session).await, "open");
+    gate.settle_rails().await;
+    gate.world().notice_all().await;
+    let (_, made) = widget(
+        &gate,
+        &json!({ "amount": "7", "currency": "EUR", "return_url": format!("{SHOP}/x") }),
+    )
+    .await;
+    claims.session = SessionId::parse(made["id"].as_str().unwrap());
+    acme.complete(made["id"].as_str().unwrap()).await.ok();
+    let paid = claims.sign(&signer()).unwrap();
+    let refused = gate.send(with(&paid, Call::post(CANCEL))).await;
+    refused.refused(409, "session_not_open").saying("completed");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+fn preflight(path: &str, origin: &str, method: &str) -> Call {
+    Call::new("OPTIONS", path)
+        .header("origin", origin)
+        .header("access-control-request-method", method)
+}
+
+fn admitted(answer: &Answer) -> Option<&str> {
+    answer.header("access-control-allow-origin")
+}
+
+// rule: gate.embed.cors
+#[tokio::test]
+async fn only_the_widgets_origin_may_call_and_read() {
+    let gate = Gate::new().await;
+    for path in [SESSION, OPTIONS, CANCEL] {
+        let answer = gate.preflight(preflight(path, WIDGET, "GET")).await;
+        assert_eq!((answer.status, admitted(&answer)), (204, Some(WIDGET)));
+        let methods = answer.header("access-control-allow-methods");
+        assert_eq!(methods, Some("GET, POST"));
+        let headers = answer.header("access-control-allow-headers");
+        let expected = "content-type, idempotency-key, x-embed-token";
+        assert_eq!(headers, Some(expected));
+        assert_eq!(answer.header("vary"), Some("origin"));
+        for stranger in [SHOP, RIVAL_SHOP, "https://other.example", "null"] {
+            let answer = gate.preflight(preflight(path, stranger, "GET")).await;
+            assert_eq!((answer.status, admitted(&answer)), (204, None));
+        }
+    }
+    let (token, _) = widget(&gate, &plain()).await;
+    for call in calls() {
+        for (origin, expected) in [(WIDGET, Some(WIDGET)), (SHOP, None)] {
+            let call = call.clone().header("origin", origin);
+            for token in [token.as_str(), "dead"] {
+                let answer = gate.send(with(token, call.clone())).await;
+                assert_eq!(admitted(&answer), expected, "{}", answer.asked);
+                assert_eq!(answer.header("vary"), Some("origin"));
+                let seen = answer.header("access-control-expose-headers");
+                let shown = seen.is_some_and(|it| it.contains("retry-after-short"));
+                assert_eq!(shown, expected.is_some());
+            }
+        }
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+fn few(setup: &mut Setup) {
+    let tier = |name, limit| Tier {
+        name,
+        limit,
+        per: Duration::from_secs(60),
+    };
+    if let Some(tiers) = &mut setup.gate_tiers {
+        tiers.embed = vec![tier("short", 6)];
+        tiers.global = vec![tier("short", 1), tier("medium", 1), tier("long", 1)];
+    }
+}
+
+// rule: throttle.embed
+#[tokio::test]
+async fn calls_are_limited_by_token_and_client() {
+    let gate = Gate::with(few).await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let other = token_of_session(&gate, &made).await;
+    let here: IpAddr = [198, 51, 100, 7].into();
+    let there: IpAddr = [198, 51, 100, 8].into();
+    let shown = gate.send(with(&token, Call::get(SESSION)).from(here)).await;
+    assert_eq!(shown.number("x-ratelimit-remaining-short"), 5);
+    let shown = shown.ok();
+    // A wait counts once, preflights do not count, refusals do.
+    let wait = with(&token, waiting(version(&shown), 1)).from(here);
+    let waited = gate.send(wait).await;
+    assert_eq!(waited.number("x-ratelimit-remaining-short"), 4);
+    for _ in 0..10 {
+        let call = preflight(SESSION, WIDGET, "GET").from(here);
+        gate.preflight(call).await;
+    }
+    let bad = with(&token, Call::get(SESSION).query("wait=x")).from(here);
+    let bad = gate.send(bad).await.refused(400, "invalid_request");
+    assert_eq!(bad.number("x-ratelimit-remaining-short"), 3);
+    let operator = gate.world().operator();
+    operator.put_partner(ACME, PartnerStatus::Suspended).await;
+    let call = || with(&token, Call::get(SESSION)).from(here);
+    let refused = gate.send(call()).await;
+    let refused = refused.refused(403, "organization_suspended");
+    assert_eq!(refused.number("x-ratelimit-remaining-short"), 2);
+    operator.put_partner(ACME, PartnerStatus::Active).await;
+    for _ in 0..2 {
+        gate.send(with(&token, Call::get(OPTIONS)).from(here))
+            .await
+            .ok();
+    }
+    let full = gate.send(call()).await.refused(429, "rate_limited");
+    assert!(full.number("retry-after") <= 60);
+    gate.send(with(&token, Call::get(SESSION)).from(there))
+        .await
+        .ok();
+    gate.send(with(&other, Call::get(SESSION)).from(here))
+        .await
+        .ok();
+    // Calls without a valid token count under the global tiers.
+    let answer = gate.send(with("dead", Call::get(SESSION)).from(here)).await;
+    let answer = answer.refused(401, "unauthorized");
+    assert_eq!(answer.number("x-ratelimit-remaining-long"), 0);
+    let full = gate.send(Call::get(SESSION).from(here)).await;
+    full.refused(429, "rate_limited");
+    let elsewhere = gate
+        .send(with("dead", Call::get(SESSION)).from(there))
+        .await;
+    elsewhere.refused(401, "unauthorized");
+    gate.send(with(&other, Call::get(SESSION)).from(here))
+        .await
+        .ok();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}

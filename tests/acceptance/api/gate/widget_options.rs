@@ -1,0 +1,279 @@
+//! `GET /v1/embed/options`: what a widget can offer.
+
+use acceptance::{ACME_PUBLISHABLE, Call, Gate, SHOP};
+use gate_core::amount::SessionAmount;
+use serde_json::{Value, json};
+
+use super::widget::{OPTIONS, plain, widget, with};
+
+fn order(more: &Value) -> Value {
+    let mut order = plain();
+    for (name, value) in more.as_object().unwrap() {
+        order[name] = value.clone();
+    }
+    order
+}
+
+/// The options of a new session, for this query.
+async fn options(gate: &Gate, more: &Value, query: &str) -> Value {
+    let (token, _) = widget(gate, &order(more)).await;
+    let call = Call::get(OPTIONS).query(query);
+    gate.send(with(&token, call)).await.ok()
+}
+
+fn sides(options: &Value) -> Vec<&str> {
+    let sides = options["sides"].as_array().unwrap().iter();
+    sides.map(|side| side["side"].as_str().unwrap()).collect()
+}
+
+fn texts<'v>(list: &'v Value, field: &str) -> Vec<&'v str> {
+    let items = list.as_array().unwrap().iter();
+    items.map(|item| item[field].as_str().unwrap()).collect()
+}
+
+// rule: gate.embed.options, gate.embed.options-checked
+#[tokio::test]
+async fn open_session_can_be_bought_and_sold() {
+    let gate = Gate::new().await;
+    gate.world().rates().set("EUR-USDT", "1.0850", 25);
+    let found = options(&gate, &json!({}), "country_code=de").await;
+    assert_eq!(found["object"], "embed_options");
+    assert_eq!(found["country_code"], "DE");
+    assert_eq!(sides(&found), ["on_ramp", "off_ramp", "swap"]);
+    let [buy, sell] = [0, 1].map(|at| &found["sides"][at]);
+    assert_eq!(texts(&buy["assets"], "symbol")[..2], ["USDT", "USDC"]);
+    let usdt = &buy["assets"][0];
+    assert_eq!(usdt["name"], "Tether USD");
+    assert_eq!(
+        usdt["networks"][1],
+        json!({ "chain": "ethereum", "evm": true })
+    );
+    let limits = json!({ "currency": "EUR", "min_amount": "10.00", "max_amount": "50000.00" });
+    assert_eq!(usdt["limits"], limits);
+    for side in [buy, sell] {
+        let methods = side["methods"].as_array().unwrap();
+        assert!(methods.iter().all(|method| method["currency"] == "EUR"));
+        assert!(texts(&side["methods"], "id").contains(&"sepa"));
+    }
+    let sepa = |account: Value| json!({ "id": "sepa", "name": "SEPA transfer", "currency": "EUR", "account": account });
+    assert_eq!(buy["methods"][0], sepa(Value::Null));
+    assert_eq!(sell["methods"][0], sepa(json!("iban")));
+    gate.finish().await;
+}
+
+// rule: gate.embed.options-prices
+#[tokio::test]
+async fn amount_is_paid_in_a_purchase_and_received_in_a_sale() {
+    let gate = Gate::new().await;
+    gate.world().rates().set("EUR-USDT", "1.0850", 25);
+    let target = json!({ "target_token": "usdt", "target_network": "ethereum" });
+    let found = options(&gate, &target, "").await;
+    let priced = |at: usize| {
+        let list = found["sides"][at]["indicative"].as_array().unwrap();
+        let sepa = list.iter().find(|it| it["payment_method"] == "sepa");
+        sepa.unwrap().clone()
+    };
+    let bought = priced(0);
+    assert_eq!(bought["asset"], "USDT");
+    assert_eq!(bought["fiat_amount"], "100.00");
+    assert_eq!(bought["exchange_rate"], "1.0822875");
+    // The price equals that of a preview.
+    let order = json!({
+        "currency": "EUR", "asset": "USDT", "network": "ethereum", "amount": "100.00",
+        "side": "on_ramp", "payment_method": "sepa",
+    });
+    let previewed = gate
+        .acme()
+        .send(Call::post("/v1/quotes/preview").json(&order))
+        .await
+        .ok();
+    let option = &previewed["options"][0];
+    for field in ["fiat_amount", "crypto_amount", "exchange_rate", "fees"] {
+        assert_eq!(bought[field], option[field], "{field}");
+    }
+    let sold = priced(1);
+    assert_eq!(sold["fiat_amount"], "100.00", "the user receives this");
+    assert_eq!(sold["exchange_rate"], "0.91935483");
+    // Selling as much leaves at least the amount; a millionth less leaves too little.
+    let sale = async |amount: String| {
+        let order = json!({
+            "currency": "EUR", "asset": "USDT", "network": "ethereum", "amount": amount,
+            "side": "off_ramp", "payment_method": "sepa",
+        });
+        let call = Call::post("/v1/quotes/preview").json(&order);
+        let previewed = gate.acme().send(call).await.ok();
+        let fiat = previewed["options"][0]["fiat_amount"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        SessionAmount::parse(&fiat).unwrap().units()
+    };
+    let crypto = SessionAmount::parse(sold["crypto_amount"].as_str().unwrap()).unwrap();
+    let micros = crypto.units() / 100;
+    let text = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let wanted = SessionAmount::parse("100").unwrap().units();
+    assert!(sale(text(micros)).await >= wanted);
+    assert!(sale(text(micros - 1)).await < wanted);
+    gate.world().rates().lose("EUR-USDT");
+    let found = options(&gate, &json!({ "target_token": "USDT" }), "").await;
+    for side in found["sides"].as_array().unwrap() {
+        assert_eq!(side["indicative"], json!([]), "no rate");
+        assert!(!side["assets"].as_array().unwrap().is_empty());
+    }
+    gate.finish().await;
+}
+
+// rule: gate.embed.options, gate.embed.options-target
+#[tokio::test]
+async fn flow_and_targets_restrict_the_options() {
+    let gate = Gate::new().await;
+    for flow in ["on_ramp", "off_ramp", "swap"] {
+        let found = options(&gate, &json!({ "flow": flow }), "").await;
+        assert_eq!(sides(&found), [flow]);
+    }
+    let target = json!({ "target_token": "usdt", "target_network": "tron" });
+    let found = options(&gate, &target, "").await;
+    assert_eq!(sides(&found), ["on_ramp", "off_ramp", "swap"]);
+    for at in [0, 1] {
+        let side = &found["sides"][at];
+        assert_eq!(texts(&side["assets"], "symbol"), ["USDT"]);
+        let networks = &side["assets"][0]["networks"];
+        assert_eq!(texts(networks, "chain"), ["tron"]);
+    }
+    for unknown in [
+        json!({ "target_token": "DOGE" }),
+        json!({ "target_token": "USDT", "target_network": "nowhere" }),
+        json!({ "currency": "CHF" }),
+        json!({ "currency": "JPY" }),
+    ] {
+        let found = options(&gate, &unknown, "").await;
+        assert_eq!(found["sides"], json!([]), "{unknown}");
+    }
+    gate.finish().await;
+}
+
+// rule: gate.embed.options-wallet
+#[tokio::test]
+async fn wallet_of_the_session_leaves_the_networks_that_it_fits() {
+    let gate = Gate::new().await;
+    for (wallet, expected) in [
+        (
+            "0x52908400098527886E0F7030069857D2E4169EE7",
+            &[
+                "USDT ethereum bsc polygon",
+                "USDC ethereum polygon",
+                "ETH ethereum",
+            ][..],
+        ),
+        ("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", &["USDT tron"]),
+        (
+            "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+            &["BTC bitcoin"],
+        ),
+        ("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", &[]),
+    ] {
+        for flow in ["on_ramp", "off_ramp"] {
+            let order = json!({ "flow": flow, "wallet_address": wallet });
+            let found = options(&gate, &order, "").await;
+            let assets = found["sides"][0]["assets"].as_array();
+            let listed = assets.into_iter().flatten().map(|asset| {
+                let chains = texts(&asset["networks"], "chain").join(" ");
+                format!("{} {chains}", asset["symbol"].as_str().unwrap())
+            });
+            assert_eq!(listed.collect::<Vec<_>>(), expected, "{flow} {wallet}");
+        }
+    }
+    gate.finish().await;
+}
+
+// rule: gate.embed.options, gate.embed.options-target
+#[tokio::test]
+async fn swap_offers_what_can_be_sent_and_received() {
+    let gate = Gate::new().await;
+    let target = json!({ "flow": "swap", "target_token": "usdt", "target_network": "tron" });
+    let found = options(&gate, &target, "country_code=DE").await;
+    let [swap] = &found["sides"].as_array().unwrap()[..] else {
+        panic!("{found}")
+    };
+    assert_eq!([&swap["methods"], &swap["indicative"]], [&json!([]); 2]);
+    // The session's chain is that of its asset. Every other asset can be sent on any of its chains.
+    assert_eq!(
+        texts(&swap["assets"], "symbol"),
+        ["USDT", "USDC", "BTC", "ETH"]
+    );
+    let chains = |at: usize| texts(&swap["assets"][at]["networks"], "chain");
+    assert_eq!(chains(0), ["tron"]);
+    assert_eq!(chains(1), ["ethereum", "polygon", "solana"]);
+    for unknown in [
+        json!({ "flow": "swap", "target_token": "DOGE" }),
+        json!({ "flow": "swap", "target_token": "USDT", "target_network": "nowhere" }),
+        json!({ "flow": "swap", "currency": "JPY" }),
+    ] {
+        let found = options(&gate, &unknown, "").await;
+        assert_eq!(found["sides"], json!([]), "{unknown}");
+    }
+    gate.finish().await;
+}
+
+// rule: gate.embed.options-country
+#[tokio::test]
+async fn country_comes_from_the_query_or_the_edge() {
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let ask = async |query: &str, edge: &str| {
+        let call = Call::get(OPTIONS).query(query).header("cf-ipcountry", edge);
+        gate.send(with(&token, call)).await
+    };
+    for (query, edge, country, offered) in [
+        ("", "FR", json!("FR"), true),
+        ("country_code=DE", "JP", json!("DE"), true),
+        ("country_code=DE", "US", json!("DE"), true),
+        ("", "JP", json!("JP"), false),
+        ("country_code=US", "DE", json!("US"), false),
+        ("country_code=AQ", "DE", json!("AQ"), false),
+        ("", "T1", Value::Null, true),
+    ] {
+        let found = ask(query, edge).await.ok();
+        assert_eq!(found["country_code"], country, "{query} {edge}");
+        assert_eq!(sides(&found).is_empty(), !offered, "{query} {edge}");
+    }
+    for bad in ["", "D", "ZZ", "DEU", "T1", "%20DE"] {
+        let answer = ask(&format!("country_code={bad}"), "DE").await;
+        answer
+            .refused(400, "invalid_request")
+            .saying("`country_code`");
+    }
+    gate.finish().await;
+}
+
+// rule: gate.embed.options, gate.embed.session-required
+#[tokio::test]
+async fn open_widget_lists_options_without_prices() {
+    let gate = Gate::new().await;
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let call = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
+    let embed = gate.send(call.bearer(&key)).await.ok();
+    let token = embed["embed_token"].as_str().unwrap();
+    let ask = async |query: &str| {
+        let call = Call::get(OPTIONS).query(query);
+        gate.send(with(token, call)).await.ok()
+    };
+    let all = ask("").await;
+    assert_eq!(sides(&all), ["on_ramp", "off_ramp", "swap"]);
+    let currencies = texts(&all["sides"][0]["methods"], "currency");
+    assert!(currencies.contains(&"EUR") && currencies.contains(&"GBP"));
+    let british = ask("country_code=GB").await;
+    let methods = texts(&british["sides"][0]["methods"], "currency");
+    assert!(methods.iter().all(|currency| *currency == "GBP"));
+    assert_eq!(
+        british["sides"][0]["assets"][0]["limits"]["currency"],
+        "GBP"
+    );
+    for options in [all, british] {
+        for side in options["sides"].as_array().unwrap() {
+            assert_eq!(side["indicative"], json!([]));
+        }
+    }
+    assert_eq!(ask("country_code=JP").await["sides"], json!([]));
+    gate.finish().await;
+}

@@ -1,0 +1,115 @@
+"""A checkout as a customer sees it: the widget, the SDK and the demo shop of a running sandbox, in Chromium."""
+
+import contextlib
+import json
+import re
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from programs import environment, program
+from test_web import WEB, run
+
+LOOPBACK = "127.0.0.1:0"
+# The suites make more sessions and read more rows in a minute than a shop does. The limits of each customer's token stay.
+UNLIMITED = {
+    f"PENSTOCK_THROTTLE_{route}": "100000/60s"
+    for route in ("BOOTSTRAP", "CANCEL_SESSION", "GLOBAL", "LIST_SESSIONS", "LIST_TRANSACTIONS")
+}
+# A test can move them. A session in dollars has no price.
+RATES = {"EUR-USDT": "1.0850", "EUR-USDC": "1.0845", "GBP-USDT": "1.2600"}
+
+
+class Prices(ThreadingHTTPServer):
+    """A source of rates: GET returns all of them, and PUT /PAIR sets one."""
+
+    daemon_threads = True
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self, content):
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self):
+            self.respond(json.dumps(self.server.rates).encode())
+
+        def do_PUT(self):
+            self.server.rates[self.path.removeprefix("/")] = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self.respond(b"{}")
+
+        def log_message(self, *_):
+            """The requests are not worth a line."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.rates = dict(RATES)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def description(self):
+        """The text of a file that makes a service follow this source."""
+        lines = ["max_age_ms = 60000", "max_spread_bps = 50", "min_sources = 1", "refresh_ms = 100"]
+        for pair in RATES:
+            lines += ["[[pairs]]", f'pair = "{pair}"', "spread_bps = 25"]
+        lines += ["[[sources]]", 'name = "prices"', f'url = "{self.url}"']
+        for pair in RATES:
+            lines += ["[[sources.prices]]", f'pair = "{pair}"', f'mid = "/{pair}"']
+        return "\n".join(lines) + "\n"
+
+
+def read_description(process, seconds=60):
+    """Reads the JSON object that the sandbox prints before its listening lines."""
+    lines = []
+    watch = threading.Timer(seconds, process.kill)
+    watch.start()
+    try:
+        for line in process.stdout:
+            if "listening on" in line:
+                break
+            lines.append(line)
+    finally:
+        watch.cancel()
+    assert process.poll() is None and lines, "".join(lines)
+    text = "".join(lines)
+    return json.loads(text[text.index("{") : text.rindex("}") + 1])
+
+
+@contextlib.contextmanager
+def running_sandbox(folder):
+    """A sandbox on free ports. Yields what it printed, and `prices_url`, the source of its rates."""
+    prices = Prices()
+    threading.Thread(target=prices.serve_forever, daemon=True).start()
+    rates = folder / "rates.toml"
+    rates.write_text(prices.description())
+    ports = {f"PENSTOCK_{name}_LISTEN": LOOPBACK for name in ("POOLS", "GATE", "WIDGET")}
+    process = subprocess.Popen(
+        [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", "--demo-port", "0", "--output", "json"],
+        env=environment({**ports, **UNLIMITED, "PENSTOCK_RATES": f"http:{rates}"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,
+    )
+    try:
+        description = read_description(process)
+        # The sandbox prints every event; an unread pipe would stop it.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield {**description, "prices_url": prices.url}
+    finally:
+        process.terminate()
+        code = process.wait(25)
+        prices.shutdown()
+        prices.server_close()
+    assert code == 0
+
+
+def test_customer_pays_in_sandbox(tmp_path, monkeypatch):
+    with running_sandbox(tmp_path) as sandbox:
+        monkeypatch.setenv("SANDBOX", json.dumps(sandbox))
+        tests = sorted(str(path.relative_to(WEB)) for path in (WEB / "test/e2e").glob("*.test.mjs"))
+        # One file mostly waits for a price to run out.
+        code, output = run("node", "--test", "--test-concurrency=3", *tests, seconds=900)
+    passed = re.search(r"^# pass (\d+)$", output, re.MULTILINE)
+    assert code == 0 and passed and int(passed.group(1)) > 0, output
