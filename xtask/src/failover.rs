@@ -4,9 +4,10 @@ use crate::programs::{self, PLAIN, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
-use crate::{Result, process};
+use crate::{Result, process, servers};
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    servers::install(workspace, &["patroni", "etcd", "haproxy"])?;
     let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
     let mut command = programs::call(workspace, PLAIN, "crash")?;
     command

@@ -5,8 +5,8 @@
     reason = "a task's whole interface is what it prints"
 )]
 
+mod check;
 mod ci;
-mod commit_message;
 mod conformance;
 mod crash;
 mod failover;
@@ -39,7 +39,9 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 pub const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  ci                     everything CI runs, stopping at the first failure
+  check [names]          every check that needs no suite, or those named; one that fails ends no other
+  ci                     everything CI runs for a change: the checks, test, conformance and crash
+  proof                  the longer suites, which a workflow runs every night: failover, model, all mutations, doc
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
@@ -48,12 +50,10 @@ usage: cargo xtask <task>
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi
-  rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
+  rules [--check]        print each rule of the contract with its tests (or only check that each has one)
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
-  tidy [--list [PATH] | --lower-ceilings]
-                         the house rules that a text search can enforce; --list prints all findings, whatever xtask/ceilings.toml allows
+  tidy                   the house rules that a text search can enforce
   doc                    rustdoc of our own crates, every warning an error
-  commit-msg FILE        the form of a commit's subject, for the hook in .githooks
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 
 /// Runs one task and turns its result into the process's exit code.
@@ -74,9 +74,14 @@ pub fn main(args: Vec<String>) -> ExitCode {
 fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     match task {
+        "check" => check::run(&workspace, rest)?,
         "ci" => {
             no_arguments(rest)?;
             return ci::run(&workspace);
+        }
+        "proof" => {
+            no_arguments(rest)?;
+            return ci::proof(&workspace);
         }
         "test" => return finish(&suites::rust(&workspace, rest)?),
         "pooler" => return finish(&suites::pooler(&workspace, rest)?),
@@ -88,11 +93,10 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,
-        "tidy" => tidy::run(&workspace, &tidy::Task::from_arguments(rest)?)?,
-        "commit-msg" => match rest {
-            [file] => commit_message::check_file(file)?,
-            _ => return Err(format!("expected the message's file, got {rest:?}").into()),
-        },
+        "tidy" => {
+            no_arguments(rest)?;
+            tidy::run(&workspace)?;
+        }
         "doc" => {
             no_arguments(rest)?;
             doc(&workspace)?;

@@ -1,6 +1,5 @@
 //! `cargo xtask tidy`: the house rules that a text search can enforce.
 
-mod ceilings;
 mod phrases;
 mod plain;
 mod prose;
@@ -8,8 +7,6 @@ mod test_names;
 
 use std::fmt;
 use std::path::Path;
-
-use ceilings::Ceilings;
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
@@ -34,38 +31,7 @@ const MARKER: &str = concat!("FIX", "ME");
 /// How many lines may be exempt from the rule of plain language.
 const MAX_ALLOWED: usize = 20;
 
-/// What `cargo xtask tidy` does.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    Check,
-    /// Prints every finding in the paths with this beginning, whatever the ceilings allow.
-    List {
-        beginning: String,
-    },
-    LowerCeilings,
-}
-
-impl Task {
-    pub(crate) fn from_arguments(arguments: &[String]) -> Result<Self> {
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match arguments.as_slice() {
-            [] => Ok(Self::Check),
-            ["--lower-ceilings"] => Ok(Self::LowerCeilings),
-            ["--list"] => Ok(Self::List {
-                beginning: String::new(),
-            }),
-            ["--list", beginning] => Ok(Self::List {
-                beginning: (*beginning).to_owned(),
-            }),
-            _ => Err(format!(
-                "expected nothing, --list [PATH] or --lower-ceilings, got {arguments:?}"
-            )
-            .into()),
-        }
-    }
-}
-
-/// A match of a rule that has ceilings.
+/// A breach at a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     file: String,
@@ -79,35 +45,9 @@ impl fmt::Display for Finding {
     }
 }
 
-pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let files = workspace.files()?;
-    let (found, mut faults) = read(workspace, &files)?;
-    let rules = [
-        ("phrases", &found.phrases),
-        ("test-names", &found.test_names),
-    ];
-    let mut ceilings = Ceilings::read(workspace)?;
-    match task {
-        Task::List { beginning } => {
-            for (rule, findings) in rules {
-                let listed = findings
-                    .iter()
-                    .filter(|found| found.file.starts_with(beginning));
-                listed.for_each(|found| println!("{rule}: {found}"));
-            }
-            return Ok(());
-        }
-        Task::LowerCeilings => {
-            for (rule, findings) in rules {
-                ceilings.lower(rule, findings);
-            }
-            ceilings.write(workspace)?;
-        }
-        Task::Check => {}
-    }
-    for (rule, findings) in rules {
-        faults.extend(ceilings.faults(rule, findings));
-    }
+    let mut faults = read(workspace, &files)?;
     faults.extend(links::faults(workspace, &files)?);
     faults.extend(migrations::check_names(workspace));
     faults.extend(mutations::faults(workspace)?);
@@ -118,17 +58,9 @@ pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     Ok(())
 }
 
-/// Findings of the rules that have ceilings.
-#[derive(Debug, Default)]
-struct Found {
-    phrases: Vec<Finding>,
-    test_names: Vec<Finding>,
-}
-
-fn read(workspace: &Workspace, files: &[String]) -> Result<(Found, Vec<String>)> {
+fn read(workspace: &Workspace, files: &[String]) -> Result<Vec<String>> {
     let plain = plain::Reader::new()?;
     let test_names = test_names::Reader::new()?;
-    let mut found = Found::default();
     let mut faults = Vec::new();
     let mut allowed = 0;
     for file in files {
@@ -145,17 +77,18 @@ fn read(workspace: &Workspace, files: &[String]) -> Result<(Found, Vec<String>)>
             faults.extend(in_manifest(file, &text)?);
         }
         let report = plain.read(file, &text);
-        found.phrases.extend(report.findings);
+        faults.extend(report.findings.iter().map(ToString::to_string));
         allowed += report.allowed;
         faults.extend(report.faults);
-        found.test_names.extend(test_names.read(file, &text));
+        let misnamed = test_names.read(file, &text);
+        faults.extend(misnamed.iter().map(ToString::to_string));
     }
     if allowed > MAX_ALLOWED {
         faults.push(format!(
             "{allowed} lines are marked `plain: allow`, at most {MAX_ALLOWED} may be"
         ));
     }
-    Ok((found, faults))
+    Ok(faults)
 }
 
 fn empty_name(file: &str) -> Option<String> {
@@ -237,47 +170,26 @@ fn in_manifest(file: &str, text: &str) -> Result<Vec<String>> {
 mod tests {
     use super::phrases::EXAMPLES;
     use super::{
-        MACHINE_PATHS, MARKER, MAX_ALLOWED, Task, empty_name, in_manifest, in_rust, in_text,
+        MACHINE_PATHS, MARKER, MAX_ALLOWED, empty_name, in_manifest, in_rust, in_text,
         old_module_name, read,
     };
     use crate::workspace::Workspace;
 
     #[test]
-    fn task_is_chosen_by_its_flag() {
-        let task = |text: &str| {
-            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            Task::from_arguments(&words).ok()
-        };
-        let list = |beginning: &str| {
-            let beginning = beginning.to_owned();
-            Some(Task::List { beginning })
-        };
-        assert_eq!(task(""), Some(Task::Check));
-        assert_eq!(task("--lower-ceilings"), Some(Task::LowerCeilings));
-        assert_eq!(task("--list"), list(""));
-        assert_eq!(task("--list crates/a"), list("crates/a"));
-        assert_eq!(task("--list a b"), None);
-        assert_eq!(task("--raise"), None);
-    }
-
-    #[test]
-    fn read_collects_phrases_and_test_names_of_all_files() {
+    fn read_reports_phrases_and_test_names_of_all_files() {
         let [phrase, ..] = EXAMPLES;
         let root = tempfile::tempdir().unwrap();
         let source = format!("//! {phrase}\n#[test]\nfn the_test() {{}}\n");
         std::fs::write(root.path().join("a.rs"), source).unwrap();
         std::fs::write(root.path().join("b.md"), phrase).unwrap();
         let files = ["a.rs", "b.md"].map(str::to_owned);
-        let (found, faults) = read(&Workspace::at(root.path()), &files).unwrap();
-        let phrases: Vec<&str> = found
-            .phrases
-            .iter()
-            .map(|found| found.file.as_str())
-            .collect();
-        assert_eq!(phrases, ["a.rs", "b.md"]);
-        let names: Vec<usize> = found.test_names.iter().map(|found| found.line).collect();
-        assert_eq!(names, [3]);
-        assert_eq!(faults, [] as [String; 0]);
+        let faults = read(&Workspace::at(root.path()), &files).unwrap();
+        let places = ["a.rs:1: ", "a.rs:3: ", "b.md:1: "];
+        assert_eq!(faults.len(), places.len(), "{faults:?}");
+        for place in places {
+            let mut at = faults.iter().filter(|fault| fault.starts_with(place));
+            assert!(at.next().is_some(), "{place} {faults:?}");
+        }
     }
 
     #[test]
@@ -285,13 +197,13 @@ mod tests {
         let [phrase, ..] = EXAMPLES;
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(root.path());
-        let faults = |exemptions: usize| {
+        let too_many = |exemptions: usize| {
             let text = format!("{phrase} <!-- plain: allow -->\n").repeat(exemptions);
             std::fs::write(root.path().join("a.md"), text).unwrap();
-            read(&workspace, &["a.md".to_owned()]).unwrap().1
+            let faults = read(&workspace, &["a.md".to_owned()]).unwrap();
+            faults.iter().any(|fault| fault.contains("are marked"))
         };
-        assert_eq!(faults(MAX_ALLOWED), [] as [String; 0]);
-        assert_eq!(faults(MAX_ALLOWED + 1).len(), 1);
+        assert!(!too_many(MAX_ALLOWED) && too_many(MAX_ALLOWED + 1));
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! `cargo xtask check`: every check that needs no suite. One that fails ends no other.
+
+use std::fs::DirEntry;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::ci::is_linting_build;
+use crate::tidy;
+use crate::workspace::Workspace;
+use crate::{Result, migrations, openapi, process, rules, tools};
+
+/// A check and its name, which selects it on the command line.
+type Check = (&'static str, fn(&Workspace) -> Result<()>);
+
+/// The cheapest first.
+const CHECKS: [Check; 10] = [
+    ("fmt", |w| {
+        process::run(w.cargo().args(["fmt", "--all", "--check"]))
+    }),
+    ("spelling", spelling),
+    ("tidy", |w| tidy::run(w)),
+    ("migrations", |w| migrations::run(w, false)),
+    ("rules", |w| rules::run(w, true)),
+    ("clippy", clippy),
+    ("architecture", architecture),
+    ("openapi", |w| openapi::run(w, true)),
+    ("deny", deny),
+    ("unused-dependencies", unused_dependencies),
+];
+
+/// Runs the named checks, or all. The last line lists those that failed, after the command that runs each of them alone.
+pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
+    let mut failed = Vec::new();
+    for (name, check) in chosen(names)? {
+        println!("== {name}");
+        let start = now();
+        let result = check(workspace);
+        let seconds = start.elapsed().as_secs_f32();
+        if let Err(error) = &result {
+            eprintln!("xtask {name}: {error}");
+            failed.push(name);
+        }
+        let verdict = if result.is_ok() { "done" } else { "FAILED" };
+        println!("== {name} {verdict} ({seconds:.1} s)\n");
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    for name in &failed {
+        println!("cargo xtask check {name}");
+    }
+    Err(format!("failed: {}", failed.join(", ")).into())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Check>> {
+    if names.is_empty() {
+        return Ok(CHECKS.to_vec());
+    }
+    let find = |name: &String| {
+        let found = CHECKS.into_iter().find(|(known, _)| known == name);
+        found.ok_or_else(|| {
+            let known = CHECKS.map(|(known, _)| known).join(", ");
+            format!("there is no check `{name}`; the checks are {known}").into()
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a check's duration is shown to people and decides nothing"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// In CI the build of the tests is the lint. On its own the check only lints, which is quicker after a change.
+fn clippy(workspace: &Workspace) -> Result<()> {
+    let mut linting = workspace.cargo();
+    if is_linting_build() {
+        linting.args(["test", "--workspace", "--locked", "--no-run"]);
+    } else {
+        linting.args(["clippy", "--workspace", "--locked", "--all-targets"]);
+        linting.args(["--", "-D", "warnings"]);
+    }
+    process::run(&mut linting)?;
+    // What crash points do is left out of that build.
+    let mut armed = workspace.cargo();
+    armed.args(["clippy", "--locked", "--all-targets"]);
+    armed.args(["--package", "instruments", "--features", "failpoints"]);
+    process::run(armed.args(["--", "-D", "warnings"]))
+}
+
+fn architecture(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--locked", "--workspace", "--test", "architecture"]);
+    process::run(&mut command)
+}
+
+/// The rest is configured in `typos.toml`.
+fn spelling(workspace: &Workspace) -> Result<()> {
+    let mut command = Command::new(tools::find_or_install(workspace, &tools::TYPOS)?);
+    process::run(command.current_dir(workspace.root()))
+}
+
+/// Checks licences, sources and bans without a network. Advisories need a fetched database, which the weekly audit has.
+fn deny(workspace: &Workspace) -> Result<()> {
+    let deny = tools::find_or_install(workspace, &tools::DENY)?;
+    let check = || {
+        let mut command = Command::new(&deny);
+        command.current_dir(workspace.root());
+        command.args(["--offline", "check"]);
+        command
+    };
+    // The licences of every target are read, so the crates of every target are needed.
+    process::run(workspace.cargo().args(["fetch", "--locked", "--quiet"]))?;
+    process::run(check().args(["bans", "licenses", "sources"]))?;
+    if !has_advisory_database() {
+        println!(
+            "NOT CHECKED: there is no advisory database on this machine. \
+             Fetch it with `cargo deny fetch db`; the weekly audit workflow uses a fresh one."
+        );
+        return Ok(());
+    }
+    process::run(check().arg("advisories"))
+}
+
+/// Finds dependencies that no source file names.
+fn unused_dependencies(workspace: &Workspace) -> Result<()> {
+    let machete = tools::find_or_install(workspace, &tools::MACHETE)?;
+    let mut command = Command::new(machete);
+    command.current_dir(workspace.root());
+    process::run(command.args(workspace.members()?))
+}
+
+fn has_advisory_database() -> bool {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    // A fetch that failed leaves its lock file behind, so only a cloned database counts.
+    let cloned = |entry: std::io::Result<DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().join(".git").exists())
+    };
+    let databases = home.map(|home| home.join("advisory-dbs"));
+    databases
+        .and_then(|path| path.read_dir().ok())
+        .is_some_and(|mut entries| entries.any(cloned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHECKS, chosen};
+
+    #[test]
+    fn checks_are_chosen_by_name_and_all_without_one() {
+        let names = |chosen: &[&str]| {
+            let chosen: Vec<String> = chosen.iter().map(|&name| name.to_owned()).collect();
+            super::chosen(&chosen)
+                .map(|found| found.iter().map(|(name, _)| *name).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&[]).unwrap().len(), CHECKS.len());
+        assert_eq!(names(&["tidy", "fmt"]).unwrap(), ["tidy", "fmt"]);
+        let unknown = names(&["lint"]).unwrap_err().to_string();
+        assert!(unknown.starts_with("there is no check `lint`; the checks are fmt, spelling"));
+    }
+}
