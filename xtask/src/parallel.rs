@@ -37,7 +37,8 @@ pub(crate) fn run(rows: &[Row], folder: &Path) -> Result<Outcome> {
 fn one_after_the_other(row: &Row, folder: &Path) -> io::Result<Outcome> {
     let mut all = Outcome::default();
     for task in row.tasks {
-        all += ended(task, row.gives_way, &folder.join(task))?;
+        let name = task.split(' ').next().unwrap_or(task);
+        all += ended(task, row.gives_way, &folder.join(name))?;
     }
     Ok(all)
 }

@@ -268,6 +268,8 @@ pub async fn concurrent_payments_of_session_have_one_winner(store: impl GateFixt
             .advance(&who, record.id)
             .await
             .unwrap();
+        // Of two payments of one instant either could be the newest.
+        world.clock().advance(Duration::from_millis(1));
     }
     let said = world.said(&who, session).await;
     let [created, attempt @ ..] = &said[..] else {
