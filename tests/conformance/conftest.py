@@ -37,6 +37,10 @@ class World:
         return partner
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "browsers: needs Firefox and WebKit")
+
+
 @pytest.fixture(scope="session")
 def contract():
     return Contract()

@@ -7,6 +7,8 @@ import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
+
 from programs import environment, program
 from test_web import WEB, run
 
@@ -105,7 +107,6 @@ def running_sandbox(folder):
     assert code == 0
 
 
-# Firefox and WebKit are driven by programs that stall on a busy machine, so the suite of the other engines is not part of CI.
 OTHER_ENGINES = "engines.test.mjs"
 
 
@@ -124,5 +125,6 @@ def test_customer_pays_in_sandbox(tmp_path, monkeypatch):
     run_suite(names, tmp_path, monkeypatch)
 
 
+@pytest.mark.browsers
 def test_customer_pays_in_other_engines(tmp_path, monkeypatch):
     run_suite([WEB / "test/e2e" / OTHER_ENGINES], tmp_path, monkeypatch)

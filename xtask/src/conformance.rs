@@ -20,18 +20,23 @@ const BROWSER: &str = "chromium";
 /// The widget and the browser SDK.
 const WEB: &str = "crates/gate-http/web";
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and three browsers. WebKit needs a
-/// display.
-const PROGRAMS: [&str; 6] = [
-    "zsh",
-    "curl",
-    BROWSER,
-    "firefox-esr",
-    "WebKitWebDriver",
-    "Xvfb",
-];
+/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
+const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
+/// The other browsers. WebKit needs a display.
+const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    let chosen = ["-m".to_owned(), "not browsers".to_owned()];
+    pytest(workspace, &[&chosen, extra].concat())
+}
+
+/// Firefox and WebKit are driven by programs that stall on a busy machine.
+pub(crate) fn browsers(workspace: &Workspace) -> Result<Outcome> {
+    servers::install(workspace, &OTHER_BROWSERS)?;
+    pytest(workspace, &["-m".to_owned(), "browsers".to_owned()])
+}
+
+fn pytest(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
     if !requirements.is_file() {
         return Err(
@@ -56,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .current_dir(workspace.root())
         .args(["-m", "pytest", "tests/conformance", "-q", "-o"])
         .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
-        .args(extra)
+        .args(arguments)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("CHROMIUM_BIN", browser)
         .env("DEPLOY_DIR", workspace.path("deploy"))

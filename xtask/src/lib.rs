@@ -41,15 +41,18 @@ usage: cargo xtask <task>
 
   check [names]          every check that needs no suite, or those named; one that fails ends no other
   ci                     everything CI runs for a change: the checks, test, conformance and crash
-  proof                  the longer suites, which a workflow runs every night: failover, model, all mutations, doc
+  proof                  the longer suites, which a workflow runs every night: failover, campaigns of the crash proof, benchmarks, the
+                         widget in other browsers, model, all mutations, fuzz, doc
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
-  crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
+  browsers               those that need Firefox and WebKit
+  crash [args]           the crash proof: every crash point once, or with `campaigns` what is random or long; args go to the program
   failover [args]        a real failover: Patroni's primary killed, frozen, cut off and switched over; --short, or --trades N
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
-  openapi [--check]      rewrite (or compare) the contracts in docs/openapi
+  fuzz                   the byte fuzzing targets, a million inputs each, and half a million hostile requests
+  openapi [--check]      rewrite (or compare) the contracts in docs/openapi and the pages of errors and metrics
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
   tidy                   the house rules that a text search can enforce
@@ -86,9 +89,17 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "test" => return finish(&suites::rust(&workspace, rest)?),
         "pooler" => return finish(&suites::pooler(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
+        "browsers" => {
+            no_arguments(rest)?;
+            return finish(&conformance::browsers(&workspace)?);
+        }
         "crash" => return finish(&crash::run(&workspace, rest)?),
         "failover" => return finish(&failover::run(&workspace, rest)?),
         "model" => suites::model(&workspace, rest)?,
+        "fuzz" => {
+            no_arguments(rest)?;
+            suites::fuzz(&workspace)?;
+        }
         "mutations" => mutations::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
@@ -135,7 +146,8 @@ fn no_arguments(rest: &[String]) -> Result<()> {
 /// Follows the links of all doc comments, private ones included. It checks every dependency once more, because rustdoc reads
 /// nothing that a build has made.
 fn doc(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo();
+    // The build is linted already.
+    let mut command = unlinted(workspace);
     command.args([
         "doc",
         "--locked",
@@ -144,27 +156,28 @@ fn doc(workspace: &Workspace) -> Result<()> {
         "--document-private-items",
     ]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    // The build is linted already.
-    for (name, _) in ci::LINTING {
-        command.env_remove(name);
-    }
     process::run(&mut command)
 }
 
 fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
     // As with cargo, `--` may stand before the program's own arguments.
     let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
-    let mut command: Command = workspace.cargo();
+    // As parts of the whole workspace and at once, so that nothing is compiled twice.
+    let target = ["--locked", "--workspace", "--bench", "benchmarks"];
+    let mut build = unlinted(workspace);
+    build.args(["build", "--profile", "bench"]).args(target);
+    build.args(["--bin", "pools-service", "--bin", "penstock"]);
+    process::run(&mut build)?;
+    let mut run = unlinted(workspace);
+    run.arg("bench").args(target).arg("--").args(rest);
+    process::run(&mut run)
+}
+
+/// A build that is not linted even where `ci` lints all of them.
+fn unlinted(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    for (name, _) in ci::LINTING {
+        command.env_remove(name);
+    }
     command
-        .args([
-            "bench",
-            "--locked",
-            "--package",
-            "acceptance",
-            "--bench",
-            "benchmarks",
-            "--",
-        ])
-        .args(rest);
-    process::run(&mut command)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask openapi`: the published contracts are what the services print.
+//! `cargo xtask openapi`: the published contracts are what the services print, and the pages of errors and metrics what the code lists.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,19 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
     let programs = programs::build(workspace, PLAIN, &["pools-service", "gate-service"])?;
     DOCUMENTS
         .iter()
-        .try_for_each(|document| publish(workspace, &programs, document, check))
+        .try_for_each(|document| publish(workspace, &programs, document, check))?;
+    pages(workspace, check)
+}
+
+/// A test compares or rewrites each page.
+fn pages(workspace: &Workspace, check: bool) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--locked", "--workspace", "--quiet"]);
+    command.args(["--test", "errors_doc", "--test", "metrics_doc"]);
+    if !check {
+        command.env("UPDATE_DOCS", "1");
+    }
+    process::run(&mut command)
 }
 
 fn publish(workspace: &Workspace, programs: &Path, document: &Document, check: bool) -> Result<()> {

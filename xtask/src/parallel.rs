@@ -36,26 +36,24 @@ pub(crate) fn run(rows: &[Row], folder: &Path) -> Result<Outcome> {
 
 fn one_after_the_other(row: &Row, folder: &Path) -> io::Result<Outcome> {
     let mut all = Outcome::default();
+    let this = std::env::current_exe()?;
     for task in row.tasks {
         let name = task.split(' ').next().unwrap_or(task);
-        all += ended(task, row.gives_way, &folder.join(name))?;
+        let mut command = match row.gives_way {
+            true => Command::new("nice"),
+            false => Command::new(&this),
+        };
+        command.args(row.gives_way.then_some(&this));
+        command.args(task.split_whitespace());
+        all += ended(task, command, &folder.join(name))?;
     }
     Ok(all)
 }
 
-/// A run of tests says its counts in its last line.
-fn ended(task: &str, gives_way: bool, log: &Path) -> io::Result<Outcome> {
+/// Runs a task of this program, and shows its words when it has ended. A run of tests says its counts in its last line.
+pub(crate) fn ended(task: &str, mut command: Command, log: &Path) -> io::Result<Outcome> {
     let file = File::create(log)?;
-    let this = std::env::current_exe()?;
-    let mut command = if gives_way {
-        let mut nice = Command::new("nice");
-        nice.arg(this);
-        nice
-    } else {
-        Command::new(this)
-    };
     let status = command
-        .args(task.split_whitespace())
         .stdin(Stdio::null())
         .stderr(file.try_clone()?)
         .stdout(file)

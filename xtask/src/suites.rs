@@ -1,12 +1,13 @@
 //! `cargo xtask test`: all Rust suites, with one summary for all their binaries.
 
 use std::ops::AddAssign;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
+use std::thread;
 
 use crate::servers::{self, Pooler};
 use crate::summary::Counts;
 use crate::workspace::Workspace;
-use crate::{Result, process};
+use crate::{Result, parallel, process};
 
 /// How a run of tests went. Failing tests are an outcome, not an error of the task.
 #[derive(Debug, Default)]
@@ -47,35 +48,38 @@ const ON_EITHER: [(&str, &str); 3] = [
     ("penstock", "cli"),
 ];
 
-/// All suites. Those that can run on either store run on the embedded one and then on the one on a server.
+/// All suites. Those that can run on either store run on the embedded one and at the same time on the one on a server.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     if std::env::var_os(STORE).is_some() {
-        let (counts, status) = tests(workspace, Pooler::Without, None, extra)?;
-        return Ok(Outcome::of(counts, status));
+        return tests(workspace, Pooler::Without, None, extra);
     }
-    let (mut counts, mut status) = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
     let again = on_either(extra);
-    if !again.is_empty() {
-        let again = [&again, extra].concat();
-        let (served, ended) = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
-        println!("with the embedded store: {counts}; with the one on a server: {served}");
-        counts += served;
-        if status.success() {
-            status = ended;
-        }
+    if again.is_empty() {
+        return tests(workspace, Pooler::Without, Some("sqlite"), extra);
     }
-    if counts.is_empty() {
-        eprintln!("no test ran");
-    }
-    Ok(Outcome::of(counts, status))
+    let folder = workspace.target()?.join("ci");
+    std::fs::create_dir_all(&folder)?;
+    let mut served = Command::new(std::env::current_exe()?);
+    served.arg("test").args(&again).args(extra);
+    served.env(STORE, "postgres");
+    let (embedded, served) = thread::scope(|scope| {
+        let log = folder.join("test-postgres");
+        let served = scope.spawn(move || parallel::ended("test on a server", served, &log));
+        let embedded = tests(workspace, Pooler::Without, Some("sqlite"), extra);
+        (embedded, served.join())
+    });
+    let (mut all, served) = (embedded?, served.map_err(|_| "a thread panicked")??);
+    let (counts, on_server) = (&all.counts, &served.counts);
+    println!("with the embedded store: {counts}; with the one on a server: {on_server}");
+    all += served;
+    Ok(all)
 }
 
 /// The suite of the Postgres store, its sessions handed out by a pooler.
 pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let store = ["--package", "store-postgres", "--test", "postgres"];
     let store = store.map(str::to_owned);
-    let (counts, status) = tests(workspace, Pooler::With, None, &[&store, extra].concat())?;
-    Ok(Outcome::of(counts, status))
+    tests(workspace, Pooler::With, None, &[&store, extra].concat())
 }
 
 fn tests(
@@ -83,7 +87,7 @@ fn tests(
     pooler: Pooler,
     store: Option<&str>,
     extra: &[String],
-) -> Result<(Counts, ExitStatus)> {
+) -> Result<Outcome> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
     command.envs(store.map(|store| (STORE, store)));
@@ -98,7 +102,10 @@ fn tests(
             counts += found;
         }
     })?;
-    Ok((counts, status))
+    if counts.is_empty() {
+        eprintln!("no test ran");
+    }
+    Ok(Outcome::of(counts, status))
 }
 
 /// The model check, in the profile it needs to visit its states in a minute or two.
@@ -106,6 +113,23 @@ pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["run", "--quiet", "--locked", "--profile", "model"]);
     process::run(command.args(["--package", "model-check", "--"]).args(rest))
+}
+
+/// The byte fuzzing targets and the hostile suite at length: optimized, with every assertion on.
+pub(crate) fn fuzz(workspace: &Workspace) -> Result<()> {
+    let targets: [&[&str]; 2] = [
+        &["--test", "fuzz", "--test", "hostile"],
+        &["--lib", "fuzz::"],
+    ];
+    for target in targets {
+        let mut command = workspace.cargo();
+        command.args(["test", "--locked", "--no-fail-fast", "--workspace"]);
+        command.args(["--profile", "model"]).args(target);
+        command.env("BOLERO_RANDOM_ITERATIONS", "1000000");
+        command.env("HOSTILE_CASES", "500000");
+        process::run(&mut command)?;
+    }
+    Ok(())
 }
 
 /// The flags for a second run, with the chosen tests that can run on either store. There are no such flags if the caller

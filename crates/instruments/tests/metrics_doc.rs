@@ -1,6 +1,6 @@
 //! `docs/metrics.md` lists what the code records: the page is generated from the same registry as `/metrics`.
 //!
-//! `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc` rewrites it.
+//! `cargo xtask openapi` rewrites it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const INTRODUCTION: &str = "\
 # Metrics
 
-<!-- Generated from the code by `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc`; do not edit. -->
+<!-- Generated from the code by `cargo xtask openapi`; do not edit. -->
 
 `PENSTOCK_METRICS_LISTEN=127.0.0.1:9464` opens a separate listener. It serves `GET /metrics` in Prometheus' text format, and
 returns 404 for everything else. The public listener never serves metrics. Without the variable nothing is recorded.
@@ -95,7 +95,7 @@ fn page_lists_every_metric() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/metrics.md is out of date; run `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc`"
+        "docs/metrics.md is out of date; run `cargo xtask openapi`"
     );
 }
 

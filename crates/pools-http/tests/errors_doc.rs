@@ -1,6 +1,6 @@
 //! `docs/errors.md` is generated from the same list of codes as the service's `/docs` page.
 //!
-//! `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc` rewrites it.
+//! `cargo xtask openapi` rewrites it.
 
 use http_kit::errors_page;
 use pools_http::every_error;
@@ -10,7 +10,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
 const INTRODUCTION: &str = "\
 # Errors
 
-<!-- Generated from the code by `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc`; do not edit. -->
+<!-- Generated from the code by `cargo xtask openapi`; do not edit. -->
 
 Every error response of the pools API is a JSON object with exactly these fields:
 
@@ -49,7 +49,7 @@ fn committed_error_page_is_up_to_date() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/errors.md is out of date; run `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc`"
+        "docs/errors.md is out of date; run `cargo xtask openapi`"
     );
 }
 

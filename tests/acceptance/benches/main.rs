@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// server's databases are in the temporary folder, which `TMPDIR` names.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Folder of `pools-service` and `penstock`. Default: built now, in this program's own profile.
+    /// Folder of `pools-service` and `penstock`. Default: where cargo puts programs of this profile.
     #[arg(long)]
     programs: Option<PathBuf>,
     /// Only serves the bytes of this file: the baseline of `GET /pools`.

@@ -7,23 +7,21 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Result;
 
-/// The folder of the programs; builds them if none is given.
+/// The folder of the programs. Unless one is given, it is the folder that cargo puts programs of this profile in.
 pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
-    if let Some(folder) = given {
-        return Ok(folder.to_owned());
-    }
     let own = std::env::current_exe()?;
-    let folder = own
-        .parent()
+    // A bench target is in the folder `deps` beside the programs.
+    let beside = own.ancestors().nth(2);
+    let folder = given
+        .or(beside)
         .ok_or("this program's folder is unknown")?
         .to_owned();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--profile", "bench", "--locked", "--bins"])
-        .args(["--package", "pools-service", "--package", "penstock"])
-        .status()?;
-    if !status.success() {
-        return Err("the programs could not be built".into());
+    for program in ["pools-service", "penstock"] {
+        let file = folder.join(program);
+        if !file.is_file() {
+            let file = file.display();
+            return Err(format!("there is no {file}; `cargo xtask bench` builds it").into());
+        }
     }
     Ok(folder)
 }

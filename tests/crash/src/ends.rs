@@ -9,8 +9,9 @@ use crate::http::{Client, request};
 use crate::time;
 use crate::world::{Partner, World};
 
-/// Time limit for all polls. A poll's lease lasts the engine's timeout plus 2 s, and a trade may take two polls.
-const END_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time limit for all polls. A poll's lease lasts the engine's timeout plus 2 s, and a trade may take two polls. A busy machine needs
+/// several times as long.
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 const POLLS: u32 = 4;
 
 /// Polls every trade without a known end until it ends. Returns the trades that did not end in time.

@@ -52,10 +52,8 @@ pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     let service = Service::start(command, &folder.path().join("service.log"))?;
     let begun = lines(&trace)?;
     ask(&service)?;
-    // The tracer writes its output with a delay.
-    thread::sleep(Duration::from_millis(300));
     service.kill();
-    let text = std::fs::read_to_string(&trace)?;
+    let text = whole(&trace)?;
     let calls: Vec<&str> = text.lines().skip(begun).collect();
     let answers = synced_answers(&calls)?;
     if answers != RESPONSES {
@@ -102,6 +100,18 @@ fn provision(installation: &Installation) -> Result<()> {
 fn lines(trace: &Path) -> Result<usize> {
     thread::sleep(Duration::from_millis(300));
     Ok(std::fs::read_to_string(trace)?.lines().count())
+}
+
+/// Returns the trace when the tracer, which writes with a delay, has told the end of the service.
+fn whole(trace: &Path) -> Result<String> {
+    for _ in 0..600 {
+        let text = std::fs::read_to_string(trace)?;
+        if text.contains("+++ killed by SIGKILL") {
+            return Ok(text);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    Err("the trace does not tell the end of the service".into())
 }
 
 fn ask(service: &Service) -> Result<()> {

@@ -129,7 +129,6 @@ impl Outcome {
 pub(crate) struct Op {
     pub(crate) client: u64,
     pub(crate) kind: Kind,
-    /// The partner.
     pub(crate) partner: String,
     /// The object, if the operation is about one.
     pub(crate) object: Option<String>,

@@ -113,7 +113,7 @@ enum Lane {
         #[arg(long, default_value_t = 20)]
         rounds: u64,
     },
-    /// Stops at every crash point, in every manner.
+    /// Stops and fails at every crash point.
     Points(Chosen),
     /// Panics in every handler that the contract names.
     Panics,
@@ -125,57 +125,71 @@ enum Lane {
     },
     /// Checks through system calls that the log is on disk before the first byte of a response.
     Fsync,
+    /// All others: random instants, delays, and the points on a Postgres.
+    Campaigns,
 }
 
-/// The short form of all lanes, which runs if no lane is given.
-const SHORT: [&[(Served, Lane)]; 2] = [
+/// Every crash point once and every handler's panics: what runs if no lane is given. No result depends on how busy the machine is.
+const ONCE: [&[(Served, Lane)]; 2] = [
     &[
         (
             Served::Pools,
-            Lane::Points(Chosen::one_in(1, Database::Embedded)),
+            Lane::Points(Chosen::all(false, Database::Embedded)),
         ),
-        (
-            Served::Gate,
-            Lane::Points(Chosen::one_in(9, Database::Embedded)),
-        ),
-    ],
-    &[
         (Served::Pools, Lane::Fsync),
         (Served::Pools, Lane::Panics),
+    ],
+    &[
         (
-            Served::Pools,
-            Lane::Kills {
-                rounds: 30,
-                campaign: 30,
-            },
+            Served::Gate,
+            Lane::Points(Chosen::all(false, Database::Embedded)),
         ),
+        (Served::Gate, Lane::Panics),
+    ],
+];
+
+/// What is random, long or measured.
+const CAMPAIGNS: [&[(Served, Lane)]; 2] = [
+    &[
+        (Served::Pools, Lane::kills(100)),
         (
             Served::Pools,
             Lane::Storm {
                 disconnects: 20_000,
             },
         ),
+        (Served::Pools, Lane::replicas(16)),
+        (Served::Pools, Lane::Skew { rounds: 20 }),
         (
             Served::Pools,
-            Lane::Replicas {
-                rounds: 4,
-                campaign: 4,
-            },
+            Lane::Points(Chosen::all(true, Database::Postgres)),
         ),
-        (Served::Pools, Lane::Skew { rounds: 4 }),
-        (
-            Served::Pools,
-            Lane::Points(Chosen::one_in(16, Database::Postgres)),
-        ),
+    ],
+    &[
+        (Served::Gate, Lane::kills(100)),
+        (Served::Gate, Lane::replicas(16)),
         (
             Served::Gate,
-            Lane::Replicas {
-                rounds: 2,
-                campaign: 2,
-            },
+            Lane::Points(Chosen::all(true, Database::Postgres)),
         ),
     ],
 ];
+
+impl Lane {
+    const fn kills(rounds: u64) -> Self {
+        Self::Kills {
+            rounds,
+            campaign: 50,
+        }
+    }
+
+    const fn replicas(rounds: u64) -> Self {
+        Self::Replicas {
+            rounds,
+            campaign: 4,
+        }
+    }
+}
 
 /// Breaches that are printed in full; the rest are counted.
 const MAX_PRINTED_BREACHES: usize = 20;
@@ -203,8 +217,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let verdict = match options.lane {
+        Some(Lane::Campaigns) => all_of(CAMPAIGNS, &programs, options.seed),
         Some(lane) => prove(&programs, options.service, &lane, options.seed),
-        None => short(&programs, options.seed),
+        None => all_of(ONCE, &programs, options.seed),
     };
     for breach in verdict.broken.iter().take(MAX_PRINTED_BREACHES) {
         eprintln!("BREACH {breach}");
@@ -218,7 +233,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs two lanes at a time, because each waits for leases and processes half of its time.
-fn short(programs: &Programs, seed: u64) -> Verdict {
+fn all_of(rows: [&'static [(Served, Lane)]; 2], programs: &Programs, seed: u64) -> Verdict {
     let one_after_the_other = |lanes: &[(Served, Lane)]| {
         let mut all = Verdict::default();
         for (served, lane) in lanes {
@@ -229,7 +244,7 @@ fn short(programs: &Programs, seed: u64) -> Verdict {
         all
     };
     thread::scope(|scope| {
-        let running = SHORT.map(|lanes| scope.spawn(move || one_after_the_other(lanes)));
+        let running = rows.map(|lanes| scope.spawn(move || one_after_the_other(lanes)));
         let mut all = Verdict::default();
         for lane in running {
             match lane.join() {
@@ -293,6 +308,7 @@ fn run_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             verdict_of("storm", &storm.tally, 1)
         }
         Lane::Fsync => seen(fsync::run(programs)?),
+        Lane::Campaigns => return Err("the campaigns contain no campaigns".into()),
     })
 }
 
@@ -319,7 +335,11 @@ fn run_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             let make = |folder: &Path| Gate::make(folder, programs, Mode::Test, seed);
             panics_verdict(&panics::run(seed, make)?)
         }
-        Lane::Failover { .. } | Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
+        Lane::Failover { .. }
+        | Lane::Skew { .. }
+        | Lane::Storm { .. }
+        | Lane::Fsync
+        | Lane::Campaigns => {
             return Err("this run supports the pools only".into());
         }
     })

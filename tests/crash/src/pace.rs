@@ -8,12 +8,10 @@ use crate::history::Op;
 
 /// Responses in a window. The pace of a window is the time within which 99 of them arrive.
 const WINDOW: usize = 100;
-/// Responses before a pace is computed.
-pub(crate) const MIN_RESPONSES: u64 = 500;
 /// Highest ratio of a recovered window's pace to the normal pace.
 const MAX_SLOWDOWN: u32 = 2;
 /// Time limit for the recovery after the last fault.
-pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A return to the normal pace.
 #[derive(Debug, Clone, Copy)]

@@ -22,7 +22,7 @@ use crate::time;
 /// The secret of every endpoint.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 /// Time limit of a delivery. The lease of a killed worker lasts its timeout plus 20 s; then the delivery is sent again.
-pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(45);
+pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Highest age of an attempt's timestamp, in seconds.
 const MAX_TIMESTAMP_AGE: u64 = 30;
 

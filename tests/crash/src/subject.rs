@@ -10,7 +10,6 @@ use crate::programs::Installation;
 use crate::receiver::Receiver;
 
 pub(crate) trait Subject: Sync {
-    /// The installation.
     fn installation(&self) -> &Installation;
 
     /// The receiver of its events.

@@ -30,9 +30,7 @@ const STORE: &str = "PENSTOCK_TEST_STORE";
 /// A store that suites run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
-    /// SQLite.
     Sqlite,
-    /// Postgres.
     Postgres,
 }
 
@@ -59,7 +57,9 @@ impl Database {
     pub async fn make() -> Self {
         let template = template().await;
         let database = Self::named();
-        let making = format!("CREATE DATABASE {} TEMPLATE {template}", database.name);
+        let name = &database.name;
+        // The template is small, and copying its files is faster than logging its pages.
+        let making = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY");
         admin(&making).await;
         database
     }

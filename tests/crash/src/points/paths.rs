@@ -135,6 +135,9 @@ const STEPS: [(Reach, &[&str]); 8] = [
     ),
 ];
 
+/// Delays a step by 25 ms.
+pub(super) const DELAY: &str = "wait 25";
+
 /// The first commit of a start that finds its schema.
 pub(super) const START_COMMIT: &str = "master_key_check.commit";
 
@@ -160,9 +163,9 @@ pub(crate) struct Chosen {
     /// Only points of this step, each once at its end.
     #[arg(long)]
     pub(crate) step: Option<String>,
-    /// Selects one point of N; the seed chooses which.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) part: u64,
+    /// Delays the points too, and measures how soon responses are as quick as before. The machine must be idle.
+    #[arg(long)]
+    pub(crate) delays: bool,
     /// The database.
     #[arg(long, value_enum, default_value_t = Database::Embedded)]
     pub(crate) store: Database,
@@ -176,50 +179,30 @@ pub(crate) enum Database {
 }
 
 impl Chosen {
-    pub(crate) const fn one_in(part: u64, store: Database) -> Self {
+    /// Every point once.
+    pub(crate) const fn all(delays: bool, store: Database) -> Self {
         Self {
             repeat: 1,
             step: None,
-            part,
+            delays,
             store,
         }
     }
 
-    /// Selects a part of the items.
-    pub(super) fn of<T>(&self, all: Vec<T>, seed: u64) -> Vec<T> {
-        let part = self.part.max(1);
-        let turns = all.into_iter().zip(seed..);
-        let chosen = turns.filter(|(_, turn)| turn.is_multiple_of(part));
-        chosen.map(|(one, _)| one).collect()
-    }
-
-    /// Selects at least one manner of disturbing.
-    pub(super) fn manners(&self, seed: u64) -> Vec<&'static str> {
-        let all = ["fail", "full", "panic", "wait 25"];
-        let chosen = self.of(all.to_vec(), seed);
-        match chosen.is_empty() {
-            true => all
-                .into_iter()
-                .cycle()
-                .skip(seed as usize % all.len())
-                .take(1)
-                .collect(),
-            false => chosen,
-        }
+    /// The manners of disturbing.
+    pub(super) fn manners(&self) -> Vec<&'static str> {
+        let failing = ["fail", "full", "panic"].into_iter();
+        failing.chain(self.delays.then_some(DELAY)).collect()
     }
 
     /// Selects points of the steps on the accepted paths.
-    pub(super) fn points(
-        &self,
-        accepts: impl Fn(Reach) -> bool,
-        seed: u64,
-    ) -> Vec<(&'static str, String)> {
+    pub(super) fn points(&self, accepts: impl Fn(Reach) -> bool) -> Vec<(&'static str, String)> {
         let mut all = points_of(accepts);
         all.retain(|(step, _)| {
             let named = self.step.as_ref().is_none_or(|name| name == step);
             named && (self.store == Database::Embedded || !is_sqlite_only(step))
         });
-        self.of(all, seed)
+        all
     }
 }
 

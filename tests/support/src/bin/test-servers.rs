@@ -11,8 +11,11 @@
 )]
 
 use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, ExitCode};
 
+use tempfile::TempDir;
 use test_support::servers::{Pgbouncer, Postgres, Redis, install};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -40,6 +43,12 @@ const WITHOUT_DURABILITY: [(&str, &str); 4] = [
     ("autovacuum", "off"),
 ];
 
+/// Where the environment names the folder of temporary files.
+const TEMPORARY: &str = "TMPDIR";
+/// A file system in memory, and the space that it must have: more than the suites use at any time.
+const MEMORY: &str = "/dev/shm";
+const MIN_FREE_MEMORY: u64 = 4 << 30;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -66,6 +75,7 @@ fn main() -> ExitCode {
 /// Starts the servers, runs the command and returns its exit code. A command that a signal ended counts as failed.
 fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
     install::servers()?;
+    let memory = memory();
     let postgres = Postgres::start(&WITHOUT_DURABILITY)?;
     let redis = Redis::start()?;
     println!(
@@ -78,6 +88,9 @@ fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
         .args(arguments)
         .env(POSTGRES_URL, postgres.url("postgres"))
         .env(REDIS_URL, redis.url());
+    if let Some(folder) = &memory {
+        command.env(TEMPORARY, folder.path());
+    }
     let mut pooler = None;
     if with_pooler {
         let started = Pgbouncer::before(&postgres, SERVING_ROLE, SERVING_ROLE, POOLER_CONNECTIONS)?;
@@ -88,7 +101,25 @@ fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
     let status = command
         .status()
         .map_err(|error| format!("`{program}` did not start: {error}"))?;
-    drop((pooler, redis, postgres));
+    drop((pooler, redis, postgres, memory));
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.unwrap_or(1))
+}
+
+/// A folder for the temporary files of this program and of the command: creating databases there takes half as long as on a disk.
+/// `None` if the machine has too little memory, or if the caller has chosen a folder.
+fn memory() -> Option<TempDir> {
+    let space = rustix::fs::statvfs(MEMORY).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free < MIN_FREE_MEMORY || std::env::var_os(TEMPORARY).is_some() {
+        return None;
+    }
+    // The servers' user must be able to reach its own folder within.
+    let folder = tempfile::Builder::new()
+        .prefix("penstock-throwaway-")
+        .permissions(Permissions::from_mode(0o711))
+        .tempdir_in(MEMORY)
+        .ok()?;
+    tempfile::env::override_temp_dir(folder.path()).ok()?;
+    Some(folder)
 }
