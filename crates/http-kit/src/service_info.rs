@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Clock, Entropy, RequestId};
-use parking_lot::Mutex;
 
 /// The location of a service's documentation and the source of its request ids.
 ///
@@ -15,37 +14,7 @@ pub struct ServiceInfo(Arc<Inner>);
 struct Inner {
     docs_base: Box<str>,
     clock: Arc<dyn Clock>,
-    entropy: Stock,
-}
-
-/// Random bytes for request ids, fetched in blocks because every request needs some. Keys and
-/// secrets never use them.
-struct Stock {
-    source: Arc<dyn Entropy>,
-    left: Mutex<StockLeft>,
-}
-
-struct StockLeft {
-    bytes: [u8; 1024],
-    used: usize,
-}
-
-impl Entropy for Stock {
-    fn fill(&self, buffer: &mut [u8]) {
-        let mut left = self.left.lock();
-        if left.bytes.len() - left.used < buffer.len() {
-            self.source.fill(&mut left.bytes);
-            left.used = 0;
-        }
-        let used = left.used;
-        match left.bytes.get(used..used + buffer.len()) {
-            Some(bytes) => {
-                buffer.copy_from_slice(bytes);
-                left.used += buffer.len();
-            }
-            None => self.source.fill(buffer),
-        }
-    }
+    entropy: Arc<dyn Entropy>,
 }
 
 impl ServiceInfo {
@@ -60,20 +29,14 @@ impl ServiceInfo {
         Self(Arc::new(Inner {
             docs_base: docs_base.into(),
             clock,
-            entropy: Stock {
-                source: entropy,
-                left: Mutex::new(StockLeft {
-                    bytes: [0; 1024],
-                    used: 1024,
-                }),
-            },
+            entropy,
         }))
     }
 
     /// A new request id. It never contains the client's id.
     #[must_use]
     pub fn request_id(&self) -> RequestId {
-        RequestId::new(&*self.0.clock, &self.0.entropy)
+        RequestId::new(&*self.0.clock, &*self.0.entropy)
     }
 
     /// The clock of the process, for throttles and measurements.

@@ -22,4 +22,11 @@ pub trait Clock: Send + Sync {
 pub trait Entropy: Send + Sync {
     /// Fills `buffer` with random bytes.
     fn fill(&self, buffer: &mut [u8]);
+
+    /// A random number, such as the token of a lease.
+    fn number(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_be_bytes(bytes)
+    }
 }

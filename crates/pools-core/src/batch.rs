@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Amount, Asset, Timestamp};
+use kernel::{Amount, Asset, Mode, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
 use partner_core::{Access, Denial, PartnerId};
@@ -44,7 +44,25 @@ pub struct TransactCommand {
     pub hold: Option<Hold>,
 }
 
-/// The outcome of a transact.
+impl TransactCommand {
+    /// The mode of a batch; `None` if the batch is empty. A process runs in one mode, and the batch state names partners without a
+    /// mode.
+    ///
+    /// # Errors
+    ///
+    /// If the batch has commands of both modes.
+    pub fn mode_of(batch: &[Self]) -> Result<Option<Mode>, StoreError> {
+        let modes: BTreeSet<Mode> = batch
+            .iter()
+            .map(|command| command.scope.tenant.mode)
+            .collect();
+        if modes.len() > 1 {
+            return Err(StoreError::unexpected("a batch of commands of both modes"));
+        }
+        Ok(modes.first().copied())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactOutcome {
     /// The transact created this trade.
@@ -159,7 +177,6 @@ impl Funds {
     }
 }
 
-/// An idempotency record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyRecord {
     /// The fingerprint of the recorded request.

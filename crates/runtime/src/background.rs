@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use coordination::{ConfigCache, KeyUses, directory_cache};
 use gate_core::error::GateError;
-use gate_core::rail::RailId;
-use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::expiry::GateContext;
 use instruments::faults;
 use kernel::{Asset, Clock, Mode, StoreError, causes};
@@ -18,15 +16,12 @@ use partner_core::sealing::{Fingerprint, Sealer};
 use pools_core::ports::QuoteRetention;
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use providers::HttpRates;
-use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::config::Database;
 use crate::gauges::sample;
 use crate::open::OpenedBase;
-use crate::supervise::supervised;
+use crate::supervise::{Tasks, Ticks};
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval between two reads of the current master key.
@@ -40,10 +35,6 @@ const SWEEP_GRACE: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction. A pause follows each transaction, because money writes have priority.
 const SWEEP_BATCH: u32 = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(10);
-/// Interval between two polls of the rail, records per poll, and concurrent calls.
-const RAIL_POLL_INTERVAL: Duration = Duration::from_millis(200);
-const MAX_RAILS_PER_POLL: u32 = 128;
-const MAX_CONCURRENT_RAILS: usize = 16;
 /// Sweeps until one starts from the beginning: earlier sweeps skip records that were stored with a longer expiry.
 const SWEEPS_UNTIL_RESTART: u64 = 60;
 /// Interval between two writes of key uses. A key's use is stored at most once a minute.
@@ -51,74 +42,60 @@ const KEY_USE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of transactions in one sweep. The next sweep continues.
 const MAX_SWEEP_TRANSACTIONS: u32 = 2000;
 
-/// Starts the background tasks of a service, until `stop`.
+/// Starts the background tasks that every service has.
 pub(crate) fn spawn_maintenance(
     base: &OpenedBase,
     caches: &[Arc<dyn ConfigCache>],
     uses: &Arc<KeyUses>,
-    background: &TaskTracker,
-    stop: &CancellationToken,
+    tasks: &Tasks,
 ) {
-    let (store, caches, stopping) = (base.store.clone(), caches.to_vec(), stop.clone());
-    background.spawn(supervised("directory", stop.clone(), move || {
-        let (store, caches, stopping) = (store.clone(), caches.clone(), stopping.clone());
-        async move { directory_cache::watch(&*store, &caches, stopping.cancelled()).await }
-    }));
-    let (store, sealer, clock) = (
-        base.store.clone(),
-        base.sealer.clone(),
-        Arc::clone(&base.clock),
-    );
-    let stopping = stop.clone();
-    background.spawn(supervised("master_key", stop.clone(), move || {
-        let (store, clock) = (store.clone(), Arc::clone(&clock));
-        follow_master_key(store, sealer.clone(), clock, stopping.clone())
-    }));
+    let (store, caches) = (base.store.clone(), caches.to_vec());
+    tasks.start("directory", move |stop| {
+        let (store, caches) = (store.clone(), caches.clone());
+        async move { directory_cache::watch(&*store, &caches, stop.cancelled()).await }
+    });
+    let (store, sealer) = (base.store.clone(), base.sealer.clone());
+    let clock = Arc::clone(&base.clock);
+    tasks.start("master_key", move |stop| {
+        follow_master_key(store.clone(), sealer.clone(), Arc::clone(&clock), stop)
+    });
     let (store, clock) = (base.store.clone(), Arc::clone(&base.clock));
     let uses = Arc::clone(uses);
-    let stopping = stop.clone();
-    background.spawn(supervised("key_uses", stop.clone(), move || {
+    tasks.start("key_uses", move |stop| {
         let (store, uses, clock) = (store.clone(), Arc::clone(&uses), Arc::clone(&clock));
-        let stopping = stopping.clone();
-        async move { record_key_uses(&*store, &uses, &*clock, stopping).await }
-    }));
-    let (store, stopping) = (base.store.clone(), stop.clone());
-    background.spawn(supervised("statistics", stop.clone(), move || {
-        gather_statistics(store.clone(), stopping.clone())
-    }));
-    let (store, stopping) = (base.store.clone(), stop.clone());
-    background.spawn(supervised("clock", stop.clone(), move || {
-        watch_clock(store.clone(), stopping.clone())
-    }));
-    let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
-    background.spawn(supervised("commitments", stop.clone(), move || {
+        async move { record_key_uses(&*store, &uses, &*clock, stop).await }
+    });
+    let store = base.store.clone();
+    tasks.start("statistics", move |stop| {
+        gather_statistics(store.clone(), stop)
+    });
+    let store = base.store.clone();
+    tasks.start("clock", move |stop| watch_clock(store.clone(), stop));
+    let (store, mode) = (base.store.clone(), base.config.mode);
+    tasks.start("commitments", move |stop| {
         let store = store.clone();
-        recount_commitments(RecountContingentCredits { store, mode }, stopping.clone())
-    }));
+        recount_commitments(RecountContingentCredits { store, mode }, stop)
+    });
     if base.config.metrics_listen.is_some() {
         let file = match &base.config.database {
             Database::Sqlite(file) => Some(file.clone()),
             Database::Postgres(_) => None,
         };
-        let (store, stopping) = (base.store.clone(), stop.clone());
-        background.spawn(supervised("sampling", stop.clone(), move || {
-            sample(store.clone(), mode, file.clone(), stopping.clone())
-        }));
+        let store = base.store.clone();
+        tasks.start("sampling", move |stop| {
+            sample(store.clone(), mode, file.clone(), stop)
+        });
     }
 }
 
-/// Starts polling each source of rates, until `stop`.
-pub(crate) fn follow_rates(
-    rates: &Arc<HttpRates>,
-    background: &TaskTracker,
-    stop: &CancellationToken,
-) {
+/// Starts polling each source of rates.
+pub(crate) fn follow_rates(rates: &Arc<HttpRates>, tasks: &Tasks) {
     for number in 0..rates.sources() {
-        let (rates, stopping) = (Arc::clone(rates), stop.clone());
-        background.spawn(supervised("rates", stop.clone(), move || {
-            let (rates, stopping) = (Arc::clone(&rates), stopping.clone());
-            async move { rates.follow(number, stopping.cancelled()).await }
-        }));
+        let rates = Arc::clone(rates);
+        tasks.start("rates", move |stop| {
+            let rates = Arc::clone(&rates);
+            async move { rates.follow(number, stop.cancelled()).await }
+        });
     }
 }
 
@@ -133,13 +110,8 @@ async fn follow_master_key(
 ) {
     let mut known = None;
     sealer.expect_confirmations();
-    let mut ticks = tokio::time::interval(MASTER_KEY_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(MASTER_KEY_INTERVAL, &stop);
+    while ticks.next().await {
         let asked = clock.elapsed();
         // The watch of the configuration reports an unavailable store.
         let Ok(Some(current)) = store.master_key_fingerprint().await else {
@@ -171,17 +143,13 @@ pub(crate) async fn sweep_idempotency(
         age: ttl.saturating_add(SWEEP_GRACE),
         grace: SWEEP_GRACE,
     };
-    let mut left = false;
-    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for tick in 0_u64.. {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        if left && tick.is_multiple_of(SWEEPS_UNTIL_RESTART) {
+    let (mut left, mut sweeps) = (false, 0_u64);
+    let mut ticks = Ticks::new(SWEEP_INTERVAL, &stop);
+    while ticks.next().await {
+        if left && sweeps.is_multiple_of(SWEEPS_UNTIL_RESTART) {
             (sweep.after, left) = (None, false);
         }
+        sweeps = sweeps.saturating_add(1);
         match sweep_keys(&*store, &mut sweep, &mut left, &stop).await {
             Ok(0) => {}
             Ok(deleted) => {
@@ -205,13 +173,8 @@ pub(crate) async fn forget_quotes(
     retention: Duration,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(SWEEP_INTERVAL, &stop);
+    while ticks.next().await {
         match forget(&*store, mode, retention, &stop).await {
             Ok(0) => {}
             Ok(deleted) => tracing::debug!(quotes.deleted = deleted, "Old quotes deleted"),
@@ -230,13 +193,9 @@ async fn record_key_uses(
     clock: &dyn Clock,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(KEY_USE_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = Ticks::new(KEY_USE_INTERVAL, &stop);
     loop {
-        let stopped = tokio::select! {
-            () = stop.cancelled() => true,
-            _ = ticks.tick() => false,
-        };
+        let goes_on = ticks.next().await;
         let due = uses.due(clock.now());
         if !due.is_empty()
             && let Err(error) = store.key_uses_record(&due).await
@@ -248,7 +207,7 @@ async fn record_key_uses(
                 "Failed to store the last use of keys"
             );
         }
-        if stopped {
+        if !goes_on {
             return;
         }
     }
@@ -281,13 +240,8 @@ async fn forget(
 
 /// Refreshes the statistics of tables that have grown, every few seconds, until `stop`.
 async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(STATISTICS_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(STATISTICS_INTERVAL, &stop);
+    while ticks.next().await {
         match store.gather_statistics().await {
             Ok(0) => {}
             Ok(tables) => tracing::debug!(tables.gathered = tables, "Statistics gathered"),
@@ -301,14 +255,9 @@ async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken)
 
 /// Compares the store's clock with the elapsed time, each second, until `stop`.
 async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(CLOCK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut is_refused, mut is_failing) = (false, false);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(CLOCK_INTERVAL, &stop);
+    while ticks.next().await {
         match store.clock_check().await {
             Ok(jump) => {
                 log_jump(jump, is_refused);
@@ -339,13 +288,8 @@ fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
 
 /// Recounts contingent credits, each minute, until `stop`.
 async fn recount_commitments(recounting: RecountContingentCredits, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(SWEEP_INTERVAL, &stop);
+    while ticks.next().await {
         let due = match recounting.due().await {
             Ok(due) => due,
             Err(error) => {
@@ -394,16 +338,11 @@ fn log_recount_failure(error: &StoreError) {
 pub(crate) async fn sweep_sessions(
     sessions: GateContext,
     mode: Mode,
-    every: Duration,
+    interval: Duration,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(interval, &stop);
+    while ticks.next().await {
         match expire(&sessions, mode, &stop).await {
             Ok(0) => {}
             Ok(expired) => tracing::debug!(sessions.expired = expired, "Sessions expired"),
@@ -433,58 +372,6 @@ async fn expire(
         tokio::time::sleep(SWEEP_PAUSE).await;
     }
     Ok(expired)
-}
-
-/// Asks the rail about its open records, until `stop`.
-pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(RAIL_POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        let due = match settling.due(mode, MAX_RAILS_PER_POLL).await {
-            Ok(due) => due,
-            Err(error) => {
-                log_rail_failure(&GateError::Store(error));
-                continue;
-            }
-        };
-        for records in due.chunks(MAX_CONCURRENT_RAILS) {
-            if stop.is_cancelled() {
-                return;
-            }
-            advance_records(&settling, records).await;
-        }
-    }
-}
-
-/// Asks about several records concurrently. A failing record does not delay the others.
-async fn advance_records(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
-    let mut calls = JoinSet::new();
-    for (who, id) in records.iter().cloned() {
-        let settling = settling.clone();
-        calls.spawn(async move { settling.advance(&who, id).await });
-    }
-    while let Some(ended) = calls.join_next().await {
-        match ended {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => log_rail_failure(&error),
-            Err(end) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
-            Err(_) => {}
-        }
-    }
-}
-
-fn log_rail_failure(error: &GateError) {
-    if let GateError::Store(error) = error {
-        faults::of_store(error);
-    }
-    tracing::warn!(
-        error.chain = causes(error),
-        "Failed to ask the rail about an open record; it is asked again"
-    );
 }
 
 /// One sweep of idempotency records, from the end of the previous one. It stops only between transactions.

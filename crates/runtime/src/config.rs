@@ -37,7 +37,6 @@ pub use verifier::VerifierChoice;
 pub struct Config {
     /// Whether money is real.
     pub mode: Mode,
-    /// The database.
     pub database: Database,
     /// The database of `migrate`, through the owner's connection.
     pub migrate_database: Database,
@@ -109,7 +108,6 @@ pub struct Config {
     pub engine_name: Option<EngineName>,
     /// Whether the pools service starts while another engine holds reserved trades.
     pub engine_drain: bool,
-    /// The rail.
     pub rail: RailChoice,
     /// The secret that authenticates to a rail over HTTP.
     pub rail_secret: Option<UpstreamSecret>,
@@ -121,7 +119,6 @@ pub struct Config {
     pub catalogue: Option<PathBuf>,
     /// The header in which the edge names a country; `None` if no edge is trusted.
     pub edge_country_header: Option<String>,
-    /// The format of logs.
     pub log_format: LogFormat,
     /// The destination of traces; with `None`, the program makes no traces.
     pub traces: Option<TraceExport>,

@@ -9,10 +9,10 @@ use std::time::Duration;
 use instruments::store::Disk;
 use instruments::{faults, store as of_store, trading};
 use kernel::{Mode, StoreError, causes};
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::Store;
+use crate::supervise::Ticks;
 
 const GAUGE_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -23,14 +23,9 @@ pub(crate) async fn sample(
     file: Option<PathBuf>,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(GAUGE_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+    let mut ticks = Ticks::new(GAUGE_INTERVAL, &stop);
+    while ticks.next().await {
         for (pool, in_use, idle) in store.connections() {
             of_store::connections(pool, in_use, idle);
         }

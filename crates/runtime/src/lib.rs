@@ -18,9 +18,9 @@ mod background;
 mod catalogue;
 mod engine_check;
 mod gauges;
+mod polls;
 mod shared;
 mod upstreams;
-mod verifications;
 
 pub use providers::http_engine::openapi as engine_openapi;
 pub use providers::http_rail::openapi as rail_openapi;

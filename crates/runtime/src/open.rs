@@ -30,22 +30,21 @@ use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
 use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use crate::background::{
-    follow_rates, forget_quotes, settle_rails, spawn_maintenance, sweep_idempotency, sweep_sessions,
+    follow_rates, forget_quotes, spawn_maintenance, sweep_idempotency, sweep_sessions,
 };
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database};
 use crate::master_key;
+use crate::polls::{settle_rails, settle_verifications};
 use crate::preflight::{CachedPreflight, start_quote_queues, start_transact_queues};
 use crate::process::Ports;
 use crate::shared;
 use crate::store::{self, Store};
-use crate::supervise::supervised;
+use crate::supervise::Tasks;
 use crate::upstreams;
-use crate::verifications::settle_verifications;
 
 /// How long deliveries in flight may continue at shutdown. Interrupted deliveries are released and sent again.
 const DELIVERY_GRACE: Duration = Duration::from_secs(3);
@@ -92,7 +91,6 @@ impl From<ConfigError> for OpenError {
 pub struct OpenedBase {
     /// The configuration without the master key.
     pub config: Arc<Config>,
-    /// The store.
     pub store: Arc<dyn Store>,
     /// The file of the master keys; `None` if the configuration contains them.
     pub key_file: Option<PathBuf>,
@@ -300,7 +298,7 @@ pub struct Runtime {
     pub preflight: Arc<CachedPreflight>,
     /// Cancelled at shutdown.
     pub shutdown: CancellationToken,
-    background: TaskTracker,
+    tasks: Tasks,
 }
 
 impl Runtime {
@@ -332,14 +330,13 @@ impl Runtime {
             Arc::clone(&uses),
         ));
         let caches: [Arc<dyn ConfigCache>; 2] = [pools_directory.clone(), gate_directory.clone()];
-        let shutdown = CancellationToken::new();
-        let background = TaskTracker::new();
-        spawn_maintenance(&base, &caches, &uses, &background, &shutdown);
+        let tasks = Tasks::default();
+        spawn_maintenance(&base, &caches, &uses, &tasks);
         if let Some(rates) = followed {
-            follow_rates(&rates, &background, &shutdown);
+            follow_rates(&rates, &tasks);
         }
-        let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
-        background.close();
+        let (throttle, in_flight) = shared::open(&base, &tasks).await;
+        tasks.tracker.close();
         let preflight = CachedPreflight::new(base.store.clone(), Arc::clone(&base.clock));
         let preflight = Arc::new(preflight);
         let quote_queues = start_quote_queues(&base.store, &preflight, &base.entropy);
@@ -359,8 +356,8 @@ impl Runtime {
             preflight,
             quote_queues: Arc::new(quote_queues),
             transact_queues: Arc::new(transact_queues),
-            shutdown,
-            background,
+            shutdown: tasks.stop.clone(),
+            tasks,
             base,
         })
     }
@@ -401,36 +398,27 @@ impl Runtime {
             trust: Trust::System,
             grace: DELIVERY_GRACE,
         };
-        let stop = self.shutdown.clone();
-        let stopping = stop.clone();
-        self.background
-            .spawn(supervised("deliveries", stop, move || {
-                Worker::new(setup.clone()).run(stopping.clone().cancelled_owned())
-            }));
+        self.tasks.start("deliveries", move |stop| {
+            Worker::new(setup.clone()).run(stop.cancelled_owned())
+        });
     }
 
     /// Starts deleting expired idempotency records of a service, until shutdown.
     pub fn sweep_keys(&self, service: Service) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
         let (of, ttl) = ((config.mode, service), config.idempotency_ttl);
-        let stop = self.shutdown.clone();
-        let stopping = stop.clone();
-        self.background
-            .spawn(supervised("idempotency_sweep", stop, move || {
-                sweep_idempotency(store.clone(), of, ttl, stopping.clone())
-            }));
+        self.tasks.start("idempotency_sweep", move |stop| {
+            sweep_idempotency(store.clone(), of, ttl, stop)
+        });
     }
 
     /// Starts deleting old quotes that were never executed, until shutdown.
     pub fn forget_quotes(&self) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
         let (mode, retention) = (config.mode, config.quote_retention);
-        let stop = self.shutdown.clone();
-        let stopping = stop.clone();
-        self.background
-            .spawn(supervised("quote_retention", stop, move || {
-                forget_quotes(store.clone(), mode, retention, stopping.clone())
-            }));
+        self.tasks.start("quote_retention", move |stop| {
+            forget_quotes(store.clone(), mode, retention, stop)
+        });
     }
 
     /// What the use cases of the gate share. `render` renders the resources of events.
@@ -449,12 +437,9 @@ impl Runtime {
         let config = &self.base.config;
         if let Some(every) = config.session_sweep {
             let mode = config.mode;
-            let stop = self.shutdown.clone();
-            let stopping = stop.clone();
-            self.background
-                .spawn(supervised("session_sweep", stop, move || {
-                    sweep_sessions(context.clone(), mode, every, stopping.clone())
-                }));
+            self.tasks.start("session_sweep", move |stop| {
+                sweep_sessions(context.clone(), mode, every, stop)
+            });
         }
     }
 
@@ -465,11 +450,9 @@ impl Runtime {
         };
         let mode = self.base.config.mode;
         let settling = AdvanceRails { context, rail };
-        let stop = self.shutdown.clone();
-        let stopping = stop.clone();
-        self.background.spawn(supervised("rails", stop, move || {
-            settle_rails(settling.clone(), mode, stopping.clone())
-        }));
+        self.tasks.start("rails", move |stop| {
+            settle_rails(settling.clone(), mode, stop)
+        });
     }
 
     /// Starts asking the verifier about pending verifications, until shutdown. Does nothing without a verifier.
@@ -478,20 +461,17 @@ impl Runtime {
             return;
         };
         let mode = self.base.config.mode;
-        let advancing = AdvanceVerifications { context, verifier };
-        let stop = self.shutdown.clone();
-        let stopping = stop.clone();
-        self.background
-            .spawn(supervised("verifications", stop, move || {
-                settle_verifications(advancing.clone(), mode, stopping.clone())
-            }));
+        let settling = AdvanceVerifications { context, verifier };
+        self.tasks.start("verifications", move |stop| {
+            settle_verifications(settling.clone(), mode, stop)
+        });
     }
 
     /// Stops in order: the background tasks, the batch queues after their queued commands, the store. Call it after the last
     /// request has ended.
     pub async fn close(&self) {
         self.shutdown.cancel();
-        self.background.wait().await;
+        self.tasks.tracker.wait().await;
         self.quote_queues.shut_down().await;
         self.transact_queues.shut_down().await;
         self.base.store.close().await;

@@ -6,16 +6,14 @@ use coordination::{
     MemoryInFlight, MemoryThrottle, RedisConnection, RedisInFlight, RedisThrottle, RedisTimeouts,
 };
 use partner_core::ports::{InFlight, Throttle};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::open::OpenedBase;
+use crate::supervise::Tasks;
 
-/// Opens the throttle and the keys in flight. A background task connects to an unavailable Redis until `stop`.
+/// Opens the throttle and the keys in flight. A background task connects to an unavailable Redis until the tasks stop.
 pub(crate) async fn open(
     base: &OpenedBase,
-    background: &TaskTracker,
-    stop: &CancellationToken,
+    tasks: &Tasks,
 ) -> (Arc<dyn Throttle>, Arc<dyn InFlight>) {
     let alone = MemoryThrottle::new(Arc::clone(&base.clock));
     let Some(redis) = &base.config.redis else {
@@ -24,8 +22,10 @@ pub(crate) async fn open(
     let entropy = Arc::clone(&base.entropy);
     let shared =
         RedisConnection::open(redis, base.config.mode, entropy, RedisTimeouts::default()).await;
-    let (kept, stop) = (Arc::clone(&shared), stop.clone());
-    background.spawn(async move { kept.keep(stop.cancelled()).await });
+    let (kept, stop) = (Arc::clone(&shared), tasks.stop.clone());
+    tasks
+        .tracker
+        .spawn(async move { kept.keep(stop.cancelled()).await });
     (
         Arc::new(RedisThrottle::new(Arc::clone(&shared), alone)),
         Arc::new(RedisInFlight::start(shared)),

@@ -1,10 +1,11 @@
-//! Restarts background tasks that a service needs.
+//! Background tasks that a service needs: they restart after a panic, and end on one token.
 
 use std::time::Duration;
 
 use instruments::faults;
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Backoff before a panicked task restarts: the first one and the longest one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
@@ -12,11 +13,59 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// After a task has run for this long, the backoff restarts at its first value.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
+/// The background tasks of a service.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tasks {
+    /// Ends all of them.
+    pub(crate) stop: CancellationToken,
+    pub(crate) tracker: TaskTracker,
+}
+
+impl Tasks {
+    /// Starts a task, which `begin` makes from the token that ends it.
+    pub(crate) fn start<F>(
+        &self,
+        task: &'static str,
+        begin: impl Fn(CancellationToken) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker
+            .spawn(supervised(task, self.stop.clone(), begin));
+    }
+}
+
+/// The turns of a periodic task: the first at once, and one after each interval.
+pub(crate) struct Ticks {
+    ticks: Interval,
+    stop: CancellationToken,
+}
+
+impl Ticks {
+    pub(crate) fn new(interval: Duration, stop: &CancellationToken) -> Self {
+        let mut ticks = tokio::time::interval(interval);
+        // A slow turn delays the next one.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            ticks,
+            stop: stop.clone(),
+        }
+    }
+
+    /// Waits for the next turn. Returns false as soon as the task has to stop.
+    pub(crate) async fn next(&mut self) -> bool {
+        tokio::select! {
+            () = self.stop.cancelled() => false,
+            _ = self.ticks.tick() => true,
+        }
+    }
+}
+
 /// Runs a task until it ends on `stop`. After a panic it restarts the task with no state of the previous run.
-pub(crate) async fn supervised<F>(
+async fn supervised<F>(
     task: &'static str,
     stop: CancellationToken,
-    begin: impl Fn() -> F,
+    begin: impl Fn(CancellationToken) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -24,7 +73,7 @@ pub(crate) async fn supervised<F>(
     let mut backoff = FIRST_BACKOFF;
     loop {
         let began = Instant::now();
-        match tokio::spawn(begin()).await {
+        match tokio::spawn(begin(stop.clone())).await {
             Err(end) if end.is_panic() => {}
             Ok(()) | Err(_) => return,
         }
@@ -59,10 +108,9 @@ mod tests {
     ) -> (Arc<AtomicU32>, CancellationToken, impl Future) {
         let begun = Arc::new(AtomicU32::new(0));
         let stop = CancellationToken::new();
-        let (count, stopped) = (Arc::clone(&begun), stop.clone());
-        let task = supervised("panicking_task", stop.clone(), move || {
+        let count = Arc::clone(&begun);
+        let task = supervised("panicking_task", stop.clone(), move |stopped| {
             let number = count.fetch_add(1, Ordering::SeqCst);
-            let stopped = stopped.clone();
             async move {
                 if number < times {
                     tokio::time::sleep(after).await;

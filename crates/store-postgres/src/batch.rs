@@ -53,7 +53,7 @@ impl QuoteStore for PostgresStore {
 #[async_trait]
 impl TransactStore for PostgresStore {
     async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
-        let Some(mode) = one_mode(batch)? else {
+        let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };
         let mut tx = self.inner.write().await?;
@@ -67,7 +67,7 @@ impl TransactStore for PostgresStore {
         &self,
         batch: &[TransactCommand],
     ) -> Result<Vec<Option<Decision>>, StoreError> {
-        let Some(mode) = one_mode(batch)? else {
+        let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };
         let mut tx = self.inner.batch_tx().await?;
@@ -158,18 +158,6 @@ async fn locked(
 async fn committing(tx: Tx) -> Result<(), StoreError> {
     let committing = async { tx.commit().await.map_err(errors::commit) };
     around_commit("transact", committing).await
-}
-
-/// The mode of a batch. A process runs in one mode, and the batch state names partners without a mode.
-fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
-    let modes: BTreeSet<Mode> = batch
-        .iter()
-        .map(|command| command.scope.tenant.mode)
-        .collect();
-    if modes.len() > 1 {
-        return Err(StoreError::unexpected("a batch of commands of both modes"));
-    }
-    Ok(modes.first().copied())
 }
 
 #[derive(Clone, Copy)]

@@ -6,8 +6,6 @@
 pub(crate) mod load;
 pub(crate) mod write;
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use instruments::failpoint::{around, around_commit};
 use instruments::store::Transaction as Measured;
@@ -39,7 +37,7 @@ impl QuoteStore for SqliteStore {
 #[async_trait]
 impl TransactStore for SqliteStore {
     async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
-        let Some(mode) = one_mode(batch)? else {
+        let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };
         // SQLite has one write lock: no other transaction changes anything before this one ends.
@@ -63,18 +61,6 @@ impl TransactStore for SqliteStore {
             .await?;
         Ok(outcomes)
     }
-}
-
-/// The mode of a batch. A process runs in one mode, and the batch state names partners without a mode.
-fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
-    let modes: BTreeSet<Mode> = batch
-        .iter()
-        .map(|command| command.scope.tenant.mode)
-        .collect();
-    if modes.len() > 1 {
-        return Err(StoreError::unexpected("a batch of commands of both modes"));
-    }
-    Ok(modes.first().copied())
 }
 
 #[derive(Clone, Copy)]

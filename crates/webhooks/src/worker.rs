@@ -207,7 +207,7 @@ impl Worker {
             mode: self.config.mode,
             service: self.config.service,
             room: self.dispatcher.capacity(),
-            token: token(&*self.config.entropy),
+            token: self.config.entropy.number(),
             lease: Lease::duration(self.config.timeout),
         };
         // The lease begins after this instant, however long the store takes.
@@ -330,10 +330,4 @@ const fn is_temporary(error: &StoreError) -> bool {
         | StoreError::CommitUnknown(_) => true,
         StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => false,
     }
-}
-
-fn token(entropy: &dyn Entropy) -> u64 {
-    let mut bytes = [0; 8];
-    entropy.fill(&mut bytes);
-    u64::from_be_bytes(bytes)
 }

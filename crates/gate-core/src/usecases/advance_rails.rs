@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Entropy, Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -71,7 +71,7 @@ impl AdvanceRails {
         };
         let asking = PollLease {
             attempts: record.asking.attempts.saturating_add(1),
-            token: Some(token(self.context.entropy.as_ref())),
+            token: Some(self.context.entropy.number()),
             next_at: now.plus(CLAIM),
         };
         let claiming = tx.rail_ask(who, id, &record.asking, &asking);
@@ -214,13 +214,6 @@ fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> 
             None
         }
     }
-}
-
-/// The random token of a lease.
-pub(super) fn token(entropy: &dyn Entropy) -> u64 {
-    let mut bytes = [0; 8];
-    entropy.fill(&mut bytes);
-    u64::from_be_bytes(bytes)
 }
 
 /// The backoff after this many polls.

@@ -10,7 +10,6 @@ use kernel::{Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::advance_rails::token;
 use super::expiry::GateContext;
 use super::verify_user::{CLAIM, after_report, order};
 use crate::error::GateError;
@@ -71,7 +70,7 @@ impl AdvanceVerifications {
         let is_open = session.state == SessionState::Open && !session.is_overdue(now);
         let asking = PollLease {
             attempts: verification.asking.attempts.saturating_add(1),
-            token: is_open.then(|| token(self.context.entropy.as_ref())),
+            token: is_open.then(|| self.context.entropy.number()),
             next_at: now.plus(if is_open { CLAIM } else { Duration::MAX }),
         };
         let before = verification.asking;

@@ -36,7 +36,6 @@ const LEASE_MARGIN: Duration = Duration::from_secs(2);
 /// The time after an unchanged report in which polls do not ask the engine about a settled trade.
 pub const QUIET: Duration = Duration::from_secs(60);
 
-/// Polls trades.
 #[derive(Clone)]
 pub struct PollTrade {
     store: Arc<dyn PoolsStore>,
@@ -190,7 +189,7 @@ impl PollTrade {
         }
         let attempt = trade.attempts.saturating_add(1);
         let lease = Lease {
-            token: self.token(),
+            token: self.entropy.number(),
             until: now.plus(self.engine.timeout()).plus(LEASE_MARGIN),
         };
         tx.trade_claim(who, id, attempt, lease).await?.won()?;
@@ -402,12 +401,6 @@ impl PollTrade {
         };
         let sealed = event.seal(who, now, &self.sealer, self.entropy.as_ref());
         sealed.map_err(|refused| PollError::Store(refused.into()))
-    }
-
-    fn token(&self) -> u64 {
-        let mut bytes = [0; 8];
-        self.entropy.fill(&mut bytes);
-        u64::from_be_bytes(bytes)
     }
 }
 

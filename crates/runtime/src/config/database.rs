@@ -7,7 +7,6 @@ use store_postgres::{PostgresStore, UnreadUrl};
 
 use super::value::{InvalidSetting, without_credentials};
 
-/// The database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
     /// An SQLite file. A relative path is relative to the working directory.

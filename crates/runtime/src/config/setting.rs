@@ -60,7 +60,6 @@ pub(crate) enum Visibility {
     Plainly,
     /// A URL without its credentials.
     WithoutCredentials,
-    /// Masked.
     Masked,
 }
 

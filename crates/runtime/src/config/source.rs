@@ -22,7 +22,6 @@ const MAX_SHOWN_CHARS: usize = 60;
 pub struct Sources {
     /// Settings of the command line, by the name of their variable without the prefix.
     pub flags: Vec<(&'static str, String)>,
-    /// The environment.
     pub environment: Vec<(OsString, OsString)>,
     /// The file of `--config`.
     pub file: Option<PathBuf>,

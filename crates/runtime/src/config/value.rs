@@ -67,7 +67,6 @@ pub enum EngineChoice {
     Http(UpstreamUrl),
 }
 
-/// The rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RailChoice {
     /// No rail: no pay-in and no pay-out is possible.

@@ -5,7 +5,6 @@ use providers::{UpstreamSecret, UpstreamUrl};
 use super::setting::{Default, Setting, Visibility};
 use super::value::{self, InvalidSetting};
 
-/// The verifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerifierChoice {
     /// No verifier: a user who must be verified cannot pay.
