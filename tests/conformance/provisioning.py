@@ -4,12 +4,12 @@ import json
 import secrets
 import string
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from client import Client
 
 NETWORKS = ["tron", "ethereum", "bsc", "polygon", "solana"]
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-DEPOSIT_ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
 POOLS = ["EUR-USDT", "EUR-USDC", "GBP-USDT", "USD-USDT", "JPY-USDT", "EUR-BTC"]
 
 
@@ -141,15 +141,35 @@ class Partner:
     def record(self, transact_id):
         return self.client.ok("GET", f"/pools/trades/{transact_id}")
 
+    def trades(self, limit=100):
+        """All trades, newest first, over all pages."""
+        return self._whole(f"/pools/trades?limit={limit}", "data")
+
     def ledger(self, currency="EUR", **query):
         """All entries, newest first, over all pages."""
-        entries, cursor = [], None
+        more = "".join(f"&{name}={value}" for name, value in query.items())
+        return self._whole(f"/pools/ledger?currency={currency}{more}", "entries")
+
+    def checked_ledger(self, currency="EUR"):
+        """All entries. Each continues the previous balance, and the newest equals the balance."""
+        page = self.client.ok("GET", f"/pools/ledger?currency={currency}&limit=1")
+        entries = self.ledger(currency, limit=200)
+        balance = Decimal(0)
+        instants = [entry["createdAt"] for entry in entries]
+        assert instants == sorted(instants, reverse=True)
+        assert len({entry["id"] for entry in entries}) == len(entries)
+        for entry in reversed(entries):
+            balance += Decimal(entry["delta"])
+            assert balance == Decimal(entry["balanceAfter"]) >= 0
+        assert Decimal(page["available"]) == balance
+        return entries
+
+    def _whole(self, path, items):
+        found, cursor = [], None
         while True:
-            more = f"&cursor={cursor}" if cursor else ""
-            more += "".join(f"&{name}={value}" for name, value in query.items())
-            page = self.client.ok("GET", f"/pools/ledger?currency={currency}{more}")
-            entries += page["entries"]
+            page = self.client.ok("GET", path + (f"&cursor={cursor}" if cursor else ""))
+            found += page[items]
             cursor = page["nextCursor"]
             assert page["hasMore"] == (cursor is not None)
             if cursor is None:
-                return entries
+                return found

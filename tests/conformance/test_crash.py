@@ -12,7 +12,6 @@ from conftest import everything
 from programs import Installation
 from provisioning import Partner, new_key, partner_toml, profile, terms_for
 from client import Client
-from test_lists import check_chain, walk
 
 ROUNDS = int(os.environ.get("CONFORMANCE_KILLS", "22"))
 WORKERS = 8
@@ -93,7 +92,7 @@ def settle_doubts(partner, book):
 
 def judge(partner, book):
     """Compares every acknowledgement before the crash with the state after it."""
-    trades = {trade["quoteId"]: trade for trade in walk(partner.client, limit=100)[0]}
+    trades = {trade["quoteId"]: trade for trade in partner.trades()}
     assert set(book.acknowledged) <= set(trades), "an acknowledged trade is lost"
     for quote, ack in book.acknowledged.items():
         assert trades[quote]["transactId"] == ack["transactId"]
@@ -102,7 +101,7 @@ def judge(partner, book):
             now = trades[quote]["status"]
             assert now == status or (status, now) == ("settled", "returned"), (quote, status, now)
     assert not set(trades) & book.rejected
-    entries = check_chain(partner)
+    entries = partner.checked_ledger()
     debits = {entry["ref"]: Decimal(entry["delta"]) for entry in entries if entry["reason"] == "buy_debit"}
     assert {quote: -Decimal(trade["fiatAmount"]) for quote, trade in trades.items()} == debits
     refunds = [entry["ref"] for entry in entries if entry["reason"] == "buy_refund"]

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 
-from test_lists import check_chain, walk
-
 
 def at_once(jobs):
     """Runs all jobs concurrently, each in its own thread; returns the results in order."""
@@ -50,8 +48,8 @@ def test_fifty_transacts_of_one_quote_make_one_trade(world):
         assert len({ack["transactId"] for ack in done}) == 1
         assert [ack["idempotent"] for ack in done].count(False) == 1
     assert partner.balance() == "960.00"
-    assert len(walk(partner.client)[0]) == 4
-    check_chain(partner)
+    assert len(partner.trades()) == 4
+    partner.checked_ledger()
 
 
 # rule: pools.transact.balance, money.never-negative, pools.transact.batch-equals-single
@@ -67,7 +65,7 @@ def test_two_hundred_transacts_with_funds_for_a_hundred(world):
     seen = Counter(answer.status for answer in answers)
     assert seen == {200: 100, 402: 100}
     assert partner.balance() == "0.00"
-    check_chain(partner)
+    partner.checked_ledger()
     status = Counter(partner.client.ok("GET", f"/pools/quotes/{quote}")["status"] for quote in quotes)
     assert status == {"consumed": 100, "active": 100}
 
@@ -102,7 +100,7 @@ def test_transact_and_reject_have_one_winner_in_a_thousand_races(world):
     assert sum(wins.values()) == 1000
     assert min(wins["consumed"], wins["rejected"]) >= 20, f"the race was one-sided: {wins}"
     assert partner.balance() == f"{1000000 - 10 * wins['consumed']}.00"
-    check_chain(partner)
+    partner.checked_ledger()
 
 
 # rule: pools.reject.once
@@ -127,7 +125,7 @@ def test_velocity_cap_holds_under_64_clients(world):
     ])
     seen = Counter(answer.status if answer.status == 200 else answer.code for pair in answers for answer in pair)
     assert seen == {200: 40, "velocity_cap_exceeded": 88}
-    counted = sum(Fraction(trade["fiatAmount"]) * Fraction("1.0850") for trade in walk(partner.client, limit=100)[0])
+    counted = sum(Fraction(trade["fiatAmount"]) * Fraction("1.0850") for trade in partner.trades())
     assert counted == 434
 
 
@@ -143,7 +141,7 @@ def test_concurrent_polls_reach_one_outcome(world):
             seen |= {view["status"] for view in views}
         assert seen <= {"reserved", "settled", final}
         assert partner.poll(ack["quoteId"])["status"] == final
-    reasons = Counter(entry["reason"] for entry in check_chain(partner))
+    reasons = Counter(entry["reason"] for entry in partner.checked_ledger())
     assert reasons == {"payin_credit": 1, "buy_debit": 12, "buy_refund": 9}
     assert partner.balance() == f"{Decimal('10000.00') - 3 * Decimal('20.00'):.2f}"
 
@@ -181,7 +179,7 @@ def test_concurrent_deposits_and_purchases_lose_no_cent(world):
         bought += [answer for answer in answers if answer.status == 200]
     credits.join()
     assert partner.balance() == f"{61 - len(bought)}.00"
-    check_chain(partner)
+    partner.checked_ledger()
 
 
 # rule: pools.transact.expired, time.read-after-lock, pools.quote-record.monotone
@@ -224,3 +222,34 @@ def test_partners_of_one_batch_are_separate(world):
     seen = Counter(answer.status for answer in at_once(jobs))
     assert seen == {200: 60, 402: 12}
     assert {partner.balance() for partner in partners} == {"0.00"}
+
+
+# rule: list.no-loss, list.order
+def test_paging_under_concurrent_writes_loses_and_repeats_nothing(world):
+    partner = world.partner(funds="100000.00")
+    before = {partner.trade("1.00")["transactId"] for _ in range(60)}
+    stop = threading.Event()
+
+    def write(client):
+        made = []
+        while not stop.is_set():
+            quote = partner.quote("1.00", client=client)["quoteId"]
+            made.append(partner.transact(quote, client=client).json["transactId"])
+        return made
+
+    with ThreadPoolExecutor(4) as pool:
+        writing = [pool.submit(write, client) for client in clients(partner, 4)]
+        try:
+            deadline = time.monotonic() + 4
+            while time.monotonic() < deadline:
+                keys = [(trade["createdAt"], trade["transactId"]) for trade in partner.trades(limit=7)]
+                ids = {transact_id for _, transact_id in keys}
+                assert len(ids) == len(keys), "nothing twice"
+                assert before <= ids, "nothing lost"
+                assert keys == sorted(keys, reverse=True)
+        finally:
+            stop.set()
+    made = [transact_id for written in writing for transact_id in written.result()]
+    assert len(made) > 20
+    assert {trade["transactId"] for trade in partner.trades()} == before | set(made)
+    partner.checked_ledger()

@@ -37,3 +37,44 @@ impl LostRace for StoreError {
         matches!(self, Self::Retry)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// Runs a transaction with these outcomes. Returns the last one and how often it ran.
+    fn run(outcomes: Vec<Result<(), StoreError>>) -> (Result<(), StoreError>, usize) {
+        let mut outcomes = outcomes.into_iter();
+        let mut runs = 0;
+        let retrying = retry_lost_races(|| {
+            runs += 1;
+            std::future::ready(outcomes.next().unwrap())
+        });
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(last) = pin!(retrying).poll(&mut context) else {
+            panic!("the transaction waits");
+        };
+        (last, runs)
+    }
+
+    #[test]
+    fn lost_race_is_run_again_three_times_at_most() {
+        let lost = || Err(StoreError::Retry);
+        assert!(matches!(run(vec![Ok(())]), (Ok(()), 1)));
+        assert!(matches!(run(vec![lost(), lost(), Ok(())]), (Ok(()), 3)));
+        let all = run(vec![lost(), lost(), lost(), Ok(())]);
+        assert!(matches!(all, (Err(StoreError::Retry), 3)), "{all:?}");
+    }
+
+    #[test]
+    fn other_error_is_not_run_again() {
+        let failed = run(vec![Err(StoreError::Overloaded), Ok(())]);
+        assert!(
+            matches!(failed, (Err(StoreError::Overloaded), 1)),
+            "{failed:?}"
+        );
+    }
+}

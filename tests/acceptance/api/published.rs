@@ -5,72 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use acceptance::{Answer, Call, Contract, Gate, World};
 use serde_json::Value;
 
-/// The twelve operations of the contract's table.
-const TABLE: [(&str, &str, &str); 12] = [
-    ("listPools", "GET", "/v1/pools"),
-    ("getCapabilities", "GET", "/v1/pools/{id}/capabilities"),
-    ("createQuote", "POST", "/v1/pools/{id}/quote"),
-    ("transact", "POST", "/v1/pools/{id}/transact"),
-    ("getQuote", "GET", "/v1/pools/quotes/{quoteId}"),
-    ("rejectQuote", "POST", "/v1/pools/quotes/{quoteId}/reject"),
-    (
-        "getTransactionByQuote",
-        "GET",
-        "/v1/pools/transactions/{quoteId}",
-    ),
-    ("listTrades", "GET", "/v1/pools/trades"),
-    ("getTrade", "GET", "/v1/pools/trades/{transactId}"),
-    ("getBalance", "GET", "/v1/pools/{id}/balance"),
-    ("getFundingInstructions", "GET", "/v1/pools/funding"),
-    ("listLedgerEntries", "GET", "/v1/pools/ledger"),
-];
-
-// rule: openapi.operations, openapi.routes-agree
-#[tokio::test]
-async fn twelve_operations_and_three_events() {
-    let contract = Contract::published();
-    let published: BTreeSet<(&str, &str, &str)> = contract
-        .operations
-        .iter()
-        .map(|operation| {
-            (
-                operation.id.as_str(),
-                operation.method.as_str(),
-                operation.template.as_str(),
-            )
-        })
-        .collect();
-    assert_eq!((published.len(), published), (12, BTreeSet::from(TABLE)));
-    let events: Vec<&String> = contract.document["webhooks"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .collect();
-    let events: BTreeSet<&str> = events.into_iter().map(String::as_str).collect();
-    assert_eq!(
-        events,
-        BTreeSet::from([
-            "pool.transaction.settled",
-            "pool.transaction.failed",
-            "pool.transaction.released"
-        ])
-    );
-    assert!(
-        contract.document["openapi"]
-            .as_str()
-            .unwrap()
-            .starts_with("3.1")
-    );
-    assert_eq!(contract.document["info"]["version"], "2026-05-25");
-}
-
 // rule: openapi.routes-agree
 #[tokio::test]
 async fn every_published_route_is_served_and_no_other() {
     let world = World::new().await;
     let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (_, method, path) in TABLE {
-        methods.entry(path).or_default().insert(method);
+    for operation in &Contract::published().operations {
+        let known = methods.entry(&operation.template).or_default();
+        known.insert(operation.method.as_str());
     }
     for (template, known) in methods {
         let path = template
@@ -120,23 +62,67 @@ async fn every_published_call_of_the_widget_is_served_and_no_other() {
 
 // rule: openapi.published
 #[tokio::test]
-async fn document_is_served_unchanged() {
-    let world = World::new().await;
-    let answer = world.send(Call::get("/openapi/pools-v1.yaml")).await;
+async fn documents_are_served_unchanged() {
+    let gate = Gate::new().await;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi/");
+    for name in [
+        "pools-v1",
+        "gate-v1",
+        "gate-test-helpers-v1",
+        "gate-embed-v1",
+    ] {
+        let call = Call::get(&format!("/openapi/{name}.yaml"));
+        let answer = match name {
+            "pools-v1" => gate.world().send(call).await,
+            _ => gate.send(call).await,
+        };
+        assert_eq!(answer.status, 200, "{name}");
+        assert_eq!(answer.header("content-type"), Some("application/yaml"));
+        let published = std::fs::read(format!("{folder}{name}.yaml")).unwrap();
+        assert!(
+            answer.bytes == published,
+            "{name} is stale: run `cargo xtask openapi`"
+        );
+    }
+    gate.finish().await;
+}
+
+// rule: openapi.gate-hosted-events
+#[test]
+fn hosted_flow_events_are_documented_as_such() {
+    for name in [
+        "gate_session.processing",
+        "gate_session.failed",
+        "kyc.required",
+    ] {
+        let event = &Contract::gate().document["webhooks"][name]["post"];
+        let said = event["description"].as_str().unwrap();
+        assert!(said.contains("hosted flow"), "{said}");
+        let body = &event["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(body, "#/components/schemas/SessionEvent");
+    }
+}
+
+// rule: openapi.gate-operations, openapi.gate-embed
+#[test]
+fn operation_documents_its_credential() {
+    let paths = Contract::gate().document["paths"].as_object().unwrap();
+    for (path, methods) in paths {
+        let scheme = match path.as_str() {
+            "/v1/embed/bootstrap" => "publishableKey",
+            _ => "secretKey",
+        };
+        for operation in methods.as_object().unwrap().values() {
+            let security = &operation["security"];
+            assert_eq!(security, &serde_json::json!([{ scheme: [] }]), "{path}");
+        }
+    }
+    let widget = serde_json::to_value(gate_http::embed().unwrap()).unwrap();
+    let scheme = &widget["components"]["securitySchemes"]["embedToken"];
     assert_eq!(
-        (answer.status, answer.header("content-type")),
-        (200, Some("application/yaml"))
+        (&scheme["name"], &scheme["in"]),
+        (&"X-Embed-Token".into(), &"header".into())
     );
-    let published = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/openapi/pools-v1.yaml"
-    );
-    let published = std::fs::read(published).expect("the published file");
-    assert!(
-        answer.bytes == published,
-        "docs/openapi/pools-v1.yaml is stale"
-    );
-    world.finish().await;
 }
 
 // rule: openapi.json
@@ -340,7 +326,8 @@ async fn reference_page_runs_no_script() {
         !page.contains("<script") && !page.contains("http://"),
         "no script and no plain HTTP resource"
     );
-    for (id, _, path) in TABLE {
+    for operation in &Contract::published().operations {
+        let (id, path) = (&operation.id, &operation.template);
         assert!(page.contains(id) && page.contains(path), "{id}");
     }
     world.finish().await;

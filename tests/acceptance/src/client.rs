@@ -41,7 +41,6 @@ impl Call {
         }
     }
 
-    /// A GET.
     #[must_use]
     pub fn get(path: &str) -> Self {
         Self::new("GET", path)
@@ -118,7 +117,6 @@ impl Call {
         self
     }
 
-    /// Its path.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -148,13 +146,10 @@ impl Call {
 pub struct Answer {
     /// The request, for messages.
     pub asked: String,
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
     /// The body's bytes.
     pub bytes: Bytes,
-    /// The body.
     pub body: Value,
 }
 
@@ -271,7 +266,6 @@ impl Client {
         self.world.send(call.bearer(&self.key)).await
     }
 
-    /// GET.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Call::get(path)).await
     }

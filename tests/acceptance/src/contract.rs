@@ -12,9 +12,7 @@ use crate::{Answer, Call};
 /// One published operation.
 #[derive(Debug)]
 pub struct Operation {
-    /// Its id.
     pub id: String,
-    /// Its method.
     pub method: Method,
     /// Its path with `{}` parameters.
     pub template: String,
@@ -35,9 +33,7 @@ enum Style {
 /// The published document.
 #[derive(Debug)]
 pub struct Contract {
-    /// The document.
     pub document: Value,
-    /// Its operations.
     pub operations: Vec<Operation>,
     style: Style,
     events: BTreeMap<String, Validator>,

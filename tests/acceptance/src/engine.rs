@@ -24,7 +24,6 @@ pub enum Asked {
     Hold(TradeId, Order),
     /// A confirmation.
     Confirm(TradeId),
-    /// A release.
     Release(TradeId),
     /// A report request.
     Report(TradeReportRequest),

@@ -63,7 +63,6 @@ pub enum FarStage {
     Released,
     /// Confirmed and in progress.
     Working,
-    /// Delivered.
     Delivered,
     /// Attempted without success.
     Failed,

@@ -55,7 +55,6 @@ impl FarRates {
         }
     }
 
-    /// Its URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

@@ -44,12 +44,13 @@ use partner_core::webhooks::delivery::AttemptOutcome;
 use partner_core::webhooks::fairness::ClaimCapacity;
 use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::{PartnerId, Tenant};
-use providers::{SandboxRail, SandboxVerifier};
+use providers::SandboxRail;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::contract::{Contract, Operation};
 use crate::setup::{self, Setup};
+use crate::verifier::ScriptedVerifier;
 use crate::world::World;
 
 /// The gate service on the database of a world's pools service. Cheap to clone.
@@ -62,6 +63,7 @@ struct Inner {
     router: Router,
     sessions: GateContext,
     in_flight: Arc<MemoryInFlight>,
+    verifier: Arc<ScriptedVerifier>,
 }
 
 impl fmt::Debug for Gate {
@@ -104,12 +106,14 @@ impl Gate {
             render: gate_http::render_resource,
         };
         let in_flight = Arc::new(MemoryInFlight::new());
-        let router = router(&world, &sessions, &in_flight);
+        let verifier = Arc::new(ScriptedVerifier::new(operator.clock.clone()));
+        let router = router(&world, &sessions, &in_flight, verifier.clone());
         Self(Arc::new(Inner {
             world,
             router,
             sessions,
             in_flight,
+            verifier,
         }))
     }
 
@@ -135,6 +139,12 @@ impl Gate {
     #[must_use]
     pub fn sessions(&self) -> &GateContext {
         &self.0.sessions
+    }
+
+    /// The verifier, which the service uses in mode test only.
+    #[must_use]
+    pub fn verifier(&self) -> &Arc<ScriptedVerifier> {
+        &self.0.verifier
     }
 
     /// Polls every due rail record, as the service's own task does.
@@ -361,7 +371,6 @@ impl GateClient {
         self.gate.send(call.bearer(&self.key)).await
     }
 
-    /// GET.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Call::get(path)).await
     }
@@ -445,15 +454,12 @@ fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     }
 }
 
-/// The sandbox verifier, only in test mode, as in the service.
-fn verifier(mode: Mode, clock: &Arc<dyn Clock>) -> Option<Arc<dyn Verifier>> {
-    match mode {
-        Mode::Test => Some(Arc::new(SandboxVerifier::new(Arc::clone(clock)))),
-        Mode::Live => None,
-    }
-}
-
-fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>) -> Router {
+fn router(
+    world: &World,
+    sessions: &GateContext,
+    in_flight: &Arc<MemoryInFlight>,
+    verifier: Arc<dyn Verifier>,
+) -> Router {
     let (operator, _, sealer) = world.parts();
     let setup = world.setup();
     let clock: Arc<dyn Clock> = operator.clock.clone();
@@ -469,11 +475,11 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
             ttl: setup.idempotency_ttl,
         },
     };
-    let catalogue = Arc::new(Catalogue::built_in().expect("a catalogue"));
+    let catalogue = Arc::new(Catalogue::parse(&setup.catalogue).expect("a catalogue"));
     let verifying = VerifyUser {
         context: sessions.clone(),
         catalogue: Arc::clone(&catalogue),
-        verifier: verifier(setup.mode, &clock),
+        verifier: (setup.mode == Mode::Test).then_some(verifier),
     };
     let parts = Parts {
         mode: setup.mode,

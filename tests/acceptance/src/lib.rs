@@ -31,6 +31,7 @@ mod queues;
 mod rates;
 mod setup;
 pub mod table;
+mod verifier;
 mod world;
 
 pub use client::{Answer, Call, Client, keys, purchase, sale};
@@ -51,4 +52,5 @@ pub use setup::{
     RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, profile,
 };
 pub use test_support::test_database::StoreKind;
+pub use verifier::ScriptedVerifier;
 pub use world::World;

@@ -40,6 +40,9 @@ pub const WIDGET: &str = "https://widget.example";
 /// An address with a valid checksum.
 pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
+/// The built-in catalogue of the gate.
+const CATALOGUE: &str = include_str!("../../../crates/gate-core/src/catalogue/built_in.toml");
+
 /// Existing pools. Partners are allowed in all but the last.
 const POOLS: [&str; 7] = [
     "EUR-USDT", "EUR-USDC", "GBP-USDT", "EUR-BTC", "JPY-USDT", "JPY-USDC", "USD-USDT",
@@ -62,6 +65,8 @@ pub struct Setup {
     pub proxies: Vec<String>,
     /// The limits of the gate; `None` turns them off.
     pub gate_tiers: Option<Tiers>,
+    /// The catalogue of the gate, as a file.
+    pub catalogue: String,
     /// Lifetime of a session.
     pub session_ttl: Duration,
     /// Lifetime of a preview.
@@ -96,6 +101,7 @@ impl Default for Setup {
         Self {
             mode: Mode::Test,
             gate_tiers: Some(gate),
+            catalogue: CATALOGUE.to_owned(),
             session_ttl: Duration::from_secs(24 * 60 * 60),
             preview_ttl: Duration::from_secs(5 * 60),
             signed_quote_ttl: Duration::from_secs(60),

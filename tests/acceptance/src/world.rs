@@ -225,7 +225,6 @@ impl World {
         self.0.clock.advance(Duration::from_millis(millis));
     }
 
-    /// The engine.
     #[must_use]
     pub fn engine(&self) -> &Arc<ScriptedEngine> {
         &self.0.engine
@@ -237,13 +236,11 @@ impl World {
         &self.0.rates
     }
 
-    /// The operator.
     #[must_use]
     pub fn operator(&self) -> &Operator {
         &self.0.operator
     }
 
-    /// The database.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.database

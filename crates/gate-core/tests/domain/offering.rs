@@ -1,21 +1,17 @@
-//! What the widget offers and quotes: networks whose addresses can be checked, and payout methods whose account form is known.
+//! What the widget offers: networks whose addresses can be checked, and payout methods whose account form is known.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::catalogue::Catalogue;
 use gate_core::session::{Flow, SessionState, Terms};
 use gate_core::usecases::list_options::{ListOptions, SideOptions};
 use gate_core::usecases::pay_session::PaymentRequest;
-use gate_core::usecases::quote_session::{
-    OrderedConversion, QuoteSession, QuoteSessionError, SessionOrder,
-};
-use kernel::rates::{Side, SourceRate};
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset};
 use partner_core::ports::RateSource;
 
-use crate::fixtures::{Gate, acme, ready, session_at};
+use crate::fixtures::{ready, session_at};
 
 /// Besides networks of every known form, one whose form is unknown, and a payout method without an account form.
 const CATALOGUE: &str = r#"
@@ -99,14 +95,10 @@ impl RateSource for NoRates {
     }
 }
 
-fn catalogue() -> Arc<Catalogue> {
-    Arc::new(Catalogue::parse(CATALOGUE).unwrap())
-}
-
 /// The sides with their networks and methods, as one text each.
 fn listed(change: impl FnOnce(&mut Terms)) -> Vec<String> {
     let options = ListOptions {
-        catalogue: catalogue(),
+        catalogue: Arc::new(Catalogue::parse(CATALOGUE).unwrap()),
         rates: Arc::new(NoRates),
     };
     let mut terms = session_at(SessionState::Open).terms;
@@ -177,54 +169,6 @@ fn wallet_of_a_swap_restricts_the_asset_that_the_session_names() {
     assert_eq!(swap(TRON), ["swap: USDT tron, BTC bitcoin; "]);
     let foreign = swap(BITCOIN);
     assert!(foreign.is_empty(), "{foreign:?}");
-}
-
-fn refused(conversion: OrderedConversion, asset: &str, network: &str) -> QuoteSessionError {
-    let gate = Gate::new(&[acme()]);
-    let (session, _) = gate.open(&acme(), "k");
-    let quoting = QuoteSession {
-        context: gate.sessions.clone(),
-        catalogue: catalogue(),
-        rates: Arc::new(NoRates),
-        ttl: Duration::from_secs(60),
-    };
-    let order = SessionOrder {
-        conversion,
-        asset: asset.to_owned(),
-        network: network.to_owned(),
-        country: None,
-    };
-    ready(quoting.quote(&acme(), session, &order)).unwrap_err()
-}
-
-// rule: gate.embed-quote.checked
-#[test]
-fn quote_of_what_the_widget_cannot_check_is_refused() {
-    use QuoteSessionError as E;
-
-    let ramp = |side, method: &str| OrderedConversion::Ramp {
-        side,
-        payment_method: method.to_owned(),
-    };
-    let swap = |asset: &str, network: &str| OrderedConversion::Swap {
-        source_asset: asset.to_owned(),
-        source_network: network.to_owned(),
-    };
-    let buy = |network| refused(ramp(Side::OnRamp, "card"), "USDT", network);
-    let sell = |method| refused(ramp(Side::OffRamp, method), "USDT", "tron");
-    // An order that passes every check lacks a rate.
-    for network in ["tron", "ethereum", "solana"] {
-        assert!(matches!(buy(network), E::RateUnavailable), "{network}");
-    }
-    assert!(matches!(buy("ton"), E::UnknownNetwork));
-    assert!(matches!(sell("transfer"), E::RateUnavailable));
-    assert!(matches!(sell("wire"), E::UnknownMethod));
-    let swapped = |source| refused(source, "BTC", "bitcoin");
-    assert!(matches!(swapped(swap("USDT", "tron")), E::RateUnavailable));
-    let unknown = swapped(swap("USDT", "ton"));
-    assert!(matches!(unknown, E::UnknownSourceNetwork));
-    let unknown = refused(swap("BTC", "bitcoin"), "USDT", "ton");
-    assert!(matches!(unknown, E::UnknownNetwork));
 }
 
 // rule: gate.payment.payout

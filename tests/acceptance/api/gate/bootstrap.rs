@@ -46,6 +46,8 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 #[tokio::test]
 async fn bootstrap_without_client_secret_shows_no_session() {
     let gate = Gate::new().await;
+    // A token is issued at a whole second.
+    gate.world().after(999);
     let answer = ask(&gate, call()).await.ok();
     let expected = json!({
         "object": "embed_token",
@@ -71,7 +73,11 @@ async fn bootstrap_without_client_secret_shows_no_session() {
     let said = claims(&gate, &answer).unwrap();
     assert_eq!((said.tenant.partner.as_str(), said.session), (ACME, None));
     assert!(Scope::ALL.iter().all(|scope| said.scopes.allow(*scope)));
-    gate.world().after(60 * 60 * 1000);
+    let other = ask(&gate, call()).await.ok();
+    assert_ne!(claims(&gate, &other).unwrap().id, said.id);
+    gate.world().after(60 * 60 * 1000 - 1_000);
+    assert_eq!(claims(&gate, &answer), Some(said));
+    gate.world().after(1);
     assert_eq!(claims(&gate, &answer), None, "the session has ended");
     gate.finish().await;
 }
@@ -136,7 +142,11 @@ async fn only_pages_of_allowed_domains_get_a_token() {
         (Some(""), Some("https://shop.example/cart")),
         (Some("https://shop.example/"), None),
         (Some("https://shop.example:443"), None),
+        (Some("https://shop.example."), None),
         (Some("https://SHOP.example"), None),
+        (Some("https://evilshop.example"), None),
+        (Some("https://*.example"), None),
+        (Some("shop.example"), None),
         (Some("http://shop.example"), None),
         (Some("https://shop.example:8443"), None),
         (Some("https://www.shop.example"), None),
@@ -170,7 +180,7 @@ async fn removed_domain_is_refused() {
     gate.finish().await;
 }
 
-// rule: gate.bootstrap.widget-origin
+// rule: gate.bootstrap.widget-origin, gate.bootstrap.secret, gate.bootstrap.origin
 #[tokio::test]
 async fn widget_page_needs_a_client_secret() {
     let gate = Gate::new().await;
@@ -183,6 +193,10 @@ async fn widget_page_needs_a_client_secret() {
     let body = json!({ "clientSecret": made["client_secret"] });
     let answer = ask(&gate, home().json(&body)).await.ok();
     assert_eq!(answer["session_id"], made["id"]);
+    // The secret admits no other page.
+    let elsewhere = Call::post(PATH).header("origin", RIVAL_SHOP).json(&body);
+    let refused = ask(&gate, elsewhere).await;
+    refused.refused(403, "origin_not_allowed");
     gate.notice(ACME, text(&made, "id")).await;
     gate.finish().await;
 }
@@ -195,9 +209,12 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
     let rivals = gate.rival().open("k").await;
     let secret = text(&made, "client_secret");
     let changed = format!("{}x", &secret[..secret.len() - 1]);
+    let unknown = secret.replace(text(&made, "id"), "gs_test_01HF7YAT00408104G208104081");
     let wrong = [
         text(&rivals, "client_secret").to_owned(),
         changed,
+        unknown,
+        secret[..secret.len() - 1].to_owned(),
         format!("{secret}0"),
         secret.to_uppercase(),
         secret.replace("_test_", "_live_"),
@@ -362,6 +379,9 @@ async fn exhausted_quota_returns_a_neutral_response() {
         (&answer["available"], &answer["mode"]),
         (&json!(true), &json!("live"))
     );
+    // In the next month the quota is full again.
+    gate.world().after(7 * 24 * 60 * 60 * 1000);
+    assert_eq!(state().await, (json!(true), json!(null)));
     gate.notice(ACME, text(&made, "id")).await;
     gate.finish().await;
 }

@@ -1,9 +1,16 @@
 //! `POST /v1/gate_sessions`: the terms of a session, and refusals.
 
 use acceptance::{ACME, ACME_PUBLISHABLE, Call, Gate, RIVAL, SHOP, WIDGET, session};
+use gate_core::profile::GateProfile;
+use kernel::Mode;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/gate_sessions";
+
+/// A text as a database prints its bytes.
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// A plain body with some fields changed; null removes a field.
 fn with(fields: &Value) -> Value {
@@ -36,7 +43,7 @@ async fn created_session_has_link_to_its_checkout_once() {
     gate.finish().await;
 }
 
-// rule: gate.session.created, gate.session.secret-once, gate.session.expires, time.output
+// rule: gate.session.created, gate.session.secret-once, gate.session.secret-hashed, gate.session.expires, time.output
 #[tokio::test]
 async fn created_session_is_open_and_shows_its_secret_once() {
     let gate = Gate::new().await;
@@ -47,6 +54,10 @@ async fn created_session_is_open_and_shows_its_secret_once() {
     let secret = made["client_secret"].as_str().unwrap();
     let random = secret.strip_prefix(&format!("gsec_{id}_")).unwrap();
     assert_eq!(random.len(), 32);
+    let rows = gate.world().database().digest().await;
+    // One store prints bytes in upper case, the other in lower case.
+    let rows = rows.into_values().collect::<String>().to_lowercase();
+    assert!(!rows.contains(&random.to_lowercase()) && !rows.contains(&hex(random)));
     let expected = json!({
         "id": id,
         "object": "gate_session",
@@ -86,7 +97,7 @@ async fn created_session_is_open_and_shows_its_secret_once() {
     gate.finish().await;
 }
 
-// rule: gate.session.amount-as-sent, gate.session.upper-case, gate.session.metadata-exact, gate.origin.as-sent
+// rule: gate.session.amount-as-sent, gate.session.upper-case, gate.session.metadata-exact, gate.origin.as-sent, gate.event.kyc-package
 #[tokio::test]
 async fn create_accepts_every_documented_field() {
     let gate = Gate::new().await;
@@ -275,6 +286,39 @@ async fn create_refuses_features_without_entitlement() {
     let neither = with(&json!({ "flow": null, "kyc_package": null }));
     let id = acme.create(&neither, "k").await.created()["id"].clone();
     gate.notice(ACME, id.as_str().unwrap()).await;
+    gate.finish().await;
+}
+
+// rule: gate.session.order-of-checks, gate.quota.exhausted
+#[tokio::test]
+async fn quota_is_checked_between_package_and_flow() {
+    let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
+    let acme = gate.acme();
+    let quota = async |quota: u64| {
+        let change = |profile: &mut GateProfile| {
+            profile.flow_sessions = false;
+            profile.kyc_trusted = false;
+            profile.live_session_quota = Some(quota);
+        };
+        gate.world().operator().change_gate(ACME, change).await;
+    };
+    quota(0).await;
+    let mut fields = json!({ "amount": "0", "flow": "swap", "kyc_package": { "a": 1 } });
+    for (status, code, corrected) in [
+        (400, "invalid_request", "amount"),
+        (403, "kyc_package_not_trusted", "kyc_package"),
+    ] {
+        acme.create(&with(&fields), "k").await.refused(status, code);
+        fields.as_object_mut().unwrap().remove(corrected);
+    }
+    let exhausted = acme.create(&with(&fields), "k").await;
+    exhausted.refused(403, "quota_exhausted");
+    quota(1).await;
+    let flow = acme.create(&with(&fields), "k").await;
+    flow.refused(403, "kit_blocks_not_enabled");
+    // The refused creates did not count.
+    let id = acme.open_id("k").await;
+    gate.notice(ACME, &id).await;
     gate.finish().await;
 }
 

@@ -363,6 +363,36 @@ async fn deleted_customer_is_absent() {
     gate.finish().await;
 }
 
+// rule: gate.customer.sealed
+#[tokio::test]
+async fn damaged_customer_is_refused_and_its_row_is_logged() {
+    let (logs, _caught) = Logs::catch();
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = made(&acme, "ann@example.com").await;
+    let row = id.replace("cus_test_", "");
+    let put = async |index: &str| {
+        let damage = "UPDATE customers SET external_id_mark";
+        let sql = format!("{damage} = {index} WHERE id = '{row}'");
+        gate.world().damage(&sql).await;
+    };
+    put("zeroblob(32)").await;
+    for call in [
+        Call::get(&at(&id)),
+        patch(&id, &json!({ "first_name": "A" })),
+        delete(&id),
+    ] {
+        acme.send(call).await.refused(500, "internal_error");
+    }
+    let text = logs.text();
+    let told = format!("inconsistent row in customers, column email_mark: acme/{row}");
+    assert!(text.contains(&told), "{text}");
+    put("NULL").await;
+    acme.get(&at(&id)).await.ok();
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
 // rule: gate.customer.no-lost-update
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_updates_and_deletion_lose_nothing() {

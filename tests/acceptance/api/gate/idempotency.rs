@@ -224,7 +224,7 @@ async fn key_belongs_to_one_partner_mode_and_route() {
     gate.finish().await;
 }
 
-// rule: idempotency.gate-twin
+// rule: idempotency.gate-twin, idempotency.in-flight
 #[tokio::test]
 async fn twin_in_flight_is_refused_as_in_progress() {
     let gate = Gate::new().await;

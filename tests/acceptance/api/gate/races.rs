@@ -48,7 +48,7 @@ fn times(tally: &BTreeMap<(u16, String), usize>, status: u16, code: &str) -> usi
     tally.get(&place).copied().unwrap_or_default()
 }
 
-fn act(id: &str, act: &str) -> Call {
+pub(super) fn act(id: &str, act: &str) -> Call {
     Call::post(&match act {
         "cancel" => format!("{PATH}/{id}/cancel"),
         helper => format!("/v1/test_helpers/sessions/{id}/{helper}"),

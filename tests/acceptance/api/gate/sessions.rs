@@ -1,7 +1,8 @@
 //! Sessions after their creation: read, list, cancel and expiry.
 
-use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
+use acceptance::{ACME, ACME_SECRET, Call, Gate, RIVAL, SHOP, session};
 use kernel::Mode;
+use partner_core::PartnerStatus;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/gate_sessions";
@@ -69,6 +70,7 @@ async fn first_reader_applies_an_overdue_expiry() {
             acme.get(PATH).await.ok();
         }
         acme.cancel(&id).await.refused(409, "session_not_open");
+        assert_eq!(gate.world().database().count("transactions").await, 0);
         let kinds = gate.notice(ACME, &id).await;
         assert_eq!(
             kinds,
@@ -99,6 +101,25 @@ async fn sweep_expires_unread_sessions() {
     assert_eq!(gate.notice(RIVAL, &foreign).await, expired);
     assert_eq!(acme.status(&mine).await, "expired");
     gate.notice(ACME, &cancelled).await;
+    gate.finish().await;
+}
+
+// rule: gate.session.sweep, gate.session.list, gate.session.lazy-expiry
+#[tokio::test]
+async fn list_expires_more_sessions_than_one_sweep() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for number in 0..201 {
+        acme.open_id(&format!("k{number}")).await;
+    }
+    gate.world().after(DAY - 1);
+    let young = acme.open_id("young").await;
+    gate.world().after(1);
+    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 100);
+    let open = acme.get(&format!("{PATH}?status=open")).await.ok();
+    assert_eq!(ids(&open), [young.as_str()]);
+    let told = gate.world().notice_all().await;
+    assert_eq!(told.get("gate_session.expired"), Some(&201));
     gate.finish().await;
 }
 
@@ -267,7 +288,7 @@ async fn list_query_is_validated() {
     gate.finish().await;
 }
 
-// rule: gate.session.retrieve, tenancy.foreign-is-absent, id.malformed-path, id.other-mode, id.kinds-differ
+// rule: gate.session.retrieve, gate.transaction.foreign, tenancy.foreign-is-absent, id.malformed-path, id.other-mode, id.kinds-differ
 #[tokio::test]
 async fn foreign_session_is_absent() {
     let gate = Gate::new().await;
@@ -352,7 +373,7 @@ async fn expired_key_creates_no_session() {
     let second = std::time::Duration::from_secs(1);
     let end = kernel::Clock::now(world.clock()).plus(second);
     let id = gate.acme().open_id("k").await;
-    world.operator().expire(acceptance::ACME_SECRET, end).await;
+    world.operator().expire(ACME_SECRET, end).await;
     world.clock().advance(second);
     let refused = gate.acme().create(&session(SHOP), "l").await;
     refused.refused(403, "key_expired");
@@ -362,18 +383,25 @@ async fn expired_key_creates_no_session() {
 
 // rule: gate.session.access-again
 #[tokio::test]
-async fn key_revoked_by_another_process_creates_nothing() {
-    let gate = Gate::new().await;
-    let replica = gate.replica().await;
-    // The replica's cache still holds the key as valid.
-    let id = replica.acme().open_id("k").await;
-    gate.world()
-        .operator()
-        .revoke(acceptance::ACME_SECRET)
-        .await;
-    let refused = replica.acme().create(&session(SHOP), "l").await;
-    refused.refused(403, "key_revoked");
-    replica.close().await;
-    gate.notice(ACME, &id).await;
-    gate.finish().await;
+async fn access_withdrawn_by_another_process_creates_nothing() {
+    for code in ["key_revoked", "organization_suspended", "gate_not_enabled"] {
+        let gate = Gate::new().await;
+        let replica = gate.replica().await;
+        // From now on the replica's cache holds the access as granted.
+        let first = replica.acme().open("k").await;
+        let operator = gate.world().operator();
+        match code {
+            "key_revoked" => operator.revoke(ACME_SECRET).await,
+            "organization_suspended" => operator.put_partner(ACME, PartnerStatus::Suspended).await,
+            _ => operator.change_gate(ACME, |it| it.enabled = false).await,
+        }
+        let refused = replica.acme().create(&session(SHOP), "l").await;
+        refused.refused(403, code);
+        // A repeat creates nothing, so it gets its response.
+        assert_eq!(replica.acme().open("k").await, first);
+        assert_eq!(gate.world().database().count("sessions").await, 1);
+        replica.close().await;
+        gate.notice(ACME, first["id"].as_str().unwrap()).await;
+        gate.finish().await;
+    }
 }

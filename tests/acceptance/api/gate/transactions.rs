@@ -12,7 +12,7 @@ fn refids(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-// rule: gate.helper.complete, gate.transaction.refid, gate.transaction.completed-at, gate.event.completed-refid
+// rule: gate.helper.complete, gate.transaction.refid, gate.transaction.action, gate.transaction.completed-at, gate.event.completed-refid
 #[tokio::test]
 async fn session_is_completed_manually() {
     let gate = Gate::new().await;

@@ -61,6 +61,64 @@ async fn open_session_can_be_bought_and_sold() {
     gate.finish().await;
 }
 
+/// A network whose addresses have no known form, and a payout method without an account form.
+const UNCHECKED: &str = r#"
+[[assets]]
+symbol = "LTC"
+name = "Litecoin"
+decimals = 8
+limits = { currency = "EUR", min_amount = "10.00", max_amount = "50000.00" }
+networks = [{ chain = "litecoin" }]
+
+[[payout_methods]]
+id = "wire"
+name = "Wire transfer"
+currency = "EUR"
+"#;
+
+// rule: gate.embed-quote.checked, gate.embed.options-checked
+#[tokio::test]
+async fn unchecked_network_and_payout_method_are_neither_offered_nor_quoted() {
+    let gate = Gate::with(|setup| setup.catalogue.push_str(UNCHECKED)).await;
+    gate.world().rates().set("EUR-LTC", "0.01", 25);
+    let (token, _) = widget(&gate, &plain()).await;
+    let found = gate.send(with(&token, Call::get(OPTIONS))).await.ok();
+    for side in found["sides"].as_array().unwrap() {
+        assert!(!texts(&side["assets"], "symbol").contains(&"LTC"));
+        assert!(!texts(&side["methods"], "id").contains(&"wire"));
+    }
+    let quote = async |order: Value| {
+        let call = Call::post("/v1/embed/quotes").json(&order);
+        gate.send(with(&token, call)).await
+    };
+    let ramp = |side: &str, asset: &str, network: &str, method: &str| json!({ "side": side, "asset": asset, "network": network, "payment_method": method });
+    quote(ramp("on_ramp", "USDT", "tron", "sepa"))
+        .await
+        .created();
+    quote(ramp("off_ramp", "USDT", "tron", "sepa"))
+        .await
+        .created();
+    let swap = |source: [&str; 2], target: [&str; 2]| {
+        json!({
+            "side": "swap", "source_asset": source[0], "source_network": source[1],
+            "asset": target[0], "network": target[1],
+        })
+    };
+    let (usdt, ltc) = (["USDT", "tron"], ["LTC", "litecoin"]);
+    for (order, code) in [
+        (
+            ramp("on_ramp", "LTC", "litecoin", "sepa"),
+            "network_not_supported",
+        ),
+        (ramp("off_ramp", "USDT", "tron", "wire"), "invalid_request"),
+        (swap(ltc, usdt), "network_not_supported"),
+        (swap(usdt, ltc), "network_not_supported"),
+    ] {
+        quote(order).await.refused(400, code);
+    }
+    gate.finish().await;
+}
+
 // rule: gate.embed.options-prices
 #[tokio::test]
 async fn amount_is_paid_in_a_purchase_and_received_in_a_sale() {

@@ -57,7 +57,7 @@ impl Widget {
         self.send(Call::post(QUOTES).json(&body)).await
     }
 
-    async fn quote(&self) -> Value {
+    pub(super) async fn quote(&self) -> Value {
         self.ask_quote(json!({})).await.created()
     }
 
@@ -466,7 +466,7 @@ async fn partner_without_rails_gets_no_event_of_them() {
     gate.finish().await;
 }
 
-// rule: gate.verification.test-amounts
+// rule: gate.verification.test-amounts, gate.verification.refusal, gate.verification.event-once, idempotency.only-success
 #[tokio::test]
 async fn payment_waits_for_verification() {
     let gate = Gate::new().await;

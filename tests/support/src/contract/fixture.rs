@@ -57,7 +57,6 @@ pub trait GateFixture: Fixture {
     fn gate(&self) -> &GatePorts;
 }
 
-/// The ports of the gate.
 #[derive(Clone)]
 pub struct GatePorts {
     /// Reads and write transactions.

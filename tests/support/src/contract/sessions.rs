@@ -13,7 +13,9 @@ use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionSt
 use kernel::{Asset, Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, Service, new_delivery, seal_body};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::sealing::Sealed;
+use partner_core::stored_response::StoredResponse;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::world::{World, profile, sealer};
@@ -336,15 +338,31 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
     assert_eq!(page(rest).await, all[1..]);
 }
 
+// rule: idempotency.same-transaction
 pub async fn dropped_gate_transaction_writes_nothing(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let session = world.session(&who);
+    let scope = Scope {
+        tenant: who.clone(),
+        route: "POST /a".to_owned(),
+        key: IdempotencyKey::parse(b"key").unwrap(),
+    };
+    let response = StoredResponse {
+        fingerprint: Fingerprint([1; 32]),
+        answer: Sealed(vec![1; 40]),
+        created_at: session.created_at,
+        expires_at: session.expires_at,
+    };
     let mut tx = world.gate_begin().await;
+    let put = tx.answer_put(&scope, &response, None).await.unwrap();
+    assert_eq!(put, Cas::Won);
     tx.session_insert(&who, &session, None).await.unwrap();
     let event = world.gate_event(&who, "gs", "gate_session.created", "e1");
     tx.event_insert(&event).await.unwrap();
     drop(tx);
+    let seen = world.fixture.gate().store.answer_get(&scope).await;
+    assert_eq!(seen.unwrap().value, None);
     assert_eq!(world.read(&who, session.id).await, None);
     assert!(
         world
