@@ -23,7 +23,6 @@ pub enum AmountError {
     /// Not digits, optionally followed by a dot and 1 to 8 digits.
     #[error("expected a decimal string such as \"100.00\", with at most 8 fractional digits")]
     Malformed,
-    /// Zero.
     #[error("expected an amount greater than zero")]
     Zero,
     /// Above 10^10.

@@ -26,28 +26,21 @@ pub struct Branding {
 /// An update, field by field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BrandingUpdate {
-    /// `logo_url`
     pub logo_url: Change,
-    /// `primary_color`
     pub primary_color: Change,
-    /// `secondary_color`
     pub secondary_color: Change,
-    /// `accent_color`
     pub accent_color: Change,
-    /// `brand_name`
     pub brand_name: Change,
 }
 
 /// The error in a field of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrandingInputError {
-    /// `logo_url`
     #[error("`logo_url`: expected an absolute https URL of at most 2048 characters")]
     LogoUrl,
     /// A colour.
     #[error("`{0}`: expected a colour such as \"#1A2B3C\"")]
     Color(&'static str),
-    /// `brand_name`
     #[error("`brand_name`: expected at most 64 characters")]
     BrandName,
 }

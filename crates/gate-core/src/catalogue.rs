@@ -32,7 +32,6 @@ pub struct Catalogue {
     swaps: Vec<SwapOffer>,
 }
 
-/// A country.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Country {
     /// Its ISO 3166 code.
@@ -63,7 +62,6 @@ pub struct Currency {
 pub struct Listing {
     /// The asset itself, with its digits.
     pub asset: Asset,
-    /// Its name.
     pub name: String,
     /// Whether the operator currently offers the asset.
     pub active: bool,
@@ -108,7 +106,6 @@ pub struct Limits {
 pub struct Method {
     /// Its id, such as `sepa`, case-sensitive.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The currency it moves.
     pub currency: Asset,

@@ -20,7 +20,6 @@ pub use form::{
     Changes, CustomerDraft, CustomerFormError, CustomerUpdate, is_email, is_external_id,
 };
 
-/// The id kind of customers.
 #[derive(Debug)]
 pub enum CustomerIdKind {}
 
@@ -80,9 +79,7 @@ pub struct Person {
     pub external_id: Option<String>,
     /// The phone number in E.164 form.
     pub phone: Option<String>,
-    /// The first name.
     pub first_name: Option<String>,
-    /// The last name.
     pub last_name: Option<String>,
     /// The country of residence.
     pub country: Option<CountryCode>,
@@ -97,10 +94,8 @@ impl fmt::Debug for Person {
     }
 }
 
-/// A customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Customer {
-    /// Its id.
     pub id: CustomerId,
     /// The personal data.
     pub person: Person,
@@ -119,7 +114,6 @@ pub struct Customer {
 /// The facts about a deleted customer that are still returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deleted {
-    /// Its id.
     pub id: CustomerId,
     /// When it was deleted.
     pub at: Timestamp,
@@ -151,9 +145,7 @@ impl CustomerEvent {
 /// A field that must be unique among the customers of a partner and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
-    /// `email`
     Email,
-    /// `external_id`
     ExternalId,
 }
 
@@ -169,7 +161,6 @@ pub struct CustomerIndexes {
 /// A customer as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedCustomer {
-    /// Its id.
     pub id: CustomerId,
     /// The sealed personal data.
     pub person: Sealed,

@@ -17,29 +17,17 @@ const MAX_TEXT_CHARS: usize = 128;
 /// The fields of a create request, unchanged. Objects are JSON text.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// `amount`
     pub amount: String,
-    /// `currency`
     pub currency: String,
-    /// `return_url`
     pub return_url: String,
-    /// `cancel_url`
     pub cancel_url: Option<String>,
-    /// `target_token`
     pub target_token: Option<String>,
-    /// `target_network`
     pub target_network: Option<String>,
-    /// `flow`
     pub flow: Option<Flow>,
-    /// `wallet_address`
     pub wallet_address: Option<String>,
-    /// `user_reference`
     pub user_reference: Option<String>,
-    /// `metadata`
     pub metadata: Option<String>,
-    /// `quote_preview_id`
     pub quote_preview_id: Option<String>,
-    /// `kyc_package`
     pub kyc_package: Option<String>,
 }
 
@@ -57,32 +45,23 @@ pub struct ValidDraft {
 /// The error in a field of a create request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
-    /// `amount`
     #[error("`amount`: {0}")]
     Amount(AmountError),
-    /// `currency`
     #[error("`currency`: expected an active ISO 4217 code")]
     UnknownCurrency,
     /// `return_url` or `cancel_url`
     #[error("`{field}`: {error}")]
     Redirect {
-        /// The field.
         field: &'static str,
-        /// The error.
         error: RedirectError,
     },
     /// `wallet_address` or `user_reference`
     #[error("`{field}`: expected at most 128 characters")]
-    TooLong {
-        /// The field.
-        field: &'static str,
-    },
+    TooLong { field: &'static str },
     /// `metadata` or `kyc_package`
     #[error("`{field}`: {error}")]
     Object {
-        /// The field.
         field: &'static str,
-        /// The error.
         error: ObjectError,
     },
     /// `quote_preview_id`

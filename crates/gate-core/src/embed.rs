@@ -20,13 +20,10 @@ const AUDIENCE: &str = "penstock-embed";
 /// One permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Read the session.
     SessionRead,
-    /// Pay the session.
     SessionPay,
     /// Submit a verification.
     KycSubmit,
-    /// Read the branding.
     BrandingRead,
 }
 

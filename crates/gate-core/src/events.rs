@@ -33,11 +33,9 @@ pub const KYC_REQUIRED: &str = "kyc.required";
 /// What an event is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Resource<'r> {
-    /// A session.
     Session(&'r Session),
     /// A session, with the payment that its user has made in the widget.
     Payment(&'r Session, &'r RailRecord),
-    /// A customer.
     Customer(&'r Customer),
     /// A customer that was deleted. Its event has what the deletion returns.
     DeletedCustomer(Deleted),

@@ -21,7 +21,6 @@ use crate::ports::{GateStore, GateTx};
 /// Runs writes so that a repeat gets the first response.
 #[derive(Clone)]
 pub struct Idempotent {
-    /// The store.
     pub store: Arc<dyn GateStore>,
     /// Stores responses.
     pub responses: ResponseStore,

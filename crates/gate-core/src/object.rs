@@ -18,7 +18,6 @@ pub struct JsonObject(String);
 /// Why a JSON value is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// Not an object.
     #[error("expected an object")]
     NotObject,
     /// An object without keys, although at least one is required.

@@ -9,17 +9,13 @@ use crate::pricing::{OutOfRange, Priced, price};
 /// The fields of an order, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderDraft {
-    /// `currency`
     pub currency: String,
-    /// `asset`
     pub asset: String,
     /// `amount`, of the input leg: fiat on a purchase, crypto on a sale.
     pub amount: String,
-    /// `side`
     pub side: Side,
     /// `network`; `None` means the default network of the asset.
     pub network: Option<String>,
-    /// `country_code`
     pub country_code: Option<String>,
 }
 
@@ -43,7 +39,6 @@ pub struct Order<'c> {
 /// The error in a field of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
-    /// `currency`
     #[error("`currency`: expected an ISO 4217 code that is in the catalogue, such as \"EUR\"")]
     UnknownCurrency,
     /// `asset`
@@ -51,13 +46,11 @@ pub enum OrderError {
         "`asset`: expected 2 to 12 letters and digits that are in the catalogue, such as \"USDT\""
     )]
     UnknownAsset,
-    /// `network`
     #[error("`network`: expected a network of the asset, such as \"ethereum\"")]
     UnknownNetwork,
     /// `country_code`
     #[error("`country_code`: expected an ISO 3166 code of two letters, such as \"DE\"")]
     UnknownCountry,
-    /// `amount`
     #[error("`amount`: {0}")]
     Amount(AmountError),
 }

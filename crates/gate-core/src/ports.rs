@@ -500,7 +500,6 @@ pub struct VerificationOrder {
     pub id: VerificationId,
     /// The amount of the session.
     pub amount: SessionAmount,
-    /// Its currency.
     pub currency: Asset,
     /// When the verification was made.
     pub created_at: Timestamp,

@@ -51,7 +51,6 @@ impl fmt::Debug for PreviewId {
 /// A locked preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// Its id.
     pub id: PreviewId,
     /// The terms that it was created for.
     pub bound: PreviewTerms,

@@ -46,7 +46,6 @@ pub struct Priced {
     pub fiat: Amount,
     /// The crypto leg: received on a purchase or swap, sold on a sale.
     pub crypto: Amount,
-    /// The fees.
     pub fees: Fees,
 }
 

@@ -33,7 +33,6 @@ impl fmt::Display for Month {
 /// The number of live sessions that a partner created in the latest month with one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// The month.
     pub month: Month,
     /// The number of sessions.
     pub created: u64,

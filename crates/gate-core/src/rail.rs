@@ -163,7 +163,6 @@ impl fmt::Debug for RailId {
     }
 }
 
-/// The id kind of payments.
 #[derive(Debug)]
 pub enum PaymentIdKind {}
 
@@ -364,10 +363,8 @@ pub struct PollLease {
     pub next_at: Timestamp,
 }
 
-/// A rail record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailRecord {
-    /// Its id.
     pub id: RailId,
     /// The quote that it redeemed.
     pub quote: SignedQuoteId,
@@ -383,7 +380,6 @@ pub struct RailRecord {
     pub hosted: Option<Hosted>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// The state.
     pub state: RailState,
     /// The poll lease.
     pub asking: PollLease,

@@ -11,7 +11,6 @@ use crate::object::JsonObject;
 use crate::secret::SecretHash;
 use crate::transaction::RefId;
 
-/// The id kind of sessions.
 #[derive(Debug)]
 pub enum SessionIdKind {}
 
@@ -66,9 +65,7 @@ impl From<Side> for Flow {
 /// The terms of a session. They never change after its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// The amount.
     pub amount: SessionAmount,
-    /// Its currency.
     pub currency: Asset,
     /// The URL after success.
     pub return_url: String,
@@ -88,12 +85,9 @@ pub struct Terms {
     pub metadata: JsonObject,
 }
 
-/// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id.
     pub id: SessionId,
-    /// The terms.
     pub terms: Terms,
     /// The hash of its client secret.
     pub secret: SecretHash,
@@ -103,7 +97,6 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When it expires. It is open while `now < expires_at`, unless a payment is in progress.
     pub expires_at: Timestamp,
-    /// The state.
     pub state: SessionState,
     /// Whether a payment of the session is in progress. Then only that payment ends the session, and expiry waits for it. A
     /// store derives this from the rail records.
@@ -127,7 +120,6 @@ pub enum SessionState {
         /// When.
         at: Timestamp,
     },
-    /// Expired.
     Expired {
         /// When the expiry was applied.
         at: Timestamp,
@@ -141,9 +133,7 @@ pub enum SessionStatus {
     Open,
     /// Paid.
     Completed,
-    /// Expired.
     Expired,
-    /// Cancelled.
     Cancelled,
 }
 
@@ -169,7 +159,6 @@ impl SessionStatus {
     }
 }
 
-/// An action on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAction {
     /// A read, which changes only an overdue session.

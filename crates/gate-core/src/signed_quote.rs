@@ -119,10 +119,8 @@ impl QuoteTerms {
     }
 }
 
-/// A signed quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedQuote {
-    /// Its id.
     pub id: SignedQuoteId,
     /// The locked terms.
     pub terms: QuoteTerms,

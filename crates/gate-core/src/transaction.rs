@@ -7,7 +7,6 @@ use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
 use crate::amount::SessionAmount;
 use crate::session::{Flow, Session, SessionId};
 
-/// The id kind of transactions.
 #[derive(Debug)]
 pub enum TransactionIdKind {}
 
@@ -73,7 +72,6 @@ pub enum TransactionStatus {
     Completed,
     /// The payment failed.
     Failed,
-    /// Cancelled.
     Cancelled,
 }
 
@@ -116,7 +114,6 @@ pub enum TransactionState {
     },
     /// The payment failed.
     Failed,
-    /// Cancelled.
     Cancelled,
 }
 
@@ -163,7 +160,6 @@ pub struct Transaction {
     pub session: SessionId,
     /// The flow.
     pub action: Flow,
-    /// The state.
     pub state: TransactionState,
     /// The asset.
     pub token: Option<String>,

@@ -13,7 +13,6 @@ use crate::amount::SessionAmount;
 use crate::rail::PollLease;
 use crate::session::SessionId;
 
-/// The id kind of verifications.
 #[derive(Debug)]
 pub enum VerificationIdKind {}
 
@@ -88,7 +87,6 @@ impl TestVerification {
 pub struct Need<'s> {
     /// The session's amount.
     pub amount: &'s SessionAmount,
-    /// Its currency.
     pub currency: Asset,
     /// Whether a trusted partner has verified the user.
     pub kyc_pre_verified: bool,
@@ -259,7 +257,6 @@ pub enum VerificationReport {
 /// A verification of a session's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
-    /// Its id.
     pub id: VerificationId,
     /// The session whose user is verified.
     pub session: SessionId,
@@ -267,7 +264,6 @@ pub struct Verification {
     pub reference: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// The state.
     pub state: VerificationState,
     /// The poll lease.
     pub asking: PollLease,

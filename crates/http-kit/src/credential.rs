@@ -9,7 +9,6 @@ use crate::query::{Query, hex};
 /// Where a request may carry its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyLocations {
-    /// In a header.
     Headers,
     /// In a header, or as the query's `publishable_key`.
     HeadersAndQuery,

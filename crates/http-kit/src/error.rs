@@ -228,7 +228,6 @@ impl ApiError {
         self.with_header(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
-    /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.0.status

@@ -218,7 +218,6 @@ enum Chunks {
     Trailer,
     /// The LF after a trailer.
     TrailerLf,
-    /// The last LF.
     LastLf,
     /// The body is complete.
     End,

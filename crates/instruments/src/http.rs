@@ -89,7 +89,6 @@ pub struct Answer<'a> {
     pub route: Option<&'a str>,
     /// The method; `None` if the request could not be parsed that far.
     pub method: Option<&'a str>,
-    /// The status.
     pub status: u16,
     /// The code of the error envelope.
     pub code: Option<&'static str>,

@@ -17,7 +17,6 @@ pub const REQUEST_TARGET: &str = "penstock_request";
 /// A client's position in its own trace: a well-formed W3C header `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace id.
     pub trace_id: u128,
     /// The id of the client's span.
     pub span_id: u64,

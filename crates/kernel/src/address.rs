@@ -18,9 +18,7 @@ pub struct EvmAddress(String);
 pub enum AddressForm {
     /// An EVM network.
     Evm,
-    /// TRON.
     Tron,
-    /// Solana.
     Solana,
     /// Bitcoin's main network.
     Bitcoin,

@@ -24,7 +24,6 @@ pub enum AmountError {
     /// Not `0` or digits without leading zero, with an optional dot and digits.
     #[error("expected a decimal string such as \"100.00\"")]
     Malformed,
-    /// Zero.
     #[error("expected an amount greater than zero")]
     Zero,
     /// More fractional digits than the asset has. Trailing zeros count.

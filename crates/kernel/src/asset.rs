@@ -14,7 +14,6 @@ pub struct Asset {
     scale: u8,
 }
 
-/// The kind of an asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AssetKind {
     /// An active ISO 4217 currency.

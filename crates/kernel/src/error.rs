@@ -24,7 +24,6 @@ pub enum StoreError {
     /// A row has a combination of values that no rule writes.
     #[error("inconsistent row in {table}, column {column}: {row}")]
     Inconsistent {
-        /// The table.
         table: &'static str,
         /// The column that cannot be read.
         column: &'static str,

@@ -24,7 +24,6 @@ pub trait Profile: Clone + fmt::Debug + Send + Sync + 'static {
 pub struct Access<P> {
     /// The key that was presented.
     pub key: KeyRecord,
-    /// Its partner.
     pub partner: Partner,
     /// The partner and the process's mode.
     pub tenant: Tenant,
@@ -41,7 +40,6 @@ pub enum Denial {
     /// The key has expired.
     #[error("the key has expired")]
     KeyExpired,
-    /// The organization is suspended.
     #[error("the organization is suspended")]
     OrganizationSuspended,
 }

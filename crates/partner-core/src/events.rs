@@ -85,7 +85,6 @@ pub struct NewEvent {
 /// An event before it is sealed.
 #[derive(Debug)]
 pub struct OpenEvent<'e> {
-    /// Its id.
     pub id: String,
     /// The service that emits it.
     pub service: Service,
@@ -132,7 +131,6 @@ pub fn event_place(tenant: &Tenant, id: &str) -> String {
 /// An endpoint that the operator has set for a partner, with one or two secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The id.
     pub id: EndpointId,
     /// The service whose events it receives.
     pub service: Service,

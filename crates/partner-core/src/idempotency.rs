@@ -65,7 +65,6 @@ impl Operation {
 /// An idempotency key with the operation it was sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationKey {
-    /// The operation.
     pub operation: Operation,
     /// The client's key.
     pub key: IdempotencyKey,

@@ -24,7 +24,6 @@ pub type KeyId = Id<KeyIdKind>;
 const LENGTH: usize = 32;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyKind {
     /// `sk_…`: all routes. For servers only.
@@ -107,9 +106,7 @@ impl PresentedKey {
 /// The stored record of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// The id.
     pub id: KeyId,
-    /// The kind.
     pub kind: KeyKind,
     /// Its first characters, such as `sk_test_Ab3d`.
     pub prefix: String,
@@ -130,7 +127,6 @@ pub struct KeyRecord {
 /// The operator's settings of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyTerms {
-    /// The label.
     pub label: Option<String>,
     /// When it expires; `None` means never. It is accepted while `now < expires_at`.
     pub expires_at: Option<Timestamp>,
@@ -141,7 +137,6 @@ pub struct KeyTerms {
 pub struct KeyUse {
     /// The partner and mode of the key.
     pub who: crate::Tenant,
-    /// The key.
     pub key: KeyId,
     /// When it was used.
     pub at: Timestamp,

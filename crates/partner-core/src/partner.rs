@@ -43,9 +43,7 @@ impl fmt::Debug for PartnerId {
 /// Every port that serves a partner takes a tenant, so another partner's object is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
-    /// The partner.
     pub partner: PartnerId,
-    /// The mode.
     pub mode: Mode,
 }
 

@@ -176,7 +176,6 @@ pub trait EventTx: Send {
 /// A stored event, for the operator's tools.
 #[derive(Debug, Clone)]
 pub struct StoredEvent {
-    /// Its id.
     pub id: String,
     /// Its type.
     pub kind: String,
@@ -227,7 +226,6 @@ pub struct ClaimedDelivery {
     pub id: DeliveryId,
     /// Number of concluded attempts.
     pub attempts: u32,
-    /// The event.
     pub event: StoredEvent,
     /// The endpoint, with the secrets that currently sign, the newest first.
     pub endpoint: Arc<Endpoint>,

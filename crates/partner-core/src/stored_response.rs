@@ -44,7 +44,6 @@ pub struct IdempotentRequest {
     pub fingerprint: Fingerprint,
 }
 
-/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
     /// The fingerprint of the first request.

@@ -140,7 +140,6 @@ pub struct Bucket {
 pub struct TierStatus {
     /// The tier's name.
     pub tier: &'static str,
-    /// Its limit.
     pub limit: u32,
     /// Requests that the current window still admits.
     pub remaining: u32,

@@ -17,7 +17,6 @@ pub enum PoolsDenial {
     /// The operator has suspended access to pools.
     #[error("access to pools is suspended")]
     AccessSuspended,
-    /// KYC is not approved.
     #[error("KYC is not approved")]
     KycNotApproved,
     /// The pool exists and is not allowed.

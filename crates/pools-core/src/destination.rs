@@ -50,13 +50,10 @@ impl DestNetwork {
 pub enum EvmNetwork {
     /// Arbitrum One.
     Arbitrum,
-    /// Ethereum.
     Ethereum,
     /// BNB Smart Chain.
     Bsc,
-    /// Optimism.
     Optimism,
-    /// Polygon.
     Polygon,
 }
 
@@ -94,8 +91,6 @@ impl EvmNetwork {
 /// The delivery target of a purchase, locked by its quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// The address.
     pub address: DeliveryAddress,
-    /// The network.
     pub network: DestNetwork,
 }

@@ -35,7 +35,6 @@ impl Window {
 /// A ledger entry with its exported details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedEntry {
-    /// The entry.
     pub entry: Entry,
     /// The chain of a crypto receipt; `None` for other entries.
     pub network: Option<Network>,

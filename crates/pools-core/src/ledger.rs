@@ -24,7 +24,6 @@ pub type EntryId = Id<EntryIdKind>;
 /// A credit or a sale is refused if balance and contingent credits would exceed it, so a refund never is.
 pub const BALANCE_LIMIT: i64 = 9_000_000_000_000_000_000;
 
-/// The kind of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccountKind {
     /// The partner's own account, the only kind with a stored balance.
@@ -159,9 +158,7 @@ pub struct Transfer {
     pub debit: AccountKind,
     /// The account that the amount enters.
     pub credit: AccountKind,
-    /// The amount.
     pub amount: Amount,
-    /// The reason.
     pub reason: Reason,
 }
 
@@ -258,9 +255,7 @@ impl Account {
 /// A ledger entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its id.
     pub id: EntryId,
-    /// The transfer.
     pub transfer: Transfer,
     /// Its position in the partner's own account; `None` if that account is neither debited nor credited.
     pub mark: Option<Posting>,

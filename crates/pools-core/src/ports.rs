@@ -89,7 +89,6 @@ pub trait TransactPreflight: Send + Sync {
 /// A quote that this process remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
-    /// The quote.
     pub quote: Quote,
     /// The partner's funds in the quote's pool, at most 5 seconds old.
     pub funds: Funds,
@@ -278,7 +277,6 @@ pub trait QuoteStore: Send + Sync {
 pub struct NewQuote {
     /// The partner and mode.
     pub who: Tenant,
-    /// Its id.
     pub id: QuoteId,
     /// The locked terms.
     pub terms: Terms,
@@ -446,7 +444,6 @@ pub trait LedgerTx: Send {
 pub struct Deposit {
     /// The operator's reference, unique per partner and mode.
     pub reference: String,
-    /// The amount.
     pub amount: Amount,
     /// The chain of a crypto receipt; `None` for fiat.
     pub network: Option<Network>,
@@ -491,9 +488,7 @@ pub struct VelocityRange {
 /// The data of an order that the engine receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The pool.
     pub pool: PoolId,
-    /// The side.
     pub side: Side,
     /// The input leg: fiat on a purchase, crypto on a sale.
     pub amount: Amount,
@@ -566,9 +561,7 @@ pub enum Confirmation {
 /// A request for the engine's report about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeReportRequest {
-    /// The trade.
     pub trade: TradeId,
-    /// Its order.
     pub order: Order,
     /// The number of this attempt, starting at 1.
     pub attempt: u32,

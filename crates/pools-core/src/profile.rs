@@ -66,15 +66,11 @@ impl fmt::Debug for PoolId {
 /// A chain the crypto leg can move on. Written in lower case, and only so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Network {
-    /// TRON.
     Tron,
-    /// Ethereum.
     Ethereum,
     /// BNB Smart Chain.
     Bsc,
-    /// Polygon.
     Polygon,
-    /// Solana.
     Solana,
 }
 
@@ -121,7 +117,6 @@ impl Network {
 /// A pool as the operator has provisioned it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    /// Its id.
     pub id: PoolId,
     /// The networks it supports, in the operator's order.
     pub networks: Vec<Network>,

@@ -20,9 +20,7 @@ pub type QuoteId = Id<QuoteIdKind>;
 /// The terms that a quote locks. The trade of the quote has the same terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// The pool.
     pub pool: PoolId,
-    /// The side.
     pub side: Side,
     /// The chain the crypto leg moves on.
     pub network: Network,
@@ -98,9 +96,7 @@ pub enum QuoteStatus {
     Active,
     /// Executed.
     Consumed,
-    /// Expired.
     Expired,
-    /// Rejected.
     Rejected,
 }
 

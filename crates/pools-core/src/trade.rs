@@ -9,7 +9,6 @@ use crate::engine::EngineName;
 use crate::ledger::{AccountKind, Reason, Transfer, TransferRole};
 use crate::quote::{QuoteId, Side, Terms};
 
-/// The id kind of trades.
 #[derive(Debug)]
 pub enum TradeIdKind {}
 
@@ -20,7 +19,6 @@ impl IdKind for TradeIdKind {
 /// `txn_<mode>_<ULID>`: the trade's id on the wire (`transactId`), also the list cursor.
 pub type TradeId = Id<TradeIdKind>;
 
-/// A trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trade {
     /// The id. The engine receives the same id.
@@ -36,7 +34,6 @@ pub struct Trade {
     pub reserved: Option<Amount>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The state.
     pub state: TradeState,
     /// The number of status polls that asked the engine about it.
     pub attempts: u32,

@@ -27,13 +27,11 @@ pub use crate::report::{CreatedKey, CreatedSecret, Report};
 /// Applies declarative files.
 #[derive(Clone)]
 pub struct ApplyDocument {
-    /// The store.
     pub store: Arc<dyn ProvisionStore>,
     /// Seals webhook secrets.
     pub sealer: Arc<Sealer>,
     /// Randomness for ids, keys and secrets.
     pub entropy: Arc<dyn Entropy>,
-    /// The mode.
     pub mode: Mode,
 }
 

@@ -88,11 +88,8 @@ impl PartnerEntry {
 /// A pool named in an entitlement or in terms.
 #[derive(Debug, Clone)]
 pub struct Mention {
-    /// The line.
     pub line: usize,
-    /// The key.
     pub key: String,
-    /// The pool.
     pub pool: PoolId,
 }
 
@@ -112,7 +109,6 @@ pub struct WebhookEntry {
 pub struct KeyEntry {
     /// The line of its table.
     pub line: usize,
-    /// The kind.
     pub kind: KeyKind,
     /// The literal key. `None` requires any generated key of this kind, and of this label if the table has one.
     pub literal: Option<SecretString>,

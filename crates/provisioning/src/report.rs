@@ -25,26 +25,20 @@ pub struct Report {
 /// A generated key.
 #[derive(Debug)]
 pub struct CreatedKey {
-    /// The partner.
     pub partner: PartnerId,
-    /// The kind.
     pub kind: KeyKind,
-    /// The id.
     pub id: KeyId,
     /// The operator's label.
     pub label: Option<String>,
-    /// The key.
     pub key: SecretString,
 }
 
 /// A generated webhook secret.
 #[derive(Debug)]
 pub struct CreatedSecret {
-    /// The partner.
     pub partner: PartnerId,
     /// The service of the endpoint.
     pub service: Service,
-    /// The secret.
     pub secret: SecretString,
 }
 

@@ -100,7 +100,6 @@ fn scenes_in_turn(scenes: Vec<Scene>) -> Option<usize> {
 /// Result of the check of a scene.
 #[derive(Debug)]
 struct Checked {
-    /// The scene.
     scene: &'static str,
     /// Distinct states.
     states: usize,

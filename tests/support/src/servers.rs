@@ -26,7 +26,6 @@ pub enum Error {
     /// A program is not installed.
     #[error("`{program}` is neither in PATH nor in /usr/lib/postgresql/*/bin: install {package}")]
     Missing {
-        /// The program.
         program: &'static str,
         /// The package with the program, for the error message.
         package: &'static str,
@@ -37,21 +36,14 @@ pub enum Error {
     /// A program ended unexpectedly or with an error.
     #[error("`{program}` {what}:\n{output}")]
     Failed {
-        /// The program.
         program: String,
         /// How it ended.
         what: String,
-        /// Its output.
         output: String,
     },
     /// A program did not respond in time.
     #[error("`{program}` does not respond:\n{output}")]
-    Silent {
-        /// The program.
-        program: String,
-        /// Its output.
-        output: String,
-    },
+    Silent { program: String, output: String },
     /// The operating system reported an error.
     #[error("{doing}: {source}")]
     Machine {

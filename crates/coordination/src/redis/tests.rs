@@ -35,7 +35,6 @@ impl Entropy for Random {
     }
 }
 
-/// A stopped clock.
 struct StoppedClock;
 
 impl Clock for StoppedClock {

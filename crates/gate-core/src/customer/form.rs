@@ -20,19 +20,12 @@ const PHONE_DIGITS: usize = 15;
 /// The fields of a create request, unchanged. Metadata is JSON text.
 #[derive(Clone, Default)]
 pub struct CustomerDraft {
-    /// `email`
     pub email: String,
-    /// `external_id`
     pub external_id: Option<String>,
-    /// `phone`
     pub phone: Option<String>,
-    /// `first_name`
     pub first_name: Option<String>,
-    /// `last_name`
     pub last_name: Option<String>,
-    /// `country_code`
     pub country_code: Option<String>,
-    /// `metadata`
     pub metadata: Option<String>,
 }
 
@@ -45,13 +38,9 @@ impl fmt::Debug for CustomerDraft {
 /// The fields of an update request, unchanged. Metadata is JSON text.
 #[derive(Clone, Default)]
 pub struct CustomerUpdate {
-    /// `first_name`
     pub first_name: Change,
-    /// `last_name`
     pub last_name: Change,
-    /// `country_code`
     pub country_code: Change,
-    /// `metadata`
     pub metadata: Change,
 }
 
@@ -84,7 +73,6 @@ pub enum CustomerFormError {
         "`email`: expected an email address such as \"ann@example.com\", of at most 254 characters"
     )]
     Email,
-    /// `external_id`
     #[error("`external_id`: expected 1 to 128 characters")]
     ExternalId,
     /// `phone`
@@ -98,7 +86,6 @@ pub enum CustomerFormError {
     /// `country_code`
     #[error("`country_code`: expected the two letters of a country by ISO 3166, such as \"DE\"")]
     Country,
-    /// `metadata`
     #[error("`metadata`: {0}")]
     Metadata(ObjectError),
 }

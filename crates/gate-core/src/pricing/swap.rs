@@ -12,13 +12,10 @@ use super::{FeeSchedule, OutOfRange, Priced, price, price_received};
 /// One leg of a swap: an asset, and its rate for the session's currency.
 #[derive(Debug, Clone, Copy)]
 pub struct SwapLeg<'r> {
-    /// The asset.
     pub asset: Asset,
-    /// Its rate.
     pub rate: &'r SourceRate,
 }
 
-/// A priced swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PricedSwap {
     /// What the user sends.

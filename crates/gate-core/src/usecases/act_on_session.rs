@@ -33,7 +33,6 @@ const DEFAULT_CODE: &str = "provider_declined";
 /// The default failure message of an intent.
 const DEFAULT_MESSAGE: &str = "The payment was declined (test failure).";
 
-/// Acts on sessions.
 #[derive(Clone)]
 pub struct ActOnSession {
     /// The store, the sealer and the source of ids.
@@ -58,7 +57,6 @@ pub enum ActionRequest {
     },
 }
 
-/// The result of an action.
 #[derive(Debug)]
 pub struct ActionResult {
     /// The session after the action.
@@ -70,13 +68,10 @@ pub struct ActionResult {
 /// A failed test payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// Its id.
     pub id: IntentId,
     /// The reference of its transaction.
     pub refid: RefId,
-    /// The failure code.
     pub failure_code: String,
-    /// The failure message.
     pub failure_message: String,
 }
 
@@ -176,7 +171,6 @@ impl ActOnSession {
     }
 }
 
-/// The write of an action.
 struct ActionWrite<'w> {
     context: &'w GateContext,
     who: &'w Tenant,

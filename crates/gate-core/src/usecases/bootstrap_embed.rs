@@ -32,14 +32,12 @@ pub struct BootstrapEmbed {
     pub ttl: Duration,
     /// The origin of the hosted widget; `None` if no widget is served.
     pub widget: Option<Origin>,
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
 }
 
 /// The two request headers that identify the browser's page, unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageHeaders<'h> {
-    /// `Origin`
     pub origin: Option<&'h str>,
     /// `Referer`, which counts only without an `Origin`.
     pub referer: Option<&'h str>,

@@ -13,7 +13,6 @@ use crate::ports::{CancelReport, Rail};
 use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};
 use crate::session::SessionId;
 
-/// Cancels payments.
 #[derive(Clone)]
 pub struct CancelPayment {
     /// The store, the sealer and the source of ids.

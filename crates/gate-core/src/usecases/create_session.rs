@@ -26,7 +26,6 @@ use crate::quota::{Exhausted, Tally};
 use crate::secret::ClientSecret;
 use crate::session::{Session, SessionEvent, SessionId, SessionState};
 
-/// Creates sessions.
 #[derive(Clone)]
 pub struct CreateSession {
     /// The store, the sealer and the source of ids.
@@ -40,9 +39,7 @@ pub struct CreateSession {
 /// A new session with its client secret, which is shown only in this response.
 #[derive(Debug)]
 pub struct Created {
-    /// The session.
     pub session: Session,
-    /// Its client secret.
     pub client_secret: SecretString,
     /// The partner's newest active publishable key, for the link to the checkout.
     pub publishable_key: Option<String>,

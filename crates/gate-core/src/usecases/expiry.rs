@@ -24,7 +24,6 @@ const ROUNDS: u32 = 64;
 /// The shared dependencies of the gate's use cases. It applies session actions, a due expiry first.
 #[derive(Clone)]
 pub struct GateContext {
-    /// The store.
     pub store: Arc<dyn GateStore>,
     /// Seals event bodies and personal data.
     pub sealer: Arc<Sealer>,

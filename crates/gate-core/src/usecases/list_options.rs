@@ -13,7 +13,6 @@ use crate::session::{Flow, Terms};
 /// Lists the options of widgets.
 #[derive(Clone)]
 pub struct ListOptions {
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The source of rates.
     pub rates: Arc<dyn RateSource>,
@@ -24,9 +23,7 @@ pub struct ListOptions {
 pub struct SideOptions<'c> {
     /// Purchase, sale or swap.
     pub side: Flow,
-    /// The assets.
     pub assets: Vec<AssetOption<'c>>,
-    /// The methods.
     pub methods: Vec<&'c Method>,
     /// The prices of the session's amount, as far as rates are known.
     pub indicative: Vec<Indicative<'c>>,
@@ -46,9 +43,7 @@ pub struct AssetOption<'c> {
 /// The price of the session's amount by one method. A sale is priced from the fiat that the user receives.
 #[derive(Debug)]
 pub struct Indicative<'c> {
-    /// The asset.
     pub asset: Asset,
-    /// The method.
     pub method: &'c Method,
     /// The price.
     pub priced: Priced,

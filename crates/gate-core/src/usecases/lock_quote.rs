@@ -32,7 +32,6 @@ pub struct LockQuote {
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The source of rates.
     pub rates: Arc<dyn RateSource>,
@@ -43,9 +42,7 @@ pub struct LockQuote {
 /// The fields of the request, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockDraft {
-    /// The order.
     pub order: OrderDraft,
-    /// `payment_method`
     pub payment_method: String,
 }
 

@@ -32,14 +32,12 @@ use crate::rail::{Hosted, Instructions, RailId, RailKind, RailRecord};
 use crate::session::{Session, SessionId, SessionRefusal};
 use crate::signed_quote::{Conversion, QuoteClosed, QuoteTerms, SignedQuote, SignedQuoteId};
 
-/// Pays sessions.
 #[derive(Clone)]
 pub struct PaySession {
     /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The rail; `None` if none is configured.
     pub rail: Option<Arc<dyn Rail>>,
@@ -52,9 +50,7 @@ pub struct PaySession {
 pub struct PaymentRequest {
     /// `quote_id`
     pub quote: String,
-    /// `wallet_address`
     pub wallet_address: Option<String>,
-    /// `payout`
     pub payout: Option<BTreeMap<String, String>>,
     /// The user's country, as the edge names it. A retry may come from elsewhere, so it is no part of the request's fingerprint.
     pub country: Option<CountryCode>,
@@ -318,7 +314,6 @@ fn may_redeem(quote: &SignedQuote, session: SessionId, now: Timestamp) -> bool {
     quote.session == Some(session) && quote.must_be_active(now).is_ok()
 }
 
-/// The write of a payment.
 struct PaymentWrite<'w> {
     context: &'w GateContext,
     verifying: &'w VerifyUser,

@@ -19,11 +19,9 @@ use crate::pricing::{OutOfRange, Priced};
 /// Previews orders.
 #[derive(Clone)]
 pub struct PreviewQuotes {
-    /// The store.
     pub store: Arc<dyn GateStore>,
     /// Makes ids.
     pub entropy: Arc<dyn Entropy>,
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The source of rates.
     pub rates: Arc<dyn RateSource>,
@@ -34,7 +32,6 @@ pub struct PreviewQuotes {
 /// The fields of the request, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewDraft {
-    /// The order.
     pub order: OrderDraft,
     /// `payment_method`; `None` means all methods of the currency and side.
     pub payment_method: Option<String>,
@@ -47,7 +44,6 @@ pub struct Previewed<'c> {
     pub id: Option<PreviewId>,
     /// When the preview expires.
     pub expires_at: Timestamp,
-    /// The order.
     pub order: Order<'c>,
     /// The price by each method.
     pub options: Vec<PreviewOption<'c>>,
@@ -56,7 +52,6 @@ pub struct Previewed<'c> {
 /// The order, priced by one method.
 #[derive(Debug)]
 pub struct PreviewOption<'c> {
-    /// The method.
     pub method: &'c Method,
     /// The price, or why there is no price.
     pub priced: Result<Priced, Unavailable>,

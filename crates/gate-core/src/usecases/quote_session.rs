@@ -23,12 +23,10 @@ use crate::signed_quote::{
     Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Source,
 };
 
-/// Quotes sessions.
 #[derive(Clone)]
 pub struct QuoteSession {
     /// The store, the sealer that signs, and the source of ids.
     pub context: GateContext,
-    /// The catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The source of rates.
     pub rates: Arc<dyn RateSource>,
@@ -41,9 +39,7 @@ pub struct QuoteSession {
 pub struct SessionOrder {
     /// `side`, and what depends on it.
     pub conversion: OrderedConversion,
-    /// `asset`
     pub asset: String,
-    /// `network`
     pub network: String,
     /// The user's country, as the edge names it.
     pub country: Option<CountryCode>,
@@ -53,17 +49,9 @@ pub struct SessionOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderedConversion {
     /// A purchase or a sale.
-    Ramp {
-        /// `side`
-        side: Side,
-        /// `payment_method`
-        payment_method: String,
-    },
-    /// A swap.
+    Ramp { side: Side, payment_method: String },
     Swap {
-        /// `source_asset`
         source_asset: String,
-        /// `source_network`
         source_network: String,
     },
 }
@@ -77,16 +65,12 @@ pub enum QuoteSessionError {
     /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
     Session(#[from] SessionRefusal),
-    /// `asset`
     #[error("`asset`: expected an asset that is offered, such as \"USDT\"")]
     UnknownAsset,
-    /// `network`
     #[error("`network`: expected a network of the asset, such as \"ethereum\"")]
     UnknownNetwork,
-    /// `source_asset`
     #[error("`source_asset`: expected an asset that is offered, such as \"USDC\"")]
     UnknownSourceAsset,
-    /// `source_network`
     #[error("`source_network`: expected a network of the source asset, such as \"ethereum\"")]
     UnknownSourceNetwork,
     /// A swap of an asset for itself.

@@ -23,7 +23,6 @@ use crate::rail::{Instructions, Mismatch, RailId, RailKind, RailRecord, fits, us
 use crate::session::{Session, SessionId, SessionRefusal};
 use crate::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
 
-/// Redeems quotes.
 #[derive(Clone)]
 pub struct RedeemQuote {
     /// The store, the sealer and the source of ids.
@@ -182,7 +181,6 @@ fn may_redeem(quote: &SignedQuote, now: Timestamp) -> bool {
     quote.session.is_none() && quote.must_be_active(now).is_ok()
 }
 
-/// The write of a redemption.
 struct RedemptionWrite<'w> {
     context: &'w GateContext,
     access: &'w GateAccess,

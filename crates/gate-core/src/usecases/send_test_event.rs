@@ -11,7 +11,6 @@ use super::expiry::GateContext;
 use crate::error::GateError;
 use crate::events::{Resource, TEST_EVENT};
 
-/// Sends test events.
 #[derive(Clone)]
 pub struct SendTestEvent {
     /// The store, the sealer and the source of ids.

@@ -34,7 +34,6 @@ pub struct ShowSession {
 /// A session as its widget needs it.
 #[derive(Debug, Clone)]
 pub struct EmbedSession {
-    /// The session.
     pub session: Session,
     /// The appearance of the widget.
     pub branding: Branding,

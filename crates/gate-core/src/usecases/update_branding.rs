@@ -13,7 +13,6 @@ use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::GateTx;
 
-/// Updates branding.
 #[derive(Clone)]
 pub struct UpdateBranding {
     /// Runs the write.

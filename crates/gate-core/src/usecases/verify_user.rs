@@ -50,7 +50,6 @@ pub struct VerifyUser {
 /// The verification of a session, as the widget reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownVerification {
-    /// The status.
     pub status: VerificationStatus,
     /// The provider's reason for a rejection.
     pub reason: Option<String>,

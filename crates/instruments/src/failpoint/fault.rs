@@ -10,7 +10,6 @@ pub enum Fault {
     /// The step fails.
     #[error("a test injected a failure")]
     Failed,
-    /// The disk is full.
     #[error("a test injected a full disk")]
     DiskFull,
     /// The outcome of a commit is unknown.

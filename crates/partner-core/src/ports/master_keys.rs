@@ -20,7 +20,6 @@ pub enum MasterKeyState {
 /// A master key that the database has recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMasterKey {
-    /// The fingerprint.
     pub fingerprint: Fingerprint,
     /// Its position in the order of use, starting at 1.
     pub number: u32,
@@ -77,7 +76,6 @@ pub struct SealedRow {
 /// A sealed value of a row.
 #[derive(Debug, Clone)]
 pub struct SealedValue {
-    /// The row.
     pub row: SealedRow,
     /// The place it is sealed for.
     pub place: String,
@@ -88,7 +86,6 @@ pub struct SealedValue {
 /// A value to be sealed again. It is replaced only if the row still has `old`.
 #[derive(Debug, Clone)]
 pub struct ResealedValue {
-    /// The row.
     pub row: SealedRow,
     /// The bytes that were read.
     pub old: Sealed,

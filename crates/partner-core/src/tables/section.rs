@@ -12,7 +12,6 @@ use super::fault::{Sink, shown};
 pub struct Shape {
     /// Its name with the names of its parent tables; empty for the file itself.
     pub name: &'static str,
-    /// Its keys.
     pub keys: &'static [&'static str],
 }
 

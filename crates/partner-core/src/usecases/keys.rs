@@ -15,13 +15,11 @@ use crate::{PartnerId, Tenant};
 /// Creates, lists and revokes keys.
 #[derive(Clone)]
 pub struct Keys {
-    /// The store.
     pub store: Arc<dyn PartnerStore>,
     /// Randomness for keys and ids.
     pub entropy: Arc<dyn Entropy>,
     /// Seals the texts of publishable keys.
     pub sealer: Arc<Sealer>,
-    /// The mode.
     pub mode: Mode,
 }
 
@@ -47,7 +45,6 @@ pub struct ListedKey {
 pub struct Revoked {
     /// The key.
     pub id: KeyId,
-    /// Its partner.
     pub partner: PartnerId,
     /// When it was first revoked. Revoking it again changes nothing.
     pub revoked_at: Timestamp,

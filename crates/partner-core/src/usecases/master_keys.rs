@@ -22,10 +22,8 @@ pub const SETTLES_AFTER: Duration = KEY_CONFIRMED_FOR.saturating_add(LONGEST_WRI
 /// The place that the derived keys are sealed for.
 const DERIVED_PLACE: &str = "master_keys/derived";
 
-/// Rotates the master key.
 #[derive(Clone)]
 pub struct RotateMasterKey {
-    /// The store.
     pub store: Arc<dyn MasterKeyStore>,
     /// Holds both keys.
     pub sealer: Arc<Sealer>,

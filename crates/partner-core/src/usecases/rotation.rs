@@ -20,13 +20,11 @@ const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Rotates webhook secrets.
 #[derive(Clone)]
 pub struct RotateSecret {
-    /// The store.
     pub store: Arc<dyn PartnerStore>,
     /// Seals the new secret.
     pub sealer: Arc<Sealer>,
     /// Randomness for the new secret.
     pub entropy: Arc<dyn Entropy>,
-    /// The mode.
     pub mode: Mode,
 }
 

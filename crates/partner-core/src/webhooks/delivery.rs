@@ -31,7 +31,6 @@ impl Lease {
     }
 }
 
-/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryState {
     /// It waits for its next attempt.
@@ -105,7 +104,6 @@ pub enum DeliveryInput {
 /// The state of a delivery and the number of its completed attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The state.
     pub state: DeliveryState,
     /// The attempts with a known outcome.
     pub attempts: u32,

@@ -77,7 +77,6 @@ impl ClaimCapacity {
 pub struct DueEndpoint {
     /// The partner of the endpoint.
     pub partner: PartnerId,
-    /// The endpoint.
     pub endpoint: EndpointId,
     /// When its first delivery became due.
     pub since: Timestamp,

@@ -132,7 +132,6 @@ impl Target {
         self.0.authority()
     }
 
-    /// The path and the query.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
         &self.0[Position::BeforePath..Position::AfterQuery]

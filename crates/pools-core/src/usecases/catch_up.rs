@@ -24,7 +24,6 @@ const CATCH_UPS: u32 = 8;
 /// failed step does not undo earlier steps.
 #[derive(Clone)]
 pub struct CatchUpVelocity {
-    /// The store.
     pub store: Arc<dyn PoolsStore>,
     /// The velocity window.
     pub window: Duration,

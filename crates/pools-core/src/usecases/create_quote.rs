@@ -71,7 +71,6 @@ pub enum QuoteInputError {
     /// The network is not one of the pool's.
     #[error("`cryptoNetwork` (`tron` where absent) must be one of {networks} for pool {pool}")]
     NetworkNotSupported {
-        /// The pool.
         pool: PoolId,
         /// The pool's networks, as text.
         networks: String,
@@ -90,11 +89,9 @@ pub enum QuoteInputError {
 /// A request field that must name a leg of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// The field.
     pub field: &'static str,
     /// The asset of the pool's leg.
     pub expected: Asset,
-    /// The pool.
     pub pool: PoolId,
 }
 
@@ -168,7 +165,6 @@ pub enum QuoteError {
     Store(#[from] StoreError),
 }
 
-/// Creates quotes.
 #[derive(Clone)]
 pub struct CreateQuote {
     /// The source of rates.

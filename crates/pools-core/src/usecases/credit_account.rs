@@ -25,10 +25,8 @@ const INVISIBLE: [char; 8] = [
     '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}',
 ];
 
-/// Credits accounts.
 #[derive(Clone)]
 pub struct CreditAccount {
-    /// The store.
     pub store: Arc<dyn PoolsStore>,
     /// Randomness for ids.
     pub entropy: Arc<dyn Entropy>,
@@ -43,7 +41,6 @@ impl std::fmt::Debug for CreditAccount {
 /// A deposit or receipt to be credited.
 #[derive(Debug, Clone)]
 pub struct Credit {
-    /// The amount.
     pub amount: Amount,
     /// The chain of a crypto receipt; `None` for fiat.
     pub network: Option<Network>,

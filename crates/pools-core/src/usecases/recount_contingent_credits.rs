@@ -22,9 +22,7 @@ const RECOUNT_BACKOFF: Duration = Duration::from_secs(10 * 60);
 /// number of trades and stores its progress.
 #[derive(Clone)]
 pub struct RecountContingentCredits {
-    /// The store.
     pub store: Arc<dyn PoolsStore>,
-    /// The mode.
     pub mode: Mode,
 }
 

@@ -9,7 +9,6 @@ use partner_core::races::{LostRace, retry_lost_races};
 use crate::ports::PoolsStore;
 use crate::quote::{Quote, QuoteClosed, QuoteId};
 
-/// Rejects quotes.
 #[derive(Clone)]
 pub struct RejectQuote {
     store: Arc<dyn PoolsStore>,

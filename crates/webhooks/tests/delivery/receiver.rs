@@ -37,7 +37,6 @@ pub(crate) enum Reply {
     StatusAndHangUp(u16),
     /// Responds after a delay.
     Slow(Duration, u16),
-    /// Redirects.
     Redirect(u16, String),
     /// Never responds.
     Silence,

@@ -72,7 +72,6 @@ impl Pgbouncer {
         })
     }
 
-    /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port

@@ -80,7 +80,6 @@ impl Postgres {
         format!("postgres://postgres:{password}@127.0.0.1:{port}/{database}")
     }
 
-    /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port

@@ -48,13 +48,11 @@ impl Redis {
         Ok(redis)
     }
 
-    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
