@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
 use crate::Result;
@@ -45,28 +45,37 @@ fn one_after_the_other(row: &Row, folder: &Path) -> io::Result<Outcome> {
         };
         command.args(row.gives_way.then_some(&this));
         command.args(task.split_whitespace());
-        all += ended(task, command, &folder.join(name))?;
+        all += ended(task, &mut command, &folder.join(name))?;
     }
     Ok(all)
 }
 
-/// Runs a task of this program, and shows its words when it has ended. A run of tests says its counts in its last line.
-pub(crate) fn ended(task: &str, mut command: Command, log: &Path) -> io::Result<Outcome> {
-    let file = File::create(log)?;
-    let status = command
-        .stdin(Stdio::null())
-        .stderr(file.try_clone()?)
-        .stdout(file)
-        .status()?;
-    let said = fs::read(log)?;
-    let said = String::from_utf8_lossy(&said);
-    println!("-- {task}\n{said}");
+/// Runs a task of this program. A run of tests says its counts in its last line.
+fn ended(task: &str, command: &mut Command, log: &Path) -> io::Result<Outcome> {
+    let (said, status) = heard(task, command, log)?;
     let counts = said.lines().last().and_then(Counts::of_plain);
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(Outcome {
         counts: counts.unwrap_or_default(),
         code: code.unwrap_or(1),
     })
+}
+
+/// Runs a command, shows its words when it has ended, and returns them.
+pub(crate) fn heard(
+    name: &str,
+    command: &mut Command,
+    log: &Path,
+) -> io::Result<(String, ExitStatus)> {
+    let file = File::create(log)?;
+    let status = command
+        .stdin(Stdio::null())
+        .stderr(file.try_clone()?)
+        .stdout(file)
+        .status()?;
+    let said = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    println!("-- {name}\n{said}");
+    Ok((said, status))
 }
 
 #[cfg(test)]

@@ -51,43 +51,52 @@ const ON_EITHER: [(&str, &str); 3] = [
 /// All suites. Those that can run on either store run on the embedded one and at the same time on the one on a server.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     if std::env::var_os(STORE).is_some() {
-        return tests(workspace, Pooler::Without, None, extra);
+        return shown(tests(workspace, Pooler::Without, None, extra)?);
     }
+    let embedded = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
     let again = on_either(extra);
     if again.is_empty() {
-        return tests(workspace, Pooler::Without, Some("sqlite"), extra);
+        return shown(embedded);
     }
+    let again = [&again, extra].concat();
+    let mut served = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
     let folder = workspace.target()?.join("ci");
     std::fs::create_dir_all(&folder)?;
-    let mut served = Command::new(std::env::current_exe()?);
-    served.arg("test").args(&again).args(extra);
-    served.env(STORE, "postgres");
+    let log = folder.join("test-postgres");
     let (embedded, served) = thread::scope(|scope| {
-        let log = folder.join("test-postgres");
-        let served = scope.spawn(move || parallel::ended("test on a server", served, &log));
-        let embedded = tests(workspace, Pooler::Without, Some("sqlite"), extra);
-        (embedded, served.join())
+        let served = scope.spawn(move || parallel::heard("on a server", &mut served, &log));
+        (streamed(embedded), served.join())
     });
-    let (mut all, served) = (embedded?, served.map_err(|_| "a thread panicked")??);
-    let (counts, on_server) = (&all.counts, &served.counts);
+    let (mut counts, mut status) = embedded?;
+    let (said, ended) = served.map_err(|_| "a thread panicked")??;
+    let on_server = said.lines().filter_map(Counts::of_libtest);
+    let on_server = on_server.fold(Counts::default(), |mut sum, found| {
+        sum += found;
+        sum
+    });
     println!("with the embedded store: {counts}; with the one on a server: {on_server}");
-    all += served;
-    Ok(all)
+    counts += on_server;
+    if status.success() {
+        status = ended;
+    }
+    Ok(judged(counts, status))
 }
 
 /// The suite of the Postgres store, its sessions handed out by a pooler.
 pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let store = ["--package", "store-postgres", "--test", "postgres"];
     let store = store.map(str::to_owned);
-    tests(workspace, Pooler::With, None, &[&store, extra].concat())
+    let store = [&store, extra].concat();
+    shown(tests(workspace, Pooler::With, None, &store)?)
 }
 
+/// The call of cargo beside private servers.
 fn tests(
     workspace: &Workspace,
     pooler: Pooler,
     store: Option<&str>,
     extra: &[String],
-) -> Result<Outcome> {
+) -> Result<Command> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
     command.envs(store.map(|store| (STORE, store)));
@@ -95,17 +104,30 @@ fn tests(
         command.arg("--workspace");
     }
     command.args(extra);
-    let mut command = servers::beside(workspace, pooler, &command)?;
+    servers::beside(workspace, pooler, &command)
+}
+
+fn shown(command: Command) -> Result<Outcome> {
+    let (counts, status) = streamed(command)?;
+    Ok(judged(counts, status))
+}
+
+/// Shows each line as it comes, and counts the tests.
+fn streamed(mut command: Command) -> Result<(Counts, ExitStatus)> {
     let mut counts = Counts::default();
     let status = process::stream(&mut command, |line| {
         if let Some(found) = Counts::of_libtest(line) {
             counts += found;
         }
     })?;
+    Ok((counts, status))
+}
+
+fn judged(counts: Counts, status: ExitStatus) -> Outcome {
     if counts.is_empty() {
         eprintln!("no test ran");
     }
-    Ok(Outcome::of(counts, status))
+    Outcome::of(counts, status)
 }
 
 /// The model check, in the profile it needs to visit its states in a minute or two.

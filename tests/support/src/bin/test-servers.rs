@@ -114,12 +114,12 @@ fn memory() -> Option<TempDir> {
     if free < MIN_FREE_MEMORY || std::env::var_os(TEMPORARY).is_some() {
         return None;
     }
-    // The servers' user must be able to reach its own folder within.
     let folder = tempfile::Builder::new()
         .prefix("penstock-throwaway-")
-        .permissions(Permissions::from_mode(0o711))
         .tempdir_in(MEMORY)
         .ok()?;
+    // The servers' user must be able to reach its own folder within, whatever the umask.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).ok()?;
     tempfile::env::override_temp_dir(folder.path()).ok()?;
     Some(folder)
 }
