@@ -320,7 +320,15 @@ fn end_at(
 fn load_ends(subject: &dyn Subject, point: &str, seed: u64, points: &mut Points) -> Result<()> {
     let passes = fastrand::Rng::with_seed(seed).u64(0..4);
     let armed = format!("{point}={passes}*off->1*return(abort)");
-    let service = subject.installation().serve(Some(&armed), &[])?;
+    let service = match subject.installation().serve(Some(&armed), &[]) {
+        Ok(service) => service,
+        // A background task may reach the point before the service listens.
+        Err(fault) => {
+            fired(&fault.to_string(), point, "abort")?;
+            points.end();
+            return Ok(());
+        }
+    };
     let ops = load_until(subject, &Front::of(&service), seed, |_| {
         service.ends_within(REACH_TIMEOUT);
         service.kill();
