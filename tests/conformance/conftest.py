@@ -41,6 +41,15 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "browsers: needs Firefox and WebKit")
 
 
+def pytest_collection_modifyitems(config, items):
+    """Deselects the tests that need Firefox and WebKit, unless `-m` names their marker."""
+    if "browsers" in config.option.markexpr:
+        return
+    others = [item for item in items if item.get_closest_marker("browsers")]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+
+
 @pytest.fixture(scope="session")
 def contract():
     return Contract()
@@ -87,13 +96,8 @@ def gate_service(world):
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory, contract):
-    """A service whose deadlines pass while a test waits."""
-    settings = {
-        "PENSTOCK_QUOTE_TTL": "800ms",
-        "PENSTOCK_IDEMPOTENCY_TTL": "1500ms",
-        "PENSTOCK_VELOCITY_WINDOW": "3s",
-    }
-    world = make_world(tmp_path_factory.mktemp("quick"), contract, **settings)
+    """A service whose quotes expire while a test waits."""
+    world = make_world(tmp_path_factory.mktemp("quick"), contract, PENSTOCK_QUOTE_TTL="800ms")
     yield world
     finish(world)
 

@@ -25,18 +25,8 @@ const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
 /// The other browsers. WebKit needs a display.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
-pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    let chosen = ["-m".to_owned(), "not browsers".to_owned()];
-    pytest(workspace, &[&chosen, extra].concat())
-}
-
-/// Firefox and WebKit are driven by programs that stall on a busy machine.
-pub(crate) fn browsers(workspace: &Workspace) -> Result<Outcome> {
-    servers::install(workspace, &OTHER_BROWSERS)?;
-    pytest(workspace, &["-m".to_owned(), "browsers".to_owned()])
-}
-
-fn pytest(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
+/// Runs the suites. `conftest.py` leaves out the tests of the other browsers, unless an argument `-m` names their marker.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
     if !requirements.is_file() {
         return Err(
@@ -93,6 +83,12 @@ fn pytest(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
         }
     })?;
     Ok(Outcome::of(counts, status))
+}
+
+/// Firefox and WebKit are driven by programs that stall on a busy machine.
+pub(crate) fn browsers(workspace: &Workspace) -> Result<Outcome> {
+    servers::install(workspace, &OTHER_BROWSERS)?;
+    run(workspace, &["-m".to_owned(), "browsers".to_owned()])
 }
 
 /// A virtual environment with the pinned packages; returns its interpreter.

@@ -98,7 +98,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "model" => suites::model(&workspace, rest)?,
         "fuzz" => {
             no_arguments(rest)?;
-            suites::fuzz(&workspace)?;
+            return finish(&suites::fuzz(&workspace)?);
         }
         "mutations" => mutations::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,

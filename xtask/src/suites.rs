@@ -137,21 +137,22 @@ pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     process::run(command.args(["--package", "model-check", "--"]).args(rest))
 }
 
-/// The byte fuzzing targets and the hostile suite at length: optimized, with every assertion on.
-pub(crate) fn fuzz(workspace: &Workspace) -> Result<()> {
+/// The byte fuzzing targets and the hostile suite at length: optimized, with every assertion on. A call that fails ends no other.
+pub(crate) fn fuzz(workspace: &Workspace) -> Result<Outcome> {
     let targets: [&[&str]; 2] = [
         &["--test", "fuzz", "--test", "hostile"],
         &["--lib", "fuzz::"],
     ];
+    let mut all = Outcome::default();
     for target in targets {
         let mut command = workspace.cargo();
         command.args(["test", "--locked", "--no-fail-fast", "--workspace"]);
         command.args(["--profile", "model"]).args(target);
         command.env("BOLERO_RANDOM_ITERATIONS", "1000000");
         command.env("HOSTILE_CASES", "500000");
-        process::run(&mut command)?;
+        all += shown(command)?;
     }
-    Ok(())
+    Ok(all)
 }
 
 /// The flags for a second run, with the chosen tests that can run on either store. There are no such flags if the caller

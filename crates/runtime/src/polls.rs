@@ -91,3 +91,102 @@ fn log_failure(what: impl fmt::Display, error: &GateError) {
         "Failed to ask {what}; it is asked again"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    /// The duration of calls that fail.
+    const FAILING: Duration = Duration::ZERO;
+
+    /// The durations of the calls that a read finds due.
+    type Found = Result<Vec<Duration>, StoreError>;
+
+    /// Counts calls.
+    #[derive(Default)]
+    struct Calls {
+        running: AtomicUsize,
+        most_running: AtomicUsize,
+        ended: AtomicUsize,
+    }
+
+    impl Calls {
+        async fn call(self: Arc<Self>, duration: Duration) -> Result<(), GateError> {
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_running.fetch_max(running, Ordering::SeqCst);
+            tokio::time::sleep(duration).await;
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            self.ended.fetch_add(1, Ordering::SeqCst);
+            if duration == FAILING {
+                return Err(GateError::Store(StoreError::Overloaded));
+            }
+            Ok(())
+        }
+
+        fn ended(&self) -> usize {
+            self.ended.load(Ordering::SeqCst)
+        }
+    }
+
+    /// Polls until `stop`. The reads have these results, and then find nothing due.
+    async fn poll_all(
+        calls: &Arc<Calls>,
+        reads: impl IntoIterator<Item = Found>,
+        stop: &CancellationToken,
+    ) {
+        let reads: Mutex<VecDeque<Found>> = Mutex::new(reads.into_iter().collect());
+        let due = || {
+            let next = reads.lock().unwrap().pop_front();
+            std::future::ready(next.unwrap_or_else(|| Ok(Vec::new())))
+        };
+        let advance = |duration: Duration| Arc::clone(calls).call(duration);
+        poll("a test", due, advance, stop).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ended_call_frees_place_for_next_call() {
+        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
+        // The slow call takes one place, and the others share the rest for 3 s.
+        let mut due = vec![60 * SECOND];
+        due.extend([SECOND; 3 * (MAX_CONCURRENT - 1)]);
+        let watching = async {
+            tokio::time::sleep(3 * SECOND + SECOND / 2).await;
+            assert_eq!(calls.ended(), 3 * (MAX_CONCURRENT - 1));
+            stop.cancel();
+        };
+        tokio::join!(poll_all(&calls, [Ok(due)], &stop), watching);
+        assert_eq!(calls.most_running.load(Ordering::SeqCst), MAX_CONCURRENT);
+        assert_eq!(calls.ended(), 3 * (MAX_CONCURRENT - 1) + 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_starts_no_call_and_waits_for_running_calls() {
+        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
+        let due = vec![SECOND; 2 * MAX_CONCURRENT];
+        let stopping = async {
+            tokio::time::sleep(SECOND / 2).await;
+            stop.cancel();
+        };
+        tokio::join!(poll_all(&calls, [Ok(due)], &stop), stopping);
+        assert_eq!(calls.running.load(Ordering::SeqCst), 0);
+        assert_eq!(calls.ended(), MAX_CONCURRENT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn poll_continues_after_failed_reads_and_calls() {
+        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
+        let failed = StoreError::unavailable("the disk is gone");
+        let reads = [Err(failed), Ok(vec![FAILING, SECOND]), Ok(vec![SECOND])];
+        let stopping = async {
+            tokio::time::sleep(5 * SECOND).await;
+            stop.cancel();
+        };
+        tokio::join!(poll_all(&calls, reads, &stop), stopping);
+        assert_eq!(calls.ended(), 3);
+    }
+}

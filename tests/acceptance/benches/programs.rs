@@ -4,8 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::UNIX_EPOCH;
+
+use kernel::Timestamp;
 
 use crate::Result;
+
+/// The programs that the benchmarks start.
+const PROGRAMS: [&str; 2] = ["pools-service", "penstock"];
 
 /// The folder of the programs. Unless one is given, it is the folder that cargo puts programs of this profile in.
 pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
@@ -16,7 +22,7 @@ pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
         .or(beside)
         .ok_or("this program's folder is unknown")?
         .to_owned();
-    for program in ["pools-service", "penstock"] {
+    for program in PROGRAMS {
         let file = folder.join(program);
         if !file.is_file() {
             let file = file.display();
@@ -24,6 +30,18 @@ pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
         }
     }
     Ok(folder)
+}
+
+/// The file of each program and when it was built. Only `cargo xtask bench` builds the programs; `cargo bench` measures what it finds.
+pub(crate) fn describe(folder: &Path) -> Result<Vec<String>> {
+    let programs = PROGRAMS.iter().map(|program| {
+        let file = folder.join(program);
+        let age = file.metadata()?.modified()?.duration_since(UNIX_EPOCH)?;
+        let built = Timestamp::from_millis(i64::try_from(age.as_millis())?);
+        let built = built.ok_or("a program's modification time is out of range")?;
+        Ok(format!("measures {}, built at {built}", file.display()))
+    });
+    programs.collect()
 }
 
 /// A listening program, stopped on drop.

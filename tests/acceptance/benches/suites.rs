@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::programs::locate;
+use crate::programs::{describe, locate};
 use crate::{Options, Result, machine, postgres, sqlite};
 use acceptance::table::Table;
 
@@ -17,9 +17,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Builds the programs and creates a folder.
+    /// Finds the programs and creates a folder.
     pub(crate) fn prepare(options: Options) -> Result<Self> {
         let programs = locate(options.programs.as_deref())?;
+        let described = describe(&programs)?;
+        for line in &described {
+            eprintln!("{line}");
+        }
         let beside = match &options.data {
             Some(folder) => folder.clone(),
             None => std::env::current_exe()?
@@ -35,6 +39,7 @@ impl Bench {
             options.rounds()
         ));
         table.notes.push(machine::describe());
+        table.notes.extend(described);
         Ok(Self {
             options,
             folder,

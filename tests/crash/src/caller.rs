@@ -39,7 +39,7 @@ pub(crate) fn number() -> u64 {
 pub(crate) struct Run {
     pub(crate) stop: AtomicBool,
     /// Operations that have a response or will never have one.
-    pub(crate) ended: AtomicU64,
+    pub(crate) ops: Mutex<Vec<Op>>,
 }
 
 /// Services that clients call, and the number of clients.
@@ -71,26 +71,21 @@ impl Front {
 
 /// Runs all clients until the stop flag is set or the only service is gone. Returns their operations.
 pub(crate) fn run(subject: &dyn Subject, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
-    let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for place in 0..front.all_clients() {
-            let ops = &ops;
             scope.spawn(move || {
                 let seed = seed.wrapping_mul(front.all_clients()) + place;
                 let mut chance = fastrand::Rng::with_seed(seed);
                 let mut caller = Caller::new(front);
                 caller.own_trades = (place >= front.clients).then(VecDeque::new);
                 while !run.stop.load(Ordering::Relaxed) && caller.goes_on(&mut chance) {
-                    let before = caller.ops.len();
                     subject.visit(&mut caller, &mut chance);
-                    let ended = caller.ops.len().saturating_sub(before) as u64;
-                    run.ended.fetch_add(ended, Ordering::Relaxed);
+                    run.ops.lock().append(&mut caller.ops);
                 }
-                ops.lock().append(&mut caller.ops);
             });
         }
     });
-    ops.into_inner()
+    std::mem::take(&mut *run.ops.lock())
 }
 
 /// One client thread. Its two connections let it act as two concurrent clients.

@@ -9,8 +9,8 @@ use crate::http::{Client, request};
 use crate::time;
 use crate::world::{Partner, World};
 
-/// Time limit for all polls. A poll's lease lasts the engine's timeout plus 2 s, and a trade may take two polls. A busy machine needs
-/// several times as long.
+/// Time in which all trades of a campaign must end, from the first poll on; a trade that is still reserved then is a breach. A poll's
+/// lease lasts the engine's timeout plus 2 s, and a trade may take two polls. A busy machine needs several times as long.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 const POLLS: u32 = 4;
 

@@ -140,9 +140,8 @@ fn round(subject: &dyn Subject, seed: u64, tally: &mut Tally) -> Result<Vec<Stri
 /// Waits for a number of operations, up to a time limit.
 pub(crate) fn enough_of(run: &Run, enough: u64) {
     let began = time::now();
-    while run.ended.load(Ordering::Relaxed) < enough
-        && time::now().saturating_sub(began) < LOAD_TIMEOUT
-    {
+    let count = || run.ops.lock().len() as u64;
+    while count() < enough && time::now().saturating_sub(began) < LOAD_TIMEOUT {
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -1,9 +1,9 @@
 //! Every crash point once: the process ends there under load, or the step fails or is delayed there.
 
 mod paths;
+mod recovery;
 
 use std::process::Stdio;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kernel::Mode;
 
 use crate::Result;
 use crate::book::Deposit;
-use crate::caller::{Front, Run, number};
+use crate::caller::{Front, number};
 use crate::gate::Gate;
 use crate::history::{MAX_RESPONSE_TIME, Op};
 use crate::http::{Client, request};
@@ -26,14 +26,10 @@ use crate::time;
 use crate::world::{POOR, World, credit_words};
 pub(crate) use paths::{Chosen, Database};
 use paths::{DELAY, Reach, START_COMMIT, is_of_handler, reach_of, writes_to_disk};
+use recovery::{recovered, wait_for_recovery};
 
 /// Time after which a run that makes no progress is given up. An idle machine needs a second or two.
 const REACH_TIMEOUT: Duration = Duration::from_secs(600);
-/// Responses in a row that show a recovery, of which at most one in twenty reports the engine: a campaign's engine loses some responses.
-const RECOVERED: usize = 100;
-const MAX_ENGINE_FAILURES: usize = RECOVERED / 20;
-/// Responses after the last fault.
-const RESPONSES_AFTER_FAULT: u64 = 5 * RECOVERED as u64;
 /// Codes that clients may receive while steps fail, in addition to the usual ones.
 const DOCUMENTED: [&str; 4] = [
     "engine_unavailable",
@@ -449,7 +445,7 @@ fn disturb(
             thread::sleep(Duration::from_millis(50));
         }
         last_fault = time::now();
-        wait_for_responses(run);
+        wait_for_recovery(run, last_fault);
     });
     service.kill();
     let said = service.said()?;
@@ -474,18 +470,11 @@ fn disturb(
 /// Measures the response times of the same program without faults.
 fn undisturbed(subject: &dyn Subject, seed: u64) -> Result<Duration> {
     let service = subject.installation().serve(Some(""), &[])?;
-    let ops = load_until(subject, &Front::of(&service), seed, wait_for_responses);
+    let ops = load_until(subject, &Front::of(&service), seed, |run| {
+        wait_for_recovery(run, Duration::ZERO);
+    });
     service.kill();
     pace::normal(&ops)
-}
-
-/// Waits for enough responses to see a recovery, and to compute a pace.
-fn wait_for_responses(run: &Run) {
-    let (began, before) = (time::now(), run.ended.load(Ordering::Relaxed));
-    let answered = || run.ended.load(Ordering::Relaxed).saturating_sub(before);
-    while answered() < RESPONSES_AFTER_FAULT && time::now().saturating_sub(began) < REACH_TIMEOUT {
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn documented(ops: &[Op], word: &str) -> Result<()> {
@@ -503,70 +492,10 @@ fn documented(ops: &[Op], word: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that requests succeed again after the last fault: in a hundred responses in a row, only the engine fails, as rarely as
-/// usual. How soon that is depends on the machine.
-fn recovered(ops: &[Op], last_fault: Duration) -> Result<()> {
-    // A client that hangs up has no response.
-    let mut later: Vec<&Op> = ops
-        .iter()
-        .filter(|op| op.invoked > last_fault && op.said.is_some())
-        .collect();
-    later.sort_unstable_by_key(|op| op.invoked);
-    let failed = |op: &Op| matches!(&op.said, Some((500 | 503, _)));
-    let by_engine = |op: &Op| matches!(&op.said, Some((_, code)) if code == "engine_unavailable");
-    let works = |some: &[&Op]| {
-        let silent = some.iter().filter(|op| by_engine(op)).count();
-        let all = some.iter().filter(|op| failed(op)).count();
-        all == silent && silent <= MAX_ENGINE_FAILURES
-    };
-    if later.windows(RECOVERED).any(works) {
-        return Ok(());
-    }
-    let last = later.iter().rev().find(|op| failed(op));
-    Err(format!("still failing after {} responses: {last:?}", later.len()).into())
-}
-
 /// Checks that no response of a run with delays took longer than every deadline, and that the usual pace soon returned.
 fn in_time(ops: &[Op], last_fault: Duration, normal: Duration) -> Result<Recovery> {
     if let Some(op) = ops.iter().find(|op| op.took() > MAX_RESPONSE_TIME) {
         return Err(format!("too slow: {op:?}").into());
     }
     pace::recovery(ops, last_fault, normal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::history::{Kind, Outcome};
-
-    /// Makes operations after the fault. The first `failing` of each hundred receive 503 with `code`.
-    fn recovers(failing: u64, code: &str) -> Result<()> {
-        let op = |place: u64| Op {
-            client: 1,
-            kind: Kind::Transact,
-            partner: String::new(),
-            object: None,
-            key: None,
-            invoked: Duration::from_millis(10 + place),
-            completed: Duration::from_millis(12 + place),
-            outcome: Outcome::Ok,
-            said: Some(match place % 100 < failing {
-                true => (503, code.to_owned()),
-                false => (200, String::new()),
-            }),
-            seen: None,
-            repeated: false,
-            with: None,
-        };
-        let ops: Vec<Op> = (0..500).map(op).collect();
-        recovered(&ops, Duration::from_millis(1))
-    }
-
-    #[test]
-    fn service_has_recovered_when_only_engine_fails_rarely() {
-        assert!(recovers(0, "").is_ok());
-        assert!(recovers(5, "engine_unavailable").is_ok());
-        assert!(recovers(6, "engine_unavailable").is_err());
-        assert!(recovers(1, "service_unavailable").is_err());
-    }
 }

@@ -21,7 +21,8 @@ use crate::time;
 
 /// The secret of every endpoint.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
-/// Time limit of a delivery. The lease of a killed worker lasts its timeout plus 20 s; then the delivery is sent again.
+/// Time in which all deliveries must arrive or be given up, from the start of the wait; a missing one is a breach. The lease of a killed
+/// worker lasts its timeout plus 20 s; then the delivery is sent again. A busy machine needs several times as long.
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Highest age of an attempt's timestamp, in seconds.
 const MAX_TIMESTAMP_AGE: u64 = 30;

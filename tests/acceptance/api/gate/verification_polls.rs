@@ -124,6 +124,7 @@ async fn stale_poll_applies_nothing_after_a_start() {
         other.verifier().says([Some(Report::Approved)]);
     });
     poll(&gate).await;
+    assert_eq!(gate.verifier().calls(), ["report", "start"]);
     assert_eq!(status(&widget).await, "pending");
     gate.world().after(1_000);
     gate.verifier().says([Some(Report::Approved)]);

@@ -11,10 +11,14 @@
 )]
 
 use std::error::Error;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, geteuid, test_kill_process};
 use tempfile::TempDir;
 use test_support::servers::{Pgbouncer, Postgres, Redis, install};
 
@@ -45,9 +49,12 @@ const WITHOUT_DURABILITY: [(&str, &str); 4] = [
 
 /// Where the environment names the folder of temporary files.
 const TEMPORARY: &str = "TMPDIR";
-/// A file system in memory, and the space that it must have: more than the suites use at any time.
+/// A file system in memory.
 const MEMORY: &str = "/dev/shm";
+/// Bytes that the file system must have free, and the machine available: more than the suites use at any time.
 const MIN_FREE_MEMORY: u64 = 4 << 30;
+/// The name of a folder in memory starts with this text. The process id of its owner and a dash follow.
+const PREFIX: &str = "penstock-test-servers-";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
 /// Starts the servers, runs the command and returns its exit code. A command that a signal ended counts as failed.
 fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
     install::servers()?;
+    remove_abandoned(Path::new(MEMORY));
     let memory = memory();
     let postgres = Postgres::start(&WITHOUT_DURABILITY)?;
     let redis = Redis::start()?;
@@ -111,15 +119,93 @@ fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
 fn memory() -> Option<TempDir> {
     let space = rustix::fs::statvfs(MEMORY).ok()?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if free < MIN_FREE_MEMORY || std::env::var_os(TEMPORARY).is_some() {
+    // The file system may promise more memory than programs have left.
+    let available = available_memory(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    if free.min(available) < MIN_FREE_MEMORY || std::env::var_os(TEMPORARY).is_some() {
         return None;
     }
     let folder = tempfile::Builder::new()
-        .prefix("penstock-throwaway-")
+        .prefix(&format!("{PREFIX}{}-", std::process::id()))
         .tempdir_in(MEMORY)
         .ok()?;
     // The servers' user must be able to reach its own folder within, whatever the umask.
-    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).ok()?;
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).ok()?;
     tempfile::env::override_temp_dir(folder.path()).ok()?;
     Some(folder)
+}
+
+/// Bytes that programs can still use, from the text of `/proc/meminfo`.
+fn available_memory(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = value.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Removes the folders of earlier runs that a signal ended.
+fn remove_abandoned(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for folder in entries.filter(is_abandoned) {
+        let path = folder.path();
+        if let Err(error) = fs::remove_dir_all(&path) {
+            let path = path.display();
+            eprintln!("test-servers: cannot remove {path} of an earlier run: {error}");
+        }
+    }
+}
+
+/// Whether a folder was made by an earlier run of the same user whose process has ended.
+fn is_abandoned(folder: &DirEntry) -> bool {
+    let is_own = |found: fs::Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
+    let has_ended = |owner| test_kill_process(owner) == Err(Errno::SRCH);
+    owner(&folder.file_name()).is_some_and(has_ended) && folder.metadata().is_ok_and(is_own)
+}
+
+/// The process that a folder's name contains.
+fn owner(name: &OsStr) -> Option<Pid> {
+    let (owner, _) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
+    let number: u32 = owner.parse().ok()?;
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Larger than any process id of Linux.
+    const ENDED: i32 = i32::MAX;
+
+    #[test]
+    fn folders_of_ended_runs_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let running = std::process::id();
+        let removed = format!("{PREFIX}{ENDED}-a");
+        let kept = [
+            format!("{PREFIX}{running}-a"),
+            format!("{PREFIX}{ENDED}"),
+            format!("{PREFIX}0-a"),
+            format!("{PREFIX}-1-a"),
+            format!("other-{PREFIX}{ENDED}-a"),
+        ];
+        for name in kept.iter().chain([&removed]) {
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        fs::write(parent.path().join(&removed).join("data"), "").unwrap();
+        let file = parent.path().join(format!("{PREFIX}{ENDED}-b"));
+        fs::write(&file, "").unwrap();
+        remove_abandoned(parent.path());
+        assert!(!parent.path().join(&removed).exists());
+        for name in &kept {
+            assert!(parent.path().join(name).exists(), "{name}");
+        }
+        assert!(file.exists());
+    }
+
+    #[test]
+    fn available_memory_is_read_in_bytes() {
+        let text =
+            "MemTotal:       24684096 kB\nMemFree:  20055360 kB\nMemAvailable:   23569336 kB\n";
+        assert_eq!(available_memory(text), Some(23_569_336 * 1024));
+        assert_eq!(available_memory("MemTotal:       24684096 kB\n"), None);
+    }
 }
