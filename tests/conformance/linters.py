@@ -24,8 +24,6 @@ OF_ONE = {
     # `/pools/quotes/{quoteId}` and `/pools/{id}/quote` differ in their last segment only; the contract requires this, and
     # a literal segment takes precedence.
     "pools-v1": ({"no-ambiguous-paths": "off"}, {}),
-    # It describes authentication of the widget before any operation exists, so nothing has a tag.
-    "gate-embed-v1": ({}, {"openapi-tags": "off"}),
     # Every engine response other than 200 is invalid, and the few operations need no tags.
     "engine-v1": ({"operation-4xx-response": "off"}, {"openapi-tags": "off", "operation-tags": "off"}),
     # The same holds for the rail.

@@ -14,6 +14,7 @@ pub mod embed;
 pub mod error;
 pub mod events;
 pub mod idempotent;
+pub mod limits;
 pub mod object;
 pub mod order;
 pub mod payout;

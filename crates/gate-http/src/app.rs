@@ -25,7 +25,7 @@ use kernel::Mode;
 use partner_core::ports::Directory;
 use partner_core::usecases::deliveries::Delivered;
 
-use crate::capabilities::EdgeHeader;
+use crate::edge::EdgeHeader;
 
 /// The use cases of the routes.
 #[derive(Clone)]

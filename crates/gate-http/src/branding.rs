@@ -5,12 +5,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::branding::{Branding, BrandingUpdate};
 use gate_core::change::Change;
+use gate_core::limits::Group;
 use http_kit::{ApiError, IdempotencyHeader, IdempotentReply, Json as Body, ResponseBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::change;
 
 /// Changes to the branding. Null clears a field, an absent field stays unchanged, and an unknown
@@ -64,11 +68,16 @@ pub(crate) struct BrandingRecord {
     brand_name: Option<String>,
 }
 
+pub(crate) const GET_BRANDING: Operation = Operation {
+    route: || routes!(get_branding),
+    admission: Admission::secret(Group::Global),
+    errors: &[],
+};
+
 /// Read the branding
 ///
 /// All fields are null if none was ever set; the widget then has the default look.
 #[utoipa::path(get, path = "/v1/branding", operation_id = "getBranding", tag = "Branding",
-    security(("secretKey" = [])),
     responses((status = 200, description = "The branding", body = BrandingRecord)))]
 pub(crate) async fn get_branding(
     who: Entitled,
@@ -78,13 +87,18 @@ pub(crate) async fn get_branding(
     Ok(Json(record(&branding)))
 }
 
+pub(crate) const UPDATE_BRANDING: Operation = Operation {
+    route: || routes!(update_branding),
+    admission: Admission::secret(Group::Global),
+    errors: &[codes::BODY, codes::OPTIONAL_KEY],
+};
+
 /// Update the branding
 ///
 /// Changes the fields in the body and leaves all others unchanged.
 #[utoipa::path(patch, path = "/v1/branding", operation_id = "updateBranding", tag = "Branding",
     params(("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry")),
     request_body = UpdateBrandingRequest,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The branding after the update", body = BrandingRecord)))]
 pub(crate) async fn update_branding(
     who: Entitled,

@@ -1,48 +1,21 @@
 //! Capabilities: what is available to which user. These planning reads use only the catalogue.
 
-use std::fmt;
-
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName};
-use gate_core::catalogue::{
-    Country, CountryCode, Currency, Enquiry, Limits, Listing, Method, Network, Region,
-};
+use axum::http::HeaderMap;
+use gate_core::catalogue::{Country, Currency, Enquiry, Limits, Listing, Method, Network, Region};
+use gate_core::limits::Group;
 use http_kit::{ApiError, PathId, Query};
 use kernel::rates::Side;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
+use crate::operation::{Admission, Operation};
 use crate::whole_list::WholeList;
 use crate::wire;
-
-/// The header in which the edge names the country of a request.
-#[derive(Clone)]
-pub struct EdgeHeader(Option<HeaderName>);
-
-impl EdgeHeader {
-    /// A header with this name; `None` if no edge is trusted.
-    #[must_use]
-    pub fn new(name: Option<&str>) -> Self {
-        Self(name.and_then(|name| name.parse().ok()))
-    }
-
-    pub(crate) fn said<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
-        wire::only_header(headers, self.0.as_ref()?)
-    }
-
-    /// The country that the edge names, if it is one.
-    pub(crate) fn country(&self, headers: &HeaderMap) -> Option<CountryCode> {
-        self.said(headers).and_then(CountryCode::parse)
-    }
-}
-
-impl fmt::Debug for EdgeHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EdgeHeader({:?})", self.0)
-    }
-}
 
 /// A country.
 #[derive(Debug, Serialize, ToSchema)]
@@ -219,6 +192,12 @@ pub(crate) enum GeoSourceWord {
     None,
 }
 
+pub(crate) const LIST_COUNTRIES: Operation = Operation {
+    route: || routes!(list_countries),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List countries
 ///
 /// Lists the countries that are served, and some that are not.
@@ -227,7 +206,6 @@ pub(crate) enum GeoSourceWord {
         ("country_code" = Option<String>, Query, description = "Only the country with this ISO 3166 code", example = "DE"),
         ("supported" = Option<bool>, Query, description = "Only countries that are served (`true`), or only countries that are not (`false`)"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The countries", body = CountryList)))]
 pub(crate) async fn list_countries(
     _: Entitled,
@@ -243,13 +221,18 @@ pub(crate) async fn list_countries(
     ))
 }
 
+pub(crate) const LIST_CURRENCIES: Operation = Operation {
+    route: || routes!(list_currencies),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List currencies
 ///
 /// Lists the currencies of the country in the query, or of the country that the edge reports, or
 /// all.
 #[utoipa::path(get, path = "/v1/capabilities/currencies", operation_id = "listCurrencies", tag = "Capabilities",
     params(("country_code" = Option<String>, Query, description = "Only currencies of this country", example = "DE")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The currencies", body = CurrencyList)))]
 pub(crate) async fn list_currencies(
     _: Entitled,
@@ -265,6 +248,12 @@ pub(crate) async fn list_currencies(
     ))
 }
 
+pub(crate) const LIST_ASSETS: Operation = Operation {
+    route: || routes!(list_assets),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List assets
 ///
 /// Lists the assets for a side, a currency and a country. The edge may supply the country. Without
@@ -275,7 +264,6 @@ pub(crate) async fn list_currencies(
         ("country_code" = Option<String>, Query, description = "Only assets for users in this country", example = "DE"),
         ("currency" = Option<String>, Query, description = "Only assets for this currency", example = "EUR"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The assets", body = AssetList)))]
 pub(crate) async fn list_assets(
     _: Entitled,
@@ -291,12 +279,17 @@ pub(crate) async fn list_assets(
     Ok(WholeList::of("/v1/capabilities/assets", found))
 }
 
+pub(crate) const GET_ASSET: Operation = Operation {
+    route: || routes!(get_asset),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read an asset
 ///
 /// Finds the asset by its symbol, in upper or lower case.
 #[utoipa::path(get, path = "/v1/capabilities/assets/{symbol}", operation_id = "getAsset", tag = "Capabilities",
     params(("symbol" = String, Path, description = "The asset's symbol, in upper or lower case", example = "USDT")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The asset", body = AssetRecord)))]
 pub(crate) async fn get_asset(
     _: Entitled,
@@ -308,6 +301,12 @@ pub(crate) async fn get_asset(
     Ok(Json(asset(found, None)))
 }
 
+pub(crate) const LIST_PAYMENT_METHODS: Operation = Operation {
+    route: || routes!(list_payment_methods),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List payment methods
 ///
 /// Lists the methods to pay for a purchase in a currency. Without a currency, lists the methods of
@@ -317,7 +316,6 @@ pub(crate) async fn get_asset(
         ("currency" = Option<String>, Query, description = "Only methods of this currency; the country is then ignored", example = "EUR"),
         ("country_code" = Option<String>, Query, description = "Only methods of this country", example = "DE"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The methods", body = MethodList)))]
 pub(crate) async fn list_payment_methods(
     _: Entitled,
@@ -329,6 +327,12 @@ pub(crate) async fn list_payment_methods(
     methods(&app, &headers, &query, Side::OnRamp, url)
 }
 
+pub(crate) const LIST_PAYOUT_METHODS: Operation = Operation {
+    route: || routes!(list_payout_methods),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List payout methods
 ///
 /// Lists the methods to pay out a sale, with the same filters as payment methods.
@@ -337,7 +341,6 @@ pub(crate) async fn list_payment_methods(
         ("currency" = Option<String>, Query, description = "Only methods of this currency; the country is then ignored", example = "EUR"),
         ("country_code" = Option<String>, Query, description = "Only methods of this country", example = "DE"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The methods", body = MethodList)))]
 pub(crate) async fn list_payout_methods(
     _: Entitled,
@@ -348,6 +351,12 @@ pub(crate) async fn list_payout_methods(
     let url = "/v1/capabilities/payout-methods";
     methods(&app, &headers, &query, Side::OffRamp, url)
 }
+
+pub(crate) const CHECK_ELIGIBILITY: Operation = Operation {
+    route: || routes!(check_eligibility),
+    admission: Admission::secret(Group::Capabilities),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
 
 /// Check eligibility
 ///
@@ -360,7 +369,6 @@ pub(crate) async fn list_payout_methods(
         ("asset" = Option<String>, Query, description = "The asset that the user buys or sells", example = "USDT"),
         ("side" = Option<wire::Side>, Query, description = "The side; by default either"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The result", body = EligibilityRecord)))]
 pub(crate) async fn check_eligibility(
     _: Entitled,

@@ -8,6 +8,7 @@ use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted, is_email, is_external_id,
 };
+use gate_core::limits::Group;
 use gate_core::usecases::customers::CustomerSearch;
 use http_kit::{
     ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
@@ -16,9 +17,12 @@ use http_kit::{
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, LONGEST_PAGE, Verbatim, change, instant, page_size};
 
 /// The path of the list.
@@ -168,6 +172,19 @@ pub(crate) struct CustomerList {
     url: &'static str,
 }
 
+pub(crate) const CREATE_CUSTOMER: Operation = Operation {
+    route: || routes!(create_customer),
+    admission: Admission::secret(Group::Global),
+    errors: &[
+        codes::BODY,
+        codes::OPTIONAL_KEY,
+        &[
+            codes::IDEMPOTENCY_KEY_REQUIRED,
+            codes::CUSTOMER_ALREADY_EXISTS,
+        ],
+    ],
+};
+
 /// Create a customer
 ///
 /// An email and an `external_id` belong to one customer each and stay taken after the customer is
@@ -175,7 +192,6 @@ pub(crate) struct CustomerList {
 #[utoipa::path(post, path = "/v1/customers", operation_id = "createCustomer", tag = "Customers",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateCustomerRequest,
-    security(("secretKey" = [])),
     responses((status = 201, description = "The customer", body = CustomerRecord)))]
 pub(crate) async fn create_customer(
     who: Entitled,
@@ -195,6 +211,12 @@ pub(crate) async fn create_customer(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const LIST_CUSTOMERS: Operation = Operation {
+    route: || routes!(list_customers),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List customers
 ///
 /// Newest first, without deleted customers. For the next page, send the last id as `starting_after`
@@ -206,7 +228,6 @@ pub(crate) async fn create_customer(
         ("email" = Option<String>, Query, description = "Only the customer with this email, without regard to case; write `+` as `%2B`", example = "ann@example.com"),
         ("external_id" = Option<String>, Query, description = "Only the customer with this `external_id`", example = "user-1"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "A page of customers", body = CustomerList)))]
 pub(crate) async fn list_customers(
     who: Entitled,
@@ -238,12 +259,17 @@ pub(crate) async fn list_customers(
     }))
 }
 
+pub(crate) const GET_CUSTOMER: Operation = Operation {
+    route: || routes!(get_customer),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read a customer
 ///
 /// A deleted customer is not found, like one that never existed.
 #[utoipa::path(get, path = "/v1/customers/{id}", operation_id = "getCustomer", tag = "Customers",
     params(("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The customer", body = CustomerRecord)))]
 pub(crate) async fn get_customer(
     who: Entitled,
@@ -256,6 +282,16 @@ pub(crate) async fn get_customer(
     Ok(Json(record(who.tenant(), &customer)))
 }
 
+pub(crate) const UPDATE_CUSTOMER: Operation = Operation {
+    route: || routes!(update_customer),
+    admission: Admission::secret(Group::Global),
+    errors: &[
+        codes::BODY,
+        codes::OPTIONAL_KEY,
+        &[codes::RESOURCE_NOT_FOUND],
+    ],
+};
+
 /// Update a customer
 ///
 /// Changes the fields in the body and leaves all others unchanged. An update without a change
@@ -266,7 +302,6 @@ pub(crate) async fn get_customer(
         ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     request_body = UpdateCustomerRequest,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The customer after the update", body = CustomerRecord)))]
 pub(crate) async fn update_customer(
     who: Entitled,
@@ -288,6 +323,12 @@ pub(crate) async fn update_customer(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const DELETE_CUSTOMER: Operation = Operation {
+    route: || routes!(delete_customer),
+    admission: Admission::secret(Group::Global),
+    errors: &[codes::OPTIONAL_KEY, &[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Delete a customer
 ///
 /// A deleted customer is not found. Deleting it again returns the same response and has no effect.
@@ -297,7 +338,6 @@ pub(crate) async fn update_customer(
         ("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The id of the deleted customer, and when it was deleted", body = DeletedCustomerRecord)))]
 pub(crate) async fn delete_customer(
     who: Entitled,

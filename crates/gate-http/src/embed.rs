@@ -11,14 +11,14 @@ use http_kit::{ApiError, OptionalJson};
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Publishable};
 use crate::branding::{self, BrandingRecord};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, instant, only_header};
-
-/// The path of the route.
-pub(crate) const PATH: &str = "/v1/embed/bootstrap";
 
 /// The parameters of a widget token.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -100,6 +100,20 @@ pub(crate) struct EmbedTokenRecord {
     unavailable_reason: Option<&'static str>,
 }
 
+pub(crate) const CREATE_EMBED_TOKEN: Operation = Operation {
+    route: || routes!(create_embed_token),
+    admission: Admission::BROWSER,
+    errors: &[
+        codes::BODY,
+        &[
+            codes::ORIGIN_NOT_ALLOWED,
+            codes::CLIENT_SECRET_INVALID,
+            codes::SESSION_NOT_OPEN_TO_PAGE,
+            codes::OUTCOME_UNKNOWN,
+        ],
+    ],
+};
+
 /// Start a widget
 ///
 /// For browsers, with a publishable key. The page's `Origin`, or without an `Origin` its `Referer`,
@@ -117,7 +131,6 @@ pub(crate) struct EmbedTokenRecord {
         ("publishable_key" = Option<String>, Query, description = "The publishable key, if no header can be sent"),
     ),
     request_body = Option<CreateEmbedTokenRequest>,
-    security(("publishableKey" = [])),
     responses((status = 200, description = "The token, and what the widget shows", body = EmbedTokenRecord)))]
 pub(crate) async fn create_embed_token(
     who: Publishable,

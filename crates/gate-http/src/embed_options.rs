@@ -5,16 +5,20 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use gate_core::catalogue::{CountryCode, Method, Network};
 use gate_core::embed::Scope;
+use gate_core::limits::Group;
 use gate_core::payout::AccountForm;
 use gate_core::usecases::list_options::{AssetOption, Indicative, SideOptions};
 use http_kit::{ApiError, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::capabilities::LimitsRecord;
+use crate::codes;
 use crate::embed_caller::EmbedCaller;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, FeesRecord};
 
 /// What the widget can offer.
@@ -130,6 +134,16 @@ pub(crate) struct IndicativeRecord {
     fees: FeesRecord,
 }
 
+pub(crate) const LIST_EMBED_OPTIONS: Operation = Operation {
+    route: || routes!(list_embed_options),
+    admission: Admission::widget(Group::Embed),
+    errors: &[&[
+        codes::INVALID_REQUEST,
+        codes::RESOURCE_NOT_FOUND,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// List the options
 ///
 /// What the session can be paid with, or what the open widget offers, to users in the country of the
@@ -137,7 +151,6 @@ pub(crate) struct IndicativeRecord {
 /// only ones. In a swap they are what the user receives, so the other assets are listed too.
 #[utoipa::path(get, path = "/v1/embed/options", operation_id = "listEmbedOptions", tag = "Session",
     params(("country_code" = Option<String>, Query, description = "The user's country, an ISO 3166 code; by default the country that the edge reports", example = "DE")),
-    security(("embedToken" = [])),
     responses((status = 200, description = "The options", body = EmbedOptionsRecord)))]
 pub(crate) async fn list_embed_options(
     who: EmbedCaller,

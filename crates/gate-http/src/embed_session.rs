@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use gate_core::limits::Group;
 use gate_core::session::Flow;
 use gate_core::usecases::act_on_session::ActionRequest;
 use gate_core::usecases::show_session::{EmbedSession, Version};
@@ -14,13 +15,16 @@ use kernel::Mode;
 use partner_core::stored_response::RenderError;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::branding::{self, BrandingRecord};
+use crate::codes;
+use crate::edge::ProvenCountry;
 use crate::embed_caller::{Pay, Read, SessionCaller};
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::payments::PaymentRecord;
-use crate::proven_country::ProvenCountry;
 use crate::sessions::SessionStatusWord;
 use crate::wire::{self, instant};
 
@@ -115,16 +119,26 @@ pub(crate) enum VerificationStatusWord {
     Rejected,
 }
 
+pub(crate) const RETRIEVE_EMBED_SESSION: Operation = Operation {
+    route: || routes!(retrieve_embed_session),
+    admission: Admission::widget(Group::Embed),
+    errors: &[&[
+        codes::INVALID_REQUEST,
+        codes::SESSION_REQUIRED,
+        codes::RESOURCE_NOT_FOUND,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// Read the session
 ///
 /// The session of the token. With `after` and `wait`, the response waits until the session differs
 /// from that version, or until the wait is over. A wait counts as one request.
 #[utoipa::path(get, path = "/v1/embed/session", operation_id = "retrieveEmbedSession", tag = "Session",
     params(
-        ("after" = Option<String>, Query, description = "The `version` that you have, 16 hexadecimal digits. With an unknown version the response is immediate"),
+        ("after" = Option<String>, Query, description = "The `version` that you have, 16 hexadecimal digits. With an unknown version the response is immediate", pattern = "^[0-9a-f]{16}$"),
         ("wait" = Option<u32>, Query, description = "How many seconds to wait for another version than `after`; 0 by default", minimum = 0, maximum = 25, example = 0),
     ),
-    security(("embedToken" = [])),
     responses((status = 200, description = "The session", body = EmbedSessionRecord)))]
 pub(crate) async fn retrieve_embed_session(
     who: SessionCaller<Read>,
@@ -154,11 +168,22 @@ pub(crate) async fn retrieve_embed_session(
     }
 }
 
+pub(crate) const CANCEL_EMBED_SESSION: Operation = Operation {
+    route: || routes!(cancel_embed_session),
+    admission: Admission::widget(Group::Embed),
+    errors: &[&[
+        codes::SESSION_REQUIRED,
+        codes::RESOURCE_NOT_FOUND,
+        codes::SESSION_NOT_OPEN,
+        codes::SESSION_PAYMENT_IN_PROGRESS,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// Cancel the session
 ///
 /// The user gives up. Afterwards lead the user to `cancel_url`, if there is one.
 #[utoipa::path(post, path = "/v1/embed/cancel", operation_id = "cancelEmbedSession", tag = "Session",
-    security(("embedToken" = [])),
     responses((status = 200, description = "The session, cancelled", body = EmbedSessionRecord)))]
 pub(crate) async fn cancel_embed_session(
     who: SessionCaller<Pay>,

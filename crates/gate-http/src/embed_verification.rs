@@ -2,17 +2,21 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use gate_core::limits::Group;
 use gate_core::object::JsonObject;
 use gate_core::usecases::verify_user::StartedVerification;
 use http_kit::{ApiError, OptionalJson, RawJson};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::codes;
+use crate::edge::ProvenCountry;
 use crate::embed_caller::{SessionCaller, Verify};
 use crate::embed_session::VerificationStatusWord;
 use crate::errors;
-use crate::proven_country::ProvenCountry;
+use crate::operation::{Admission, Operation};
 use crate::wire::{Verbatim, instant};
 
 /// The start of a verification, or the user's answers to its form.
@@ -48,6 +52,21 @@ pub(crate) struct VerificationRecord {
     reason: Option<String>,
 }
 
+pub(crate) const CREATE_EMBED_VERIFICATION: Operation = Operation {
+    route: || routes!(create_embed_verification),
+    admission: Admission::widget(Group::Embed),
+    errors: &[
+        codes::BODY,
+        &[
+            codes::SESSION_REQUIRED,
+            codes::RESOURCE_NOT_FOUND,
+            codes::SESSION_NOT_OPEN,
+            codes::VERIFICATION_FORM_NOT_ASKED,
+            codes::OUTCOME_UNKNOWN,
+        ],
+    ],
+};
+
 /// Verify the user
 ///
 /// Starts the verification of the session's user, or returns the one that has started. With
@@ -56,7 +75,6 @@ pub(crate) struct VerificationRecord {
 /// stays `required`, and `url` and `form` are null.
 #[utoipa::path(post, path = "/v1/embed/verification", operation_id = "createEmbedVerification", tag = "Verification",
     request_body = Option<CreateEmbedVerificationRequest>,
-    security(("embedToken" = [])),
     responses((status = 200, description = "The verification", body = VerificationRecord)))]
 pub(crate) async fn create_embed_verification(
     who: SessionCaller<Verify>,

@@ -1,11 +1,9 @@
 //! The error responses to the refusals of the gate domain.
 //!
-//! Every match is exhaustive, so a new refusal does not compile without a row here. A test checks
-//! that [`ERROR_DOCS`] has the same codes.
+//! Every match is exhaustive, so a new refusal does not compile without a row here.
 
 mod access;
 mod customers;
-mod docs;
 mod orders;
 mod payments;
 mod rails;
@@ -27,9 +25,10 @@ use kernel::StoreError;
 use partner_core::stored_response::{RenderError, ResponseStoreError};
 use partner_core::usecases::deliveries::ReplayError;
 
+use crate::codes;
+
 pub(crate) use access::{denied, show_error, token_denied};
 pub(crate) use customers::customer_error;
-pub(crate) use docs::ERROR_DOCS;
 pub(crate) use orders::preview_error;
 pub(crate) use payments::{cancel_error, pay_error, quote_session_error, verify_error};
 pub(crate) use rails::{lock_error, redeem_error};
@@ -41,8 +40,8 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
         CreateError::Preview(refusal) => preview_refusal(refusal),
         CreateError::Denied(denial) => denied(denial),
         CreateError::NotEntitled(refusal) => not_entitled(refusal),
-        CreateError::Exhausted(_) => ApiError::forbidden(
-            "quota_exhausted",
+        CreateError::Exhausted(_) => ApiError::new(
+            codes::QUOTA_EXHAUSTED,
             "The live session quota of this calendar month is used up.",
         ),
         CreateError::Failed(error) => gate_error(error),
@@ -52,8 +51,8 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
 pub(crate) fn act_error(error: ActError) -> ApiError {
     match error {
         ActError::InProgress => in_progress(),
-        ActError::LiveMode => ApiError::forbidden(
-            "live_keys_not_allowed",
+        ActError::LiveMode => ApiError::new(
+            codes::LIVE_KEYS_NOT_ALLOWED,
             "Live sessions are neither completed nor failed by hand.",
         ),
         ActError::NotFound => ApiError::not_found("session"),
@@ -72,16 +71,16 @@ pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
 
 pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
     match error {
-        BootstrapError::OriginNotAllowed => ApiError::forbidden(
-            "origin_not_allowed",
+        BootstrapError::OriginNotAllowed => ApiError::new(
+            codes::ORIGIN_NOT_ALLOWED,
             "The page's origin is not among the partner's allowed domains.",
         ),
-        BootstrapError::ClientSecretInvalid => ApiError::forbidden(
-            "client_secret_invalid",
+        BootstrapError::ClientSecretInvalid => ApiError::new(
+            codes::CLIENT_SECRET_INVALID,
             "`clientSecret`: expected the client secret of a session.",
         ),
-        BootstrapError::NotOpen(NotOpen(status)) => ApiError::forbidden(
-            "session_not_open",
+        BootstrapError::NotOpen(NotOpen(status)) => ApiError::new(
+            codes::SESSION_NOT_OPEN_TO_PAGE,
             format!("The session is {}.", status.as_str()),
         ),
         BootstrapError::Failed(error) => gate_error(error),
@@ -92,8 +91,8 @@ pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
 pub(crate) fn replay_error(error: ReplayError) -> ApiError {
     match error {
         ReplayError::NotFound => ApiError::not_found("delivery"),
-        ReplayError::NotDeadLettered => ApiError::invalid(
-            "delivery_not_dead_lettered",
+        ReplayError::NotDeadLettered => ApiError::new(
+            codes::DELIVERY_NOT_DEAD_LETTERED,
             "Only a delivery that is `dead_lettered` is replayed.",
         ),
         ReplayError::Store(error) => error.into(),
@@ -102,8 +101,8 @@ pub(crate) fn replay_error(error: ReplayError) -> ApiError {
 
 pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
     match error {
-        TestSendError::NotConfigured => ApiError::invalid(
-            "webhook_not_configured",
+        TestSendError::NotConfigured => ApiError::new(
+            codes::WEBHOOK_NOT_CONFIGURED,
             "No webhook endpoint is set for this partner.",
         ),
         TestSendError::Failed(error) => gate_error(error),
@@ -112,57 +111,57 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
 
 fn preview_refusal(refusal: PreviewRefusal) -> ApiError {
     let code = match refusal {
-        PreviewRefusal::Missing => "quote_preview_missing",
-        PreviewRefusal::Expired => "quote_preview_expired",
-        PreviewRefusal::Used => "quote_preview_used",
-        PreviewRefusal::Mismatch => "quote_preview_mismatch",
+        PreviewRefusal::Missing => codes::QUOTE_PREVIEW_MISSING,
+        PreviewRefusal::Expired => codes::QUOTE_PREVIEW_EXPIRED,
+        PreviewRefusal::Used => codes::QUOTE_PREVIEW_USED,
+        PreviewRefusal::Mismatch => codes::QUOTE_PREVIEW_MISMATCH,
     };
-    ApiError::invalid(code, format!("{refusal}."))
+    ApiError::new(code, format!("{refusal}."))
 }
 
 fn draft_error(error: DraftError) -> ApiError {
     let code = match error {
-        DraftError::Amount(AmountError::OutOfRange) => "amount_out_of_range",
-        DraftError::UnknownCurrency => "unknown_currency",
-        DraftError::UnknownPreview => "quote_preview_missing",
+        DraftError::Amount(AmountError::OutOfRange) => codes::AMOUNT_OUT_OF_RANGE,
+        DraftError::UnknownCurrency => codes::UNKNOWN_CURRENCY,
+        DraftError::UnknownPreview => codes::QUOTE_PREVIEW_MISSING,
         DraftError::Amount(AmountError::Malformed | AmountError::Zero)
         | DraftError::Redirect { .. }
         | DraftError::TooLong { .. }
-        | DraftError::Object { .. } => "invalid_request",
+        | DraftError::Object { .. } => codes::INVALID_REQUEST,
     };
-    ApiError::invalid(code, format!("{error}."))
+    ApiError::new(code, format!("{error}."))
 }
 
 fn not_entitled(refusal: NotEntitled) -> ApiError {
     let (code, message) = match refusal {
         NotEntitled::KycPackage => (
-            "kyc_package_not_trusted",
+            codes::KYC_PACKAGE_NOT_TRUSTED,
             "`kyc_package` is not accepted from this partner.",
         ),
         NotEntitled::Flow => (
-            "kit_blocks_not_enabled",
+            codes::KIT_BLOCKS_NOT_ENABLED,
             "`flow`: flow sessions are not enabled for this partner.",
         ),
     };
-    ApiError::forbidden(code, message)
+    ApiError::new(code, message)
 }
 
 fn session_refusal(refusal: SessionRefusal) -> ApiError {
     match refusal {
-        SessionRefusal::NotOpen(NotOpen(status)) => ApiError::conflict(
-            "session_not_open",
+        SessionRefusal::NotOpen(NotOpen(status)) => ApiError::new(
+            codes::SESSION_NOT_OPEN,
             format!("The session is {}.", status.as_str()),
         ),
-        SessionRefusal::PaymentInProgress => ApiError::conflict(
-            "session_payment_in_progress",
+        SessionRefusal::PaymentInProgress => ApiError::new(
+            codes::SESSION_PAYMENT_IN_PROGRESS,
             "A payment of this session is in progress. Read the session once the payment has settled or failed.",
         ),
     }
 }
 
 fn in_progress() -> ApiError {
-    ApiError::conflict(
-        "idempotency_in_progress",
+    ApiError::new(
+        codes::IDEMPOTENCY_IN_PROGRESS,
         "A request with this `Idempotency-Key` is being worked on. Retry it in a moment.",
     )
 }
@@ -190,139 +189,4 @@ pub(crate) fn unrendered(error: RenderError) -> ApiError {
 fn undoable(error: impl std::error::Error + Send + Sync + 'static) -> ApiError {
     violated(Violation::Undoable);
     ApiError::internal(error)
-}
-
-#[cfg(test)]
-mod tests {
-    use gate_core::access::GateDenial;
-    use gate_core::branding::BrandingInputError;
-    use gate_core::customer::{CustomerFormError, Unique};
-    use gate_core::embed::{Scope, TokenDenial};
-    use gate_core::object::ObjectError;
-    use gate_core::order::OrderError;
-    use gate_core::quota::Exhausted;
-    use gate_core::redirect::RedirectError;
-    use gate_core::session::SessionStatus;
-    use gate_core::usecases::customers::CustomerError;
-    use gate_core::usecases::preview_quotes::PreviewError;
-    use gate_core::usecases::show_session::ShowError;
-    use http_kit::SHARED_ERRORS;
-    use partner_core::Denial;
-
-    use super::orders::order_error;
-    use super::*;
-
-    /// The error response to every refusal of the domain.
-    fn every_refusal() -> Vec<ApiError> {
-        let drafts = [
-            DraftError::Amount(AmountError::Malformed),
-            DraftError::Amount(AmountError::Zero),
-            DraftError::Amount(AmountError::OutOfRange),
-            DraftError::UnknownCurrency,
-            DraftError::Redirect {
-                field: "return_url",
-                error: RedirectError::NotAllowed,
-            },
-            DraftError::TooLong {
-                field: "wallet_address",
-            },
-            DraftError::Object {
-                field: "metadata",
-                error: ObjectError::TooLarge,
-            },
-            DraftError::UnknownPreview,
-        ];
-        let denials = [
-            GateDenial::Access(Denial::KeyRevoked),
-            GateDenial::Access(Denial::KeyExpired),
-            GateDenial::Access(Denial::OrganizationSuspended),
-            GateDenial::NotEnabled,
-        ];
-        let orders = [
-            OrderError::UnknownCurrency,
-            OrderError::UnknownAsset,
-            OrderError::UnknownNetwork,
-            OrderError::UnknownCountry,
-            OrderError::Amount(kernel::AmountError::Malformed),
-            OrderError::Amount(kernel::AmountError::TooPrecise(2)),
-            OrderError::Amount(kernel::AmountError::OutOfRange),
-        ];
-        let previews = [
-            PreviewRefusal::Missing,
-            PreviewRefusal::Expired,
-            PreviewRefusal::Used,
-            PreviewRefusal::Mismatch,
-        ];
-        let creates = [
-            CreateError::InProgress,
-            CreateError::NotEntitled(NotEntitled::Flow),
-            CreateError::NotEntitled(NotEntitled::KycPackage),
-            CreateError::Exhausted(Exhausted),
-        ];
-        let acts = [
-            ActError::InProgress,
-            ActError::LiveMode,
-            ActError::NotFound,
-            ActError::Refused(NotOpen(SessionStatus::Expired).into()),
-            ActError::Refused(SessionRefusal::PaymentInProgress),
-        ];
-        let brandings = [
-            RebrandError::InProgress,
-            RebrandError::Field(BrandingInputError::LogoUrl),
-        ];
-        let customers = [
-            CustomerError::InProgress,
-            CustomerError::Field(CustomerFormError::Email),
-            CustomerError::Exists(Unique::Email),
-            CustomerError::Exists(Unique::ExternalId),
-            CustomerError::NotFound,
-        ];
-        let bootstraps = [
-            BootstrapError::OriginNotAllowed,
-            BootstrapError::ClientSecretInvalid,
-        ];
-        let replays = [ReplayError::NotFound, ReplayError::NotDeadLettered];
-        let creates = creates
-            .into_iter()
-            .chain(drafts.map(CreateError::Draft))
-            .chain(previews.map(CreateError::Preview))
-            .chain(denials.map(CreateError::Denied))
-            .map(create_error);
-        creates
-            .chain(orders.map(order_error))
-            .chain([preview_error(PreviewError::UnknownMethod)])
-            .chain(acts.map(act_error))
-            .chain(brandings.map(rebrand_error))
-            .chain(customers.map(customer_error))
-            .chain(bootstraps.map(bootstrap_error))
-            .chain(replays.map(replay_error))
-            .chain(rails::every_refusal().chain(payments::every_refusal()))
-            .chain([test_send_error(TestSendError::NotConfigured)])
-            .chain(
-                [
-                    TokenDenial::ScopeMissing(Scope::SessionPay),
-                    TokenDenial::SessionRequired,
-                ]
-                .map(token_denied),
-            )
-            .chain([ShowError::NotFound, ShowError::TokenExpired].map(show_error))
-            .collect()
-    }
-
-    #[test]
-    fn error_docs_match_every_refusal() {
-        for error in every_refusal() {
-            let doc = ERROR_DOCS
-                .iter()
-                .chain(SHARED_ERRORS)
-                .find(|doc| doc.code == error.code());
-            let doc = doc.unwrap_or_else(|| panic!("{} is not explained", error.code()));
-            assert_eq!(
-                (doc.status, doc.kind),
-                (error.status().as_u16(), error.kind()),
-                "{}",
-                doc.code
-            );
-        }
-    }
 }

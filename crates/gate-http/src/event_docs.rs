@@ -9,11 +9,12 @@ use kernel::Timestamp;
 use partner_core::Tenant;
 use partner_core::stored_response::RenderError;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::customers::{self, CustomerRecord, DeletedCustomerRecord};
+use crate::event_shape::{DELIVERY_HEADERS, envelope};
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::sessions::{self, SessionRecord};
 use crate::{rail_events, signed_quotes, wire};
@@ -194,26 +195,6 @@ impl SessionEventData {
     }
 }
 
-/// The headers of every delivery.
-pub(crate) const DELIVERY_HEADERS: &[(&str, &str)] = &[
-    (
-        "Gate-Signature",
-        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
-    ),
-    (
-        "webhook-id",
-        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
-    ),
-    (
-        "webhook-timestamp",
-        "The time of this attempt's signature, in unix seconds.",
-    ),
-    (
-        "webhook-signature",
-        "`v1,<base64>`: the signature as in Standard Webhooks.",
-    ),
-];
-
 fn webhooks() -> [WebhookDoc; 12] {
     use SessionEvent::{Cancelled, Completed, Created, Expired, KycPackageAccepted};
     [
@@ -390,14 +371,4 @@ fn deletion_of_customer() -> WebhookDoc {
         example: envelope(name, &deleted),
         headers: DELIVERY_HEADERS,
     }
-}
-
-pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
-    json!({
-        "id": "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11",
-        "object": "event",
-        "type": kind,
-        "created_at": 1_779_710_400,
-        "data": data,
-    })
 }

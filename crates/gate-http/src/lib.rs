@@ -1,10 +1,12 @@
 //! The gate HTTP API: the route table, the JSON shapes, and the error responses.
 
+mod api;
 mod app;
 mod branding;
 mod capabilities;
-mod contract;
+mod codes;
 mod customers;
+mod edge;
 mod embed;
 mod embed_caller;
 mod embed_options;
@@ -12,9 +14,10 @@ mod embed_session;
 mod embed_verification;
 mod errors;
 mod event_docs;
+mod event_shape;
+mod operation;
 mod payments;
 mod previews;
-mod proven_country;
 mod rail_events;
 mod rail_notifications;
 mod rails;
@@ -29,11 +32,9 @@ mod whole_list;
 mod widget;
 mod wire;
 
+pub use api::{documents, error_codes};
 pub use app::Parts;
-pub use capabilities::EdgeHeader;
-pub use contract::{
-    embed, embed_yaml, every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml,
-};
+pub use edge::EdgeHeader;
 pub use event_docs::render_resource;
-pub use service::{Setup, Tiers, service};
+pub use service::{Setup, service};
 pub use widget::{DemoFile, DemoPlaces, WidgetSetup, demo_file, demo_page, demo_policy, widget};

@@ -6,21 +6,25 @@ use std::fmt;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
+use gate_core::limits::Group;
 use gate_core::rail::{PaymentId, RailRecord, RailStatus};
 use gate_core::usecases::pay_session::PaymentRequest;
 use gate_core::usecases::quote_session::{OrderedConversion, SessionOrder};
 use http_kit::{
-    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
 };
 use kernel::rates::Side;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::codes;
+use crate::edge::ProvenCountry;
 use crate::embed_caller::{Pay, SessionCaller};
 use crate::errors;
-use crate::proven_country::ProvenCountry;
+use crate::operation::{Admission, Operation};
 use crate::signed_quotes::{self, SignedQuoteRecord};
 use crate::wire::{self, FeesRecord, FlowWord, instant};
 
@@ -152,6 +156,35 @@ pub(crate) enum PaymentStatusWord {
     Cancelled,
 }
 
+/// Refusals of the calls that need an open session.
+const PAY: &[&ErrorCode] = &[
+    codes::SESSION_REQUIRED,
+    codes::RESOURCE_NOT_FOUND,
+    codes::SESSION_NOT_OPEN,
+    codes::SESSION_PAYMENT_IN_PROGRESS,
+    codes::OUTCOME_UNKNOWN,
+];
+
+pub(crate) const CREATE_EMBED_QUOTE: Operation = Operation {
+    route: || routes!(create_embed_quote),
+    admission: Admission::widget(Group::EmbedQuotes),
+    errors: &[
+        codes::BODY,
+        PAY,
+        &[
+            codes::AMOUNT_NOT_ALLOWED,
+            codes::AMOUNT_OUT_OF_RANGE,
+            codes::UNKNOWN_CURRENCY,
+            codes::NETWORK_NOT_SUPPORTED,
+            codes::COUNTRY_NOT_SUPPORTED,
+            codes::ASSET_NOT_SUPPORTED,
+            codes::CORRIDOR_NOT_AVAILABLE,
+            codes::QUOTE_SESSION_MISMATCH,
+            codes::RATE_UNAVAILABLE,
+        ],
+    ],
+};
+
 /// Quote the session
 ///
 /// Locks the price of the session's amount for a short time. A session has one quote that can be
@@ -161,7 +194,6 @@ pub(crate) enum PaymentStatusWord {
 /// the fees buys is rounded down.
 #[utoipa::path(post, path = "/v1/embed/quotes", operation_id = "createEmbedQuote", tag = "Payment",
     request_body = CreateEmbedQuoteRequest,
-    security(("embedToken" = [])),
     responses((status = 201, description = "The quote", body = SignedQuoteRecord)))]
 pub(crate) async fn create_embed_quote(
     who: SessionCaller<Pay>,
@@ -170,8 +202,8 @@ pub(crate) async fn create_embed_quote(
     Body(request): Body<CreateEmbedQuoteRequest>,
 ) -> Result<(StatusCode, Json<SignedQuoteRecord>), ApiError> {
     if request.amount.is_some() {
-        return Err(ApiError::invalid(
-            "amount_not_allowed",
+        return Err(ApiError::new(
+            codes::AMOUNT_NOT_ALLOWED,
             "`amount`: omit it; the session's amount is quoted.",
         ));
     }
@@ -188,6 +220,30 @@ pub(crate) async fn create_embed_quote(
     Ok((StatusCode::CREATED, Json(record)))
 }
 
+pub(crate) const CREATE_EMBED_PAYMENT: Operation = Operation {
+    route: || routes!(create_embed_payment),
+    admission: Admission::widget(Group::EmbedPayments),
+    errors: &[
+        codes::BODY,
+        PAY,
+        &[
+            codes::IDEMPOTENCY_KEY_REQUIRED,
+            codes::IDEMPOTENCY_KEY_INVALID,
+            codes::IDEMPOTENCY_IN_PROGRESS,
+            codes::INVALID_ADDRESS,
+            codes::ADDRESS_CHECKSUM_MISMATCH,
+            codes::NETWORK_NOT_SUPPORTED,
+            codes::WALLET_MISMATCH,
+            codes::QUOTE_CONSUMED,
+            codes::QUOTE_SUPERSEDED,
+            codes::QUOTE_EXPIRED,
+            codes::VERIFICATION_REQUIRED,
+            codes::VERIFICATION_REJECTED,
+            codes::RAILS_NOT_AVAILABLE,
+        ],
+    ],
+};
+
 /// Pay the session
 ///
 /// Redeems the session's newest quote. A session has at most one payment in progress or completed,
@@ -197,7 +253,6 @@ pub(crate) async fn create_embed_quote(
 #[utoipa::path(post, path = "/v1/embed/payments", operation_id = "createEmbedPayment", tag = "Payment",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one intent of the user; it counts for this session alone", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateEmbedPaymentRequest,
-    security(("embedToken" = [])),
     responses((status = 201, description = "The payment, processing", body = PaymentRecord)))]
 pub(crate) async fn create_embed_payment(
     who: SessionCaller<Pay>,
@@ -213,6 +268,7 @@ pub(crate) async fn create_embed_payment(
         wallet_address: request.wallet_address,
         payout: request.payout,
         country,
+        until: who.claims().expires_at,
     };
     let paying = &app.parts().paying;
     let given = paying
@@ -224,13 +280,23 @@ pub(crate) async fn create_embed_payment(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const CANCEL_EMBED_PAYMENT: Operation = Operation {
+    route: || routes!(cancel_embed_payment),
+    admission: Admission::widget(Group::Embed),
+    errors: &[&[
+        codes::SESSION_REQUIRED,
+        codes::RESOURCE_NOT_FOUND,
+        codes::PAYMENT_NOT_CANCELLABLE,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// Cancel the payment
 ///
 /// The user gives up the payment, while the rail allows it. The session stays open, and the user may
 /// pay again. A payment that is over cannot be cancelled.
 #[utoipa::path(post, path = "/v1/embed/payments/{id}/cancel", operation_id = "cancelEmbedPayment", tag = "Payment",
     params(("id" = String, Path, description = "Payment id", example = "pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("embedToken" = [])),
     responses((status = 200, description = "The payment, cancelled", body = PaymentRecord)))]
 pub(crate) async fn cancel_embed_payment(
     who: SessionCaller<Pay>,

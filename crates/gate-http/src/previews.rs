@@ -2,15 +2,19 @@
 
 use axum::Json;
 use axum::extract::State;
+use gate_core::limits::Group;
 use gate_core::order::OrderDraft;
 use gate_core::usecases::preview_quotes::{PreviewDraft, PreviewOption, Previewed};
 use http_kit::{ApiError, Json as Body};
 use kernel::rates::Side;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, FeesRecord, SideWord, instant};
 
 /// An order to preview.
@@ -108,6 +112,12 @@ pub(crate) enum UnavailableWord {
     AmountOutOfRange,
 }
 
+pub(crate) const PREVIEW_QUOTES: Operation = Operation {
+    route: || routes!(preview_quotes),
+    admission: Admission::secret(Group::Preview),
+    errors: &[codes::BODY, codes::ORDER, &[codes::OUTCOME_UNKNOWN]],
+};
+
 /// Preview quotes
 ///
 /// The price of an order at this time, for each method. A purchase delivers (fiat − fees) × rate; a
@@ -115,7 +125,6 @@ pub(crate) enum UnavailableWord {
 /// may use `quote_preview_id`. Its amount, currency, asset and side must match the preview.
 #[utoipa::path(post, path = "/v1/quotes/preview", operation_id = "previewQuotes", tag = "Quotes",
     request_body = PreviewQuotesRequest,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The price of the order, for each method", body = PreviewRecord)))]
 pub(crate) async fn preview_quotes(
     who: Entitled,

@@ -1,4 +1,4 @@
-//! The published contract of rails: the refusals of their operations, and their events.
+//! The published events of rails.
 
 use gate_core::events::QUOTE_CONSUMED;
 use gate_core::rail::RailKind;
@@ -6,51 +6,9 @@ use http_kit::openapi::WebhookDoc;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::contract::{BODY, ORDER};
-use crate::event_docs::{DELIVERY_HEADERS, envelope};
+use crate::event_shape::{DELIVERY_HEADERS, envelope};
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::signed_quotes::SignedQuoteRecord;
-
-/// Refusals of the operations that lock or redeem a quote under a key.
-const KEYED: [&str; 5] = [
-    "idempotency_key_required",
-    "idempotency_key_invalid",
-    "idempotency_in_progress",
-    "outcome_unknown",
-    "rails_not_enabled",
-];
-
-/// Refusals of the operation that locks a quote.
-const LOCK: [&str; 4] = [
-    "country_not_supported",
-    "asset_not_supported",
-    "corridor_not_available",
-    "rate_unavailable",
-];
-
-/// Refusals of the operations that redeem a quote.
-const REDEEM: [&str; 8] = [
-    "resource_not_found",
-    "session_not_open",
-    "session_payment_in_progress",
-    "user_not_approved",
-    "quote_session_mismatch",
-    "quote_consumed",
-    "quote_expired",
-    "rails_not_available",
-];
-
-const READ: [&str; 2] = ["resource_not_found", "rails_not_enabled"];
-
-/// The refusals of each operation, in addition to the shared refusals.
-pub(crate) const OPERATIONS: [(&str, &[&[&str]]); 6] = [
-    ("lockQuote", &[&BODY, &ORDER, &KEYED, &LOCK]),
-    ("retrieveSignedQuote", &[&READ]),
-    ("createPayIn", &[&BODY, &KEYED, &REDEEM]),
-    ("retrievePayIn", &[&READ]),
-    ("createPayOut", &[&BODY, &KEYED, &REDEEM]),
-    ("retrievePayOut", &[&READ]),
-];
 
 /// The body of the event of a redeemed quote.
 #[derive(Debug, ToSchema)]

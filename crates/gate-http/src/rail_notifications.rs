@@ -18,7 +18,7 @@ use kernel::{Clock, Mode};
 use partner_core::webhooks::notification::NotificationSecret;
 use serde::Deserialize;
 
-use crate::errors;
+use crate::{codes, errors};
 
 /// The path of the route.
 const PATH: &str = "/v1/rail_notifications";
@@ -57,7 +57,10 @@ async fn notify(
         .secret
         .check(signature, &body, notified.clock.now());
     checked.map_err(|unproven| {
-        ApiError::unauthorized(format!("`Rail-Signature` is refused: {unproven}."))
+        ApiError::new(
+            codes::UNAUTHORIZED,
+            format!("`Rail-Signature` is refused: {unproven}."),
+        )
     })?;
     let RailNotification { id } = parse_json(&body)?;
     let id = RailId::parse_any(&id).ok_or_else(|| {
@@ -73,8 +76,7 @@ async fn notify(
 fn bounded(body: Bytes) -> Result<Bytes, ApiError> {
     if body.len() > MAX_BYTES {
         return Err(ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body_too_large",
+            codes::BODY_TOO_LARGE,
             "The notification is larger than 4 KiB.",
         ));
     }
@@ -89,6 +91,9 @@ fn signature(headers: &HeaderMap) -> Result<&str, ApiError> {
         _ => None,
     };
     text.ok_or_else(|| {
-        ApiError::unauthorized("The header `Rail-Signature` is required here, once.")
+        ApiError::new(
+            codes::UNAUTHORIZED,
+            "The header `Rail-Signature` is required here, once.",
+        )
     })
 }

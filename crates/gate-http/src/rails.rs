@@ -8,13 +8,16 @@ use axum::http::StatusCode;
 use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::usecases::redeem_quote::Redemption;
 use http_kit::{
-    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{FeesRecord, instant};
 
 /// A quote to redeem. The quote and the session determine all amounts, methods and users, so an
@@ -187,6 +190,24 @@ records! {
     }
 }
 
+/// Refusals of the operations that redeem a quote.
+const REDEEM: &[&ErrorCode] = &[
+    codes::RESOURCE_NOT_FOUND,
+    codes::SESSION_NOT_OPEN,
+    codes::SESSION_PAYMENT_IN_PROGRESS,
+    codes::USER_NOT_APPROVED,
+    codes::QUOTE_SESSION_MISMATCH,
+    codes::QUOTE_CONSUMED,
+    codes::QUOTE_EXPIRED,
+    codes::RAILS_NOT_AVAILABLE,
+];
+
+pub(crate) const CREATE_PAY_IN: Operation = Operation {
+    route: || routes!(create_pay_in),
+    admission: Admission::RAILS,
+    errors: &[codes::BODY, codes::RAIL_KEY, REDEEM],
+};
+
 /// Create a pay-in
 ///
 /// Redeems an `on_ramp` quote for the user of an open session. Concurrent requests redeem a quote
@@ -196,7 +217,6 @@ records! {
 #[utoipa::path(post, path = "/v1/rails/pay_ins", operation_id = "createPayIn", tag = "Rails",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = RedeemRequest,
-    security(("secretKey" = [])),
     responses((status = 201, description = "The pay-in, processing", body = PayInRecord)))]
 pub(crate) async fn create_pay_in(
     who: Entitled,
@@ -216,6 +236,12 @@ pub(crate) async fn create_pay_in(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const CREATE_PAY_OUT: Operation = Operation {
+    route: || routes!(create_pay_out),
+    admission: Admission::RAILS,
+    errors: &[codes::BODY, codes::RAIL_KEY, REDEEM],
+};
+
 /// Create a pay-out
 ///
 /// Redeems an `off_ramp` quote for the user of an open session. Concurrent requests redeem a quote
@@ -225,7 +251,6 @@ pub(crate) async fn create_pay_in(
 #[utoipa::path(post, path = "/v1/rails/pay_outs", operation_id = "createPayOut", tag = "Rails",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = RedeemRequest,
-    security(("secretKey" = [])),
     responses((status = 201, description = "The pay-out, processing", body = PayOutRecord)))]
 pub(crate) async fn create_pay_out(
     who: Entitled,
@@ -245,12 +270,17 @@ pub(crate) async fn create_pay_out(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const RETRIEVE_PAY_IN: Operation = Operation {
+    route: || routes!(retrieve_pay_in),
+    admission: Admission::RAILS,
+    errors: &[&[codes::RESOURCE_NOT_FOUND, codes::RAILS_NOT_ENABLED]],
+};
+
 /// Read a pay-in
 ///
 /// Returns the status and what the payer needs. Reading changes nothing.
 #[utoipa::path(get, path = "/v1/rails/pay_ins/{id}", operation_id = "retrievePayIn", tag = "Rails",
     params(("id" = String, Path, description = "Pay-in id", example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The pay-in", body = PayInRecord)))]
 pub(crate) async fn retrieve_pay_in(
     who: Entitled,
@@ -263,12 +293,17 @@ pub(crate) async fn retrieve_pay_in(
     Ok(Json(PayInRecord::of(&found)))
 }
 
+pub(crate) const RETRIEVE_PAY_OUT: Operation = Operation {
+    route: || routes!(retrieve_pay_out),
+    admission: Admission::RAILS,
+    errors: &[&[codes::RESOURCE_NOT_FOUND, codes::RAILS_NOT_ENABLED]],
+};
+
 /// Read a pay-out
 ///
 /// Returns the status. Reading changes nothing.
 #[utoipa::path(get, path = "/v1/rails/pay_outs/{id}", operation_id = "retrievePayOut", tag = "Rails",
     params(("id" = String, Path, description = "Pay-out id", example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The pay-out", body = PayOutRecord)))]
 pub(crate) async fn retrieve_pay_out(
     who: Entitled,

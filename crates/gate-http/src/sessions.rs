@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::draft::Draft;
+use gate_core::limits::Group;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Flow, Session, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
@@ -16,9 +17,12 @@ use partner_core::origin::Origin;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, FlowWord, LONGEST_PAGE, Verbatim, instant, page_size};
 
 /// The path of the list.
@@ -165,6 +169,29 @@ pub(crate) struct SessionList {
     url: &'static str,
 }
 
+pub(crate) const CREATE_SESSION: Operation = Operation {
+    route: || routes!(create_session),
+    admission: Admission::secret(Group::CreateSession),
+    errors: &[
+        codes::BODY,
+        &[
+            codes::IDEMPOTENCY_KEY_REQUIRED,
+            codes::IDEMPOTENCY_KEY_INVALID,
+            codes::AMOUNT_OUT_OF_RANGE,
+            codes::UNKNOWN_CURRENCY,
+            codes::QUOTE_PREVIEW_MISSING,
+            codes::QUOTE_PREVIEW_EXPIRED,
+            codes::QUOTE_PREVIEW_USED,
+            codes::QUOTE_PREVIEW_MISMATCH,
+            codes::KYC_PACKAGE_NOT_TRUSTED,
+            codes::KIT_BLOCKS_NOT_ENABLED,
+            codes::QUOTA_EXHAUSTED,
+            codes::IDEMPOTENCY_IN_PROGRESS,
+            codes::OUTCOME_UNKNOWN,
+        ],
+    ],
+};
+
 /// Create a session
 ///
 /// Binds an amount and a currency to a session of the key's mode, and returns the client secret
@@ -172,7 +199,6 @@ pub(crate) struct SessionList {
 #[utoipa::path(post, path = "/v1/gate_sessions", operation_id = "createSession", tag = "Sessions",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateSessionRequest,
-    security(("secretKey" = [])),
     responses((status = 201, description = "The session, with its client secret", body = SessionRecord)))]
 pub(crate) async fn create_session(
     who: Entitled,
@@ -203,12 +229,17 @@ pub(crate) async fn create_session(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const RETRIEVE_SESSION: Operation = Operation {
+    route: || routes!(retrieve_session),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::RESOURCE_NOT_FOUND, codes::OUTCOME_UNKNOWN]],
+};
+
 /// Read a session
 ///
 /// If the session is overdue, this call expires it.
 #[utoipa::path(get, path = "/v1/gate_sessions/{id}", operation_id = "retrieveSession", tag = "Sessions",
     params(("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The session", body = SessionRecord)))]
 pub(crate) async fn retrieve_session(
     who: Entitled,
@@ -222,6 +253,12 @@ pub(crate) async fn retrieve_session(
     Ok(Json(record(who.tenant(), &session)))
 }
 
+pub(crate) const LIST_SESSIONS: Operation = Operation {
+    route: || routes!(list_sessions),
+    admission: Admission::secret(Group::ListSessions),
+    errors: &[&[codes::INVALID_REQUEST, codes::OUTCOME_UNKNOWN]],
+};
+
 /// List sessions
 ///
 /// Newest first. For the next page, send the last id as `starting_after` while `has_more` is true.
@@ -231,7 +268,6 @@ pub(crate) async fn retrieve_session(
         ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("status" = Option<SessionStatusWord>, Query, description = "Only sessions with this status"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "A page of sessions", body = SessionList)))]
 pub(crate) async fn list_sessions(
     who: Entitled,
@@ -260,6 +296,12 @@ pub(crate) async fn list_sessions(
     }))
 }
 
+pub(crate) const CANCEL_SESSION: Operation = Operation {
+    route: || routes!(cancel_session),
+    admission: Admission::secret(Group::CancelSession),
+    errors: &[codes::ACT],
+};
+
 /// Cancel a session
 ///
 /// Only an open session can be cancelled. A repeat is 409 without an `Idempotency-Key`; with one,
@@ -269,7 +311,6 @@ pub(crate) async fn list_sessions(
         ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
-    security(("secretKey" = [])),
     responses((status = 201, description = "The session, cancelled", body = SessionRecord)))]
 pub(crate) async fn cancel_session(
     who: Entitled,

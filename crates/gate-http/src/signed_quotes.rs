@@ -12,9 +12,12 @@ use http_kit::{
 use kernel::{Seen, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, FeesRecord, SideWord, instant};
 
 /// An order for which the rate will be locked.
@@ -126,6 +129,22 @@ pub(crate) struct SignedQuoteRecord {
     signature: String,
 }
 
+pub(crate) const LOCK_QUOTE: Operation = Operation {
+    route: || routes!(lock_quote),
+    admission: Admission::RAILS,
+    errors: &[
+        codes::BODY,
+        codes::ORDER,
+        codes::RAIL_KEY,
+        &[
+            codes::COUNTRY_NOT_SUPPORTED,
+            codes::ASSET_NOT_SUPPORTED,
+            codes::CORRIDOR_NOT_AVAILABLE,
+            codes::RATE_UNAVAILABLE,
+        ],
+    ],
+};
+
 /// Lock a quote
 ///
 /// Locks the rate for a short time. A purchase delivers (fiat − fees) × rate; a sale pays crypto ×
@@ -134,7 +153,6 @@ pub(crate) struct SignedQuoteRecord {
 #[utoipa::path(post, path = "/v1/quotes", operation_id = "lockQuote", tag = "Quotes",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = LockQuoteRequest,
-    security(("secretKey" = [])),
     responses((status = 201, description = "The quote", body = SignedQuoteRecord)))]
 pub(crate) async fn lock_quote(
     who: Entitled,
@@ -154,12 +172,17 @@ pub(crate) async fn lock_quote(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const RETRIEVE_SIGNED_QUOTE: Operation = Operation {
+    route: || routes!(retrieve_signed_quote),
+    admission: Admission::RAILS,
+    errors: &[&[codes::RESOURCE_NOT_FOUND, codes::RAILS_NOT_ENABLED]],
+};
+
 /// Read a signed quote
 ///
 /// An `active` quote whose `expires_at` has passed is returned as `expired`.
 #[utoipa::path(get, path = "/v1/quotes/{id}", operation_id = "retrieveSignedQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Quote id", example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The quote", body = SignedQuoteRecord)))]
 pub(crate) async fn retrieve_signed_quote(
     who: Entitled,

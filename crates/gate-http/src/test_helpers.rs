@@ -9,9 +9,12 @@ use http_kit::{
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Sandbox};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::sessions::{self, SessionRecord};
 
 /// The failure of the payment.
@@ -61,6 +64,12 @@ pub(crate) struct IntentRecord {
     failure_message: String,
 }
 
+pub(crate) const COMPLETE_SESSION: Operation = Operation {
+    route: || routes!(complete_session),
+    admission: Admission::SANDBOX,
+    errors: &[codes::ACT, &[codes::LIVE_KEYS_NOT_ALLOWED]],
+};
+
 /// Complete a session
 ///
 /// Pays an open session of the sandbox. The session is completed with a transaction, and
@@ -70,7 +79,6 @@ pub(crate) struct IntentRecord {
         ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The session, completed", body = CompletedSession)))]
 pub(crate) async fn complete_session(
     who: Sandbox,
@@ -92,6 +100,12 @@ pub(crate) async fn complete_session(
     Ok(IdempotentReply(given))
 }
 
+pub(crate) const FAIL_SESSION: Operation = Operation {
+    route: || routes!(fail_session),
+    admission: Admission::SANDBOX,
+    errors: &[codes::ACT, &[codes::LIVE_KEYS_NOT_ALLOWED], codes::BODY],
+};
+
 /// Fail a payment
 ///
 /// Fails the payment of an open session of the sandbox. The session stays open, and no event is
@@ -102,7 +116,6 @@ pub(crate) async fn complete_session(
         ("Idempotency-Key" = Option<String>, Header, description = "A value that you choose, the same for every retry"),
     ),
     request_body = Option<FailSessionRequest>,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The session, which is still open, and the failed payment", body = FailedSession)))]
 pub(crate) async fn fail_session(
     who: Sandbox,

@@ -2,14 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
+use gate_core::limits::Group;
 use gate_core::ports::TransactionFilter;
 use gate_core::session::SessionId;
 use gate_core::transaction::{RefId, Transaction, TransactionStatus};
 use http_kit::{ApiError, PathId, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
+use crate::operation::{Admission, Operation};
 use crate::wire::{self, LONGEST_PAGE, instant, page_size};
 
 /// The path of the list.
@@ -98,6 +102,12 @@ pub(crate) struct TransactionList {
     url: &'static str,
 }
 
+pub(crate) const LIST_TRANSACTIONS: Operation = Operation {
+    route: || routes!(list_transactions),
+    admission: Admission::secret(Group::ListTransactions),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List transactions
 ///
 /// Newest first. For the next page, send the last `refid` as `starting_after` while `has_more` is true.
@@ -108,7 +118,6 @@ pub(crate) struct TransactionList {
         ("status" = Option<TransactionStatusWord>, Query, description = "Only transactions with this status"),
         ("session_id" = Option<String>, Query, description = "Only transactions of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "A page of transactions", body = TransactionList)))]
 pub(crate) async fn list_transactions(
     who: Entitled,
@@ -136,12 +145,17 @@ pub(crate) async fn list_transactions(
     }))
 }
 
+pub(crate) const RETRIEVE_TRANSACTION: Operation = Operation {
+    route: || routes!(retrieve_transaction),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read a transaction
 ///
 /// Finds the transaction by its reference, which is safe to show to users and to support.
 #[utoipa::path(get, path = "/v1/transactions/{refid}", operation_id = "retrieveTransaction", tag = "Transactions",
     params(("refid" = String, Path, description = "The transaction's reference", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The transaction", body = TransactionRecord)))]
 pub(crate) async fn retrieve_transaction(
     who: Entitled,

@@ -2,15 +2,19 @@
 
 use axum::Json;
 use axum::extract::State;
+use gate_core::limits::Group;
 use http_kit::{ApiError, PathId, Query};
 use partner_core::events::DeliveryId;
 use partner_core::ports::{DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::DeliveryState;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
+use crate::codes;
 use crate::errors;
+use crate::operation::{Admission, Operation};
 use crate::wire::instant;
 
 /// The path of the list.
@@ -89,6 +93,12 @@ pub(crate) struct DeliveryList {
     url: &'static str,
 }
 
+pub(crate) const LIST_DELIVERIES: Operation = Operation {
+    route: || routes!(list_deliveries),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List webhook deliveries
 ///
 /// Newest first. A `dead_lettered` delivery has no further attempts unless you replay it.
@@ -98,7 +108,6 @@ pub(crate) struct DeliveryList {
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
         ("skip" = Option<i64>, Query, description = "Number of newest deliveries to skip; 0 by default", minimum = 0, maximum = 4_294_967_295_i64),
     ),
-    security(("secretKey" = [])),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
 pub(crate) async fn list_deliveries(
     who: Entitled,
@@ -121,13 +130,22 @@ pub(crate) async fn list_deliveries(
     }))
 }
 
+pub(crate) const REPLAY_DELIVERY: Operation = Operation {
+    route: || routes!(replay_delivery),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[
+        codes::RESOURCE_NOT_FOUND,
+        codes::DELIVERY_NOT_DEAD_LETTERED,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// Replay a webhook delivery
 ///
 /// Queues a `dead_lettered` delivery again: the same event with the same id. Its attempts are
 /// counted from zero.
 #[utoipa::path(post, path = "/v1/webhooks/deliveries/{id}/replay", operation_id = "replayWebhookDelivery", tag = "Webhooks",
     params(("id" = String, Path, description = "Delivery id", example = "wd_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The delivery, pending", body = DeliveryRecord)))]
 pub(crate) async fn replay_delivery(
     who: Entitled,
@@ -139,12 +157,17 @@ pub(crate) async fn replay_delivery(
     Ok(Json(record(replayed.map_err(errors::replay_error)?)))
 }
 
+pub(crate) const SEND_TEST: Operation = Operation {
+    route: || routes!(send_test),
+    admission: Admission::secret(Group::Global),
+    errors: &[&[codes::WEBHOOK_NOT_CONFIGURED, codes::OUTCOME_UNKNOWN]],
+};
+
 /// Send a test event
 ///
 /// Queues a `webhook.test` event for your endpoint. It is signed and delivered like every other
 /// event.
 #[utoipa::path(post, path = "/v1/webhooks/test", operation_id = "sendTestWebhook", tag = "Webhooks",
-    security(("secretKey" = [])),
     responses((status = 200, description = "The delivery of the test event", body = DeliveryRecord)))]
 pub(crate) async fn send_test(
     who: Entitled,

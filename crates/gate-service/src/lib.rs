@@ -25,13 +25,12 @@ use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::usecases::wake_rail::WakeRail;
-use gate_http::{EdgeHeader, Parts, Setup, Tiers, WidgetSetup};
-use http_kit::TrustedProxies;
+use gate_http::{EdgeHeader, Parts, Setup, WidgetSetup};
+use http_kit::{Document, TrustedProxies};
 use partner_core::events::Service;
 use partner_core::origin::Origin;
 use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
-use runtime::config::GateThrottle;
 use runtime::service::Bound;
 use runtime::{OpenError, Runtime};
 
@@ -133,44 +132,22 @@ async fn bind_widget(runtime: &Runtime) -> Result<Option<Bound>, StartError> {
     Ok(Some(bound.named(WIDGET)))
 }
 
-/// The published contract.
+/// The published documents, the contract first: those of the API, and those that an operator's rail implements for
+/// `PENSTOCK_RAIL=http:<url>` and an operator's verifier for `PENSTOCK_VERIFIER=http:<url>`.
 ///
 /// # Errors
 /// [`StartError::Contract`].
-pub fn openapi_yaml() -> Result<String, StartError> {
-    Ok(gate_http::openapi_yaml()?)
-}
-
-/// The contract of the sandbox's test helpers, published separately.
-///
-/// # Errors
-/// [`StartError::Contract`].
-pub fn test_helpers_yaml() -> Result<String, StartError> {
-    Ok(gate_http::test_helpers_yaml()?)
-}
-
-/// The contract of the API that the embedded widget calls, published separately.
-///
-/// # Errors
-/// [`StartError::Contract`].
-pub fn embed_yaml() -> Result<String, StartError> {
-    Ok(gate_http::embed_yaml()?)
-}
-
-/// The contract that an operator's rail implements for `PENSTOCK_RAIL=http:<url>`.
-///
-/// # Errors
-/// [`StartError::Contract`].
-pub fn rail_yaml() -> Result<String, StartError> {
-    Ok(http_kit::openapi::to_yaml(&runtime::rail_openapi())?)
-}
-
-/// The contract that an operator's verifier implements for `PENSTOCK_VERIFIER=http:<url>`.
-///
-/// # Errors
-/// [`StartError::Contract`].
-pub fn verifier_yaml() -> Result<String, StartError> {
-    Ok(http_kit::openapi::to_yaml(&runtime::verifier_openapi())?)
+pub fn documents() -> Result<Vec<Document>, StartError> {
+    let mut documents = gate_http::documents()?;
+    documents.push(Document {
+        name: "rail-v1",
+        api: runtime::rail_openapi(),
+    });
+    documents.push(Document {
+        name: "verifier-v1",
+        api: runtime::verifier_openapi(),
+    });
+    Ok(documents)
 }
 
 fn widget(runtime: &Runtime, bound: &Bound, origins: PublicOrigins) -> WidgetSetup {
@@ -195,27 +172,10 @@ fn setup(runtime: &Runtime, bound: &Bound, home: Option<Origin>, context: GateCo
         rail_secret: config.rail_notifications().map(Arc::new),
         parts: parts(runtime, home, context),
         throttle: Arc::clone(&runtime.throttle),
-        tiers: config.gate_throttle.clone().map(tiers),
+        limits: config.gate_limits.clone(),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
         site: bound.site().clone(),
         readiness: runtime.readiness(),
-    }
-}
-
-fn tiers(throttle: GateThrottle) -> Tiers {
-    Tiers {
-        create_session: throttle.create_session,
-        cancel_session: throttle.cancel_session,
-        list_sessions: throttle.list_sessions,
-        list_transactions: throttle.list_transactions,
-        preview: throttle.preview,
-        capabilities: throttle.capabilities,
-        bootstrap: throttle.bootstrap,
-        bootstrap_ceiling: throttle.bootstrap_ceiling,
-        embed: throttle.embed,
-        embed_quotes: throttle.embed_quotes,
-        embed_payments: throttle.embed_payments,
-        global: throttle.global,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use runtime::service::{Document, Program};
+use runtime::service::Program;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -12,28 +12,7 @@ fn main() -> ExitCode {
     runtime::service::run(&Program {
         name: "gate-service",
         about: "The Penstock hosted ramp session API",
-        documents: &[
-            Document {
-                name: "gate-v1",
-                yaml: gate_service::openapi_yaml,
-            },
-            Document {
-                name: "gate-test-helpers-v1",
-                yaml: gate_service::test_helpers_yaml,
-            },
-            Document {
-                name: "gate-embed-v1",
-                yaml: gate_service::embed_yaml,
-            },
-            Document {
-                name: "rail-v1",
-                yaml: gate_service::rail_yaml,
-            },
-            Document {
-                name: "verifier-v1",
-                yaml: gate_service::verifier_yaml,
-            },
-        ],
+        documents: gate_service::documents,
         check: runtime::Config::check_gate,
         start: |runtime| Box::pin(gate_service::start(runtime)),
     })

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::codes;
 use crate::deadlines::Progress;
 use crate::error::ApiError;
 
@@ -56,8 +56,7 @@ pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
 
 fn too_large() -> ApiError {
     ApiError::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "body_too_large",
+        codes::BODY_TOO_LARGE,
         "The request body is larger than 64 KiB.",
     )
     .closing()
@@ -76,7 +75,7 @@ fn broken(error: &(dyn Error + 'static)) -> ApiError {
 
 /// 408: part of the request did not arrive in time.
 pub(crate) fn request_timeout(message: &'static str) -> ApiError {
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message).closing()
+    ApiError::new(codes::REQUEST_TIMEOUT, message).closing()
 }
 
 /// A body from the connection, with one deadline for all of it.

@@ -26,8 +26,11 @@ use partner_core::{Access, Denial, Profile, Tenant};
 use tower::{Layer, Service};
 
 use crate::client_ip::TrustedProxies;
+use crate::codes;
 use crate::credential::KeyLocations;
 use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::openapi::{EMBED_TOKEN, PUBLISHABLE_KEY, SECRET_KEY};
 use crate::request_layer::{Panicked, caught};
 use crate::throttle::Limit;
 use guard::{Arriving, Guard};
@@ -36,13 +39,13 @@ use guard::{Arriving, Guard};
 #[derive(Debug, Clone, Copy)]
 pub struct ProductErrorCodes {
     /// 403: a well-formed test key, known or not, on a live process.
-    pub test_key_on_live: &'static str,
+    pub test_key_on_live: &'static ErrorCode,
     /// 403: a well-formed live key, known or not, on a test process.
-    pub live_key_on_test: &'static str,
+    pub live_key_on_test: &'static ErrorCode,
     /// 403: a key of the right mode whose kind does not fit the route.
-    pub wrong_kind: &'static str,
+    pub wrong_kind: &'static ErrorCode,
     /// 403: a live key on a sandbox-only route.
-    pub not_in_live: &'static str,
+    pub not_in_live: &'static ErrorCode,
 }
 
 /// Checks that a partner is entitled to a route.
@@ -101,23 +104,17 @@ impl<P: Profile> Door<P> {
         Self::new(DoorConfig { entitled, ..config })
     }
 
-    /// Routes that take either kind of key; their handlers take [`AnyKey`].
+    /// The layer of a class that needs a key alone.
     #[must_use]
-    pub fn any_key(&self, limit: Option<Limit>) -> ClassLayer<P> {
-        self.layer(Class::AnyKey, limit)
-    }
-
-    /// Routes that take a secret key; their handlers take [`Secret`].
-    #[must_use]
-    pub fn secret(&self, limit: Option<Limit>) -> ClassLayer<P> {
-        self.layer(Class::Secret, limit)
-    }
-
-    /// Routes that take a secret key of a partner entitled to the product; their handlers take
-    /// [`Entitled`].
-    #[must_use]
-    pub fn entitled(&self, limit: Option<Limit>) -> ClassLayer<P> {
-        self.layer(Class::Entitled, limit)
+    pub fn of(&self, class: Class, limit: Option<Limit>) -> ClassLayer<P> {
+        ClassLayer(Guard {
+            config: Arc::clone(&self.0),
+            class,
+            limit,
+            own_page: None,
+            own_tier: None,
+            read_token: None,
+        })
     }
 
     /// Routes for browsers: a publishable key of a partner entitled to the product, optionally in
@@ -128,7 +125,7 @@ impl<P: Profile> Door<P> {
     /// capacity of the partner's pages.
     #[must_use]
     pub fn publishable(&self, limit: Option<Limit>, own_page: OwnPage<P>) -> ClassLayer<P> {
-        let ClassLayer(mut guard) = self.layer(Class::Publishable, limit);
+        let ClassLayer(mut guard) = self.of(Class::Publishable, limit);
         guard.own_page = Some(own_page);
         ClassLayer(guard)
     }
@@ -140,28 +137,9 @@ impl<P: Profile> Door<P> {
     /// limit counts refusals too.
     #[must_use]
     pub fn embedded(&self, limit: Option<Limit>, read_token: ReadToken) -> ClassLayer<P> {
-        let ClassLayer(mut guard) = self.layer(Class::Embedded, limit);
+        let ClassLayer(mut guard) = self.of(Class::Embedded, limit);
         guard.read_token = Some(read_token);
         ClassLayer(guard)
-    }
-
-    /// Routes of the sandbox only, for a secret key of a partner entitled to the product.
-    ///
-    /// Handlers take [`Sandbox`].
-    #[must_use]
-    pub fn sandbox(&self, limit: Option<Limit>) -> ClassLayer<P> {
-        self.layer(Class::Sandbox, limit)
-    }
-
-    fn layer(&self, class: Class, limit: Option<Limit>) -> ClassLayer<P> {
-        ClassLayer(Guard {
-            config: Arc::clone(&self.0),
-            class,
-            limit,
-            own_page: None,
-            own_tier: None,
-            read_token: None,
-        })
     }
 }
 
@@ -184,17 +162,34 @@ pub struct PresentedToken {
 /// Reads a token at an instant; `None` if it is not genuine or has expired.
 pub type ReadToken = Arc<dyn Fn(&str, Timestamp) -> Option<PresentedToken> + Send + Sync>;
 
+/// Which callers an operation takes. Handlers take the proof of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub enum Class {
+    /// A key of either kind.
     AnyKey,
+    /// A secret key.
     Secret,
+    /// A secret key of a partner entitled to the product.
     Entitled,
+    /// A publishable key of a partner entitled to the product; see [`Door::publishable`].
     Publishable,
+    /// A token that was issued for a publishable key; see [`Door::embedded`].
     Embedded,
+    /// A secret key of the sandbox, of a partner entitled to the product.
     Sandbox,
 }
 
 impl Class {
+    /// The security schemes of a published operation: one of them is enough.
+    pub(crate) const fn schemes(self) -> &'static [&'static str] {
+        match self {
+            Self::AnyKey => &[PUBLISHABLE_KEY, SECRET_KEY],
+            Self::Secret | Self::Entitled | Self::Sandbox => &[SECRET_KEY],
+            Self::Publishable => &[PUBLISHABLE_KEY],
+            Self::Embedded => &[EMBED_TOKEN],
+        }
+    }
+
     /// The kind of key that the class takes; `None` means either.
     const fn kind(self) -> Option<KeyKind> {
         match self {
@@ -219,6 +214,12 @@ impl Class {
             Self::AnyKey | Self::Secret => false,
             Self::Entitled | Self::Publishable | Self::Embedded | Self::Sandbox => true,
         }
+    }
+}
+
+impl AsRef<Self> for Class {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 
@@ -406,13 +407,14 @@ fn route_of(request: &Request) -> String {
 impl From<Denial> for ApiError {
     fn from(denial: Denial) -> Self {
         let (code, message) = match denial {
-            Denial::KeyRevoked => ("key_revoked", "This API key has been revoked."),
-            Denial::KeyExpired => ("key_expired", "This API key has expired."),
-            Denial::OrganizationSuspended => {
-                ("organization_suspended", "The organization is suspended.")
-            }
+            Denial::KeyRevoked => (codes::KEY_REVOKED, "This API key has been revoked."),
+            Denial::KeyExpired => (codes::KEY_EXPIRED, "This API key has expired."),
+            Denial::OrganizationSuspended => (
+                codes::ORGANIZATION_SUSPENDED,
+                "The organization is suspended.",
+            ),
         };
-        Self::forbidden(code, message)
+        Self::new(code, message)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{Request, Response};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -31,6 +31,7 @@ use tower::Service;
 use crate::admission::Share;
 use crate::body::{TimedBody, request_timeout};
 use crate::client_ip::Peer;
+use crate::codes;
 use crate::deadlines::{DeadlineExceeded, Deadlines, Progress, Watched};
 use crate::error::ApiError;
 use crate::framing::AmbiguousLength;
@@ -183,8 +184,7 @@ fn poll_deadline(
 fn unreadable_head(error: &hyper::Error) -> Option<ApiError> {
     if error.is_parse_too_large() {
         Some(ApiError::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "headers_too_large",
+            codes::HEADERS_TOO_LARGE,
             "The head of the request is larger than 16 KiB or has more than 100 header fields.",
         ))
     } else if error.is_parse() {

@@ -39,11 +39,10 @@ const OF_PARTNERS: Allowed = Allowed {
         "authorization, content-type, idempotency-key, x-embed-token, x-publishable-key, x-request-id",
     ),
 };
-/// What the hosted widget may send.
-const OF_HOME: Allowed = Allowed {
-    methods: HeaderValue::from_static("GET, POST"),
-    headers: HeaderValue::from_static("content-type, idempotency-key, x-embed-token"),
-};
+/// The headers that the hosted widget may send.
+const HEADERS_OF_HOME: HeaderValue =
+    HeaderValue::from_static("content-type, idempotency-key, x-embed-token");
+const NO_METHOD: HeaderValue = HeaderValue::from_static("");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "retry-after, retry-after-short, retry-after-medium, x-ratelimit-limit-short, x-ratelimit-remaining-short, \
      x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, x-ratelimit-reset-medium, x-request-id",
@@ -100,13 +99,18 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         }))
     }
 
-    /// Admits pages at `home` alone.
+    /// Admits pages at `home` alone, for these methods.
     #[must_use]
-    pub fn home_alone(home: Option<Origin>) -> Self {
+    pub fn home_alone(home: Option<Origin>, methods: &BTreeSet<&'static str>) -> Self {
+        let methods: Vec<&str> = methods.iter().copied().collect();
         Self(Arc::new(CorsInner {
             home,
             partners: None,
-            allowed: OF_HOME,
+            allowed: Allowed {
+                // The names of methods are valid in a header.
+                methods: HeaderValue::try_from(methods.join(", ")).unwrap_or(NO_METHOD),
+                headers: HEADERS_OF_HOME,
+            },
         }))
     }
 

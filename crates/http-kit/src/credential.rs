@@ -1,8 +1,9 @@
 //! Reads the API key of a request.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use partner_core::key::{KeyKind, PresentedKey};
 
+use crate::codes;
 use crate::error::ApiError;
 use crate::query::{Query, hex};
 
@@ -51,7 +52,8 @@ pub(crate) fn read(
         KeyLocations::HeadersAndQuery => of_query(query.unwrap_or_default()),
     };
     in_query.unwrap_or_else(|| {
-        Err(ApiError::unauthorized(
+        Err(ApiError::new(
+            codes::UNAUTHORIZED,
             "An API key is required: send `Authorization: Bearer <API key>`.",
         ))
     })
@@ -77,7 +79,8 @@ pub(crate) fn read_token<'h>(
 /// 401 for a token that is missing, not genuine or expired. The response is the same for all of them.
 #[must_use]
 pub fn dead_token() -> ApiError {
-    ApiError::unauthorized(
+    ApiError::new(
+        codes::UNAUTHORIZED,
         "The `X-Embed-Token` header must hold a token of a bootstrap that has not expired. Bootstrap the widget again.",
     )
 }
@@ -85,8 +88,7 @@ pub fn dead_token() -> ApiError {
 fn refuse_exposed_key(query: Option<&str>) -> Result<(), ApiError> {
     if query.is_some_and(exposes_secret_key) {
         return Err(ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "secret_key_in_query",
+            codes::SECRET_KEY_IN_QUERY,
             "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.", // plain: allow
         ));
     }
@@ -110,7 +112,7 @@ fn of_query(query: &str) -> Option<Result<PresentedKey, ApiError>> {
 /// 401 for a malformed or unknown key. The response is the same for both, so that it does not show
 /// how close a guess was.
 pub(crate) fn unknown() -> ApiError {
-    ApiError::unauthorized("The API key is not valid.")
+    ApiError::new(codes::UNAUTHORIZED, "The API key is not valid.")
 }
 
 const REPEATED_KEY: &str = "The header that carries the API key must not be repeated.";
@@ -124,7 +126,7 @@ fn single<'h>(
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(ApiError::unauthorized(repeated));
+        return Err(ApiError::new(codes::UNAUTHORIZED, repeated));
     }
     Ok(first)
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::html::{Row, code_block, escape, inline, mark, prose, table};
 use self::schema::{Schemas, Written, list};
-use crate::error_docs::ErrorDoc;
+use crate::error_code::ErrorCode;
 use crate::openapi::X_CODES;
 
 const STYLE: &str = include_str!("docs_page/style.css");
@@ -29,7 +29,7 @@ pub(crate) struct Linked {
 
 /// Renders an OpenAPI 3.1 document, with the explanation of every error code and links to every
 /// document.
-pub(crate) fn render_docs(document: &Value, errors: &[ErrorDoc], linked: &[Linked]) -> String {
+pub(crate) fn render_docs(document: &Value, errors: &[&ErrorCode], linked: &[Linked]) -> String {
     let page = Page {
         document,
         schemas: Schemas::of(document),
@@ -450,17 +450,17 @@ fn credentials_of(operation: &Value) -> String {
     }
 }
 
-fn error_codes(errors: &[ErrorDoc]) -> String {
-    let mut sorted: Vec<&ErrorDoc> = errors.iter().collect();
-    sorted.sort_by_key(|doc| (doc.status, doc.code));
-    let rows = sorted.iter().map(|doc| Row {
-        anchor: Some(doc.code.to_owned()),
+fn error_codes(errors: &[&ErrorCode]) -> String {
+    let mut sorted = errors.to_vec();
+    sorted.sort_by_key(|code| (code.status, code.text));
+    let rows = sorted.iter().map(|code| Row {
+        anchor: Some(code.text.to_owned()),
         cells: vec![
-            format!("<code>{}</code>", escape(doc.code)),
-            doc.status.to_string(),
-            format!("<code>{}</code>", doc.kind.as_str()),
-            inline(doc.meaning),
-            inline(doc.what_to_do),
+            format!("<code>{}</code>", escape(code.text)),
+            code.status.as_u16().to_string(),
+            format!("<code>{}</code>", code.kind.as_str()),
+            inline(code.meaning),
+            inline(code.advice),
         ],
     });
     let rows: Vec<Row> = rows.collect();

@@ -11,57 +11,9 @@ use bytes::Bytes;
 use kernel::{StoreError, causes};
 use serde::Serialize;
 
+use crate::codes;
+use crate::error_code::{ErrorCode, Kind};
 use crate::service_info::ServiceInfo;
-
-/// The `type` of the envelope: what a client branches on first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The request must change.
-    InvalidRequest,
-    /// The credential is missing or unknown.
-    Unauthorized,
-    /// The credential is known but not allowed to do this.
-    Forbidden,
-    /// The partner has no such object.
-    NotFound,
-    /// The object's state does not allow it.
-    Conflict,
-    /// Too many requests, or too much money in the window.
-    RateLimited,
-    /// Not the client's fault.
-    ServerError,
-}
-
-impl Kind {
-    /// The kind of a status. A code may override it.
-    #[must_use]
-    pub fn of(status: StatusCode) -> Self {
-        match status.as_u16() {
-            401 => Self::Unauthorized,
-            403 => Self::Forbidden,
-            404 => Self::NotFound,
-            409 => Self::Conflict,
-            429 => Self::RateLimited,
-            500.. => Self::ServerError,
-            _ => Self::InvalidRequest,
-        }
-    }
-
-    /// The text in the envelope.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::RateLimited => "rate_limited",
-            Self::ServerError => "server_error",
-        }
-    }
-}
 
 /// The message of a 5xx. The cause is logged under the request id.
 const GENERIC: &str = "Something went wrong on our side. Retry with bounded backoff; a write keeps its Idempotency-Key.";
@@ -75,25 +27,17 @@ pub struct ApiError(Box<Fields>);
 
 #[derive(Debug, Clone)]
 struct Fields {
-    status: StatusCode,
-    kind: Kind,
-    code: &'static str,
+    code: &'static ErrorCode,
     message: Cow<'static, str>,
     headers: HeaderMap,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl ApiError {
-    /// Any status with any code; the kind follows from the status.
+    /// An error with a code. The message is for people: it names the field and the expected value.
     #[must_use]
-    pub fn new(
-        status: StatusCode,
-        code: &'static str,
-        message: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn new(code: &'static ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Fields {
-            status,
-            kind: Kind::of(status),
             code,
             message: message.into(),
             headers: HeaderMap::new(),
@@ -101,34 +45,10 @@ impl ApiError {
         }))
     }
 
-    /// 400 with a specific code.
-    #[must_use]
-    pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, code, message)
-    }
-
     /// 400 `invalid_request`. The message names the field and the expected value.
     #[must_use]
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::invalid("invalid_request", message)
-    }
-
-    /// 401 `unauthorized`.
-    #[must_use]
-    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
-    }
-
-    /// 402: the balance cannot cover the order.
-    #[must_use]
-    pub fn payment_required(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::PAYMENT_REQUIRED, code, message)
-    }
-
-    /// 403 with a specific code.
-    #[must_use]
-    pub fn forbidden(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, code, message)
+        Self::new(codes::INVALID_REQUEST, message)
     }
 
     /// 404 `resource_not_found`, with a message that names the kind of object, such as `pool`.
@@ -137,75 +57,37 @@ impl ApiError {
     /// the id.
     #[must_use]
     pub fn not_found(kind: &str) -> Self {
-        Self::not_found_as("resource_not_found", format!("No such {kind}."))
-    }
-
-    /// 404 with a specific code.
-    #[must_use]
-    pub fn not_found_as(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, code, message)
-    }
-
-    /// 409 with a specific code.
-    #[must_use]
-    pub fn conflict(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::CONFLICT, code, message)
-    }
-
-    /// 429 with the code of the limit.
-    #[must_use]
-    pub fn rate_limited(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+        Self::new(codes::RESOURCE_NOT_FOUND, format!("No such {kind}."))
     }
 
     /// 500 `internal_error`. The cause is logged with its whole chain and never sent.
     #[must_use]
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", GENERIC).caused_by(cause)
+        Self::new(codes::INTERNAL_ERROR, GENERIC).caused_by(cause)
     }
 
-    /// 501: the capability is not enabled, and a retry does not enable it.
+    /// A 503 that a client may retry after a second.
     #[must_use]
-    pub fn not_implemented(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::NOT_IMPLEMENTED, code, message)
-    }
-
-    /// 503 with a code and the seconds to wait before a retry.
-    #[must_use]
-    pub fn unavailable(
-        code: &'static str,
-        message: impl Into<Cow<'static, str>>,
-        retry_after: u32,
-    ) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
-            .with_header(header::RETRY_AFTER, HeaderValue::from(retry_after))
+    pub fn unavailable(code: &'static ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code, message).with_header(header::RETRY_AFTER, HeaderValue::from(1))
     }
 
     /// 503 `overloaded`: a queue is full and the request had no effect.
     #[must_use]
     pub fn overloaded() -> Self {
         Self::unavailable(
-            "overloaded",
+            codes::OVERLOADED,
             "The service is busy. Nothing was changed; retry shortly.",
-            1,
         )
     }
 
     /// 503 `overloaded`: the connection is over a limit and the request is not a health check.
     pub(crate) fn connections_taken() -> Self {
         Self::unavailable(
-            "overloaded",
+            codes::OVERLOADED,
             "Too many connections are open. Nothing was changed; retry shortly, over fewer connections.",
-            1,
         )
         .closing()
-    }
-
-    /// Overrides the kind of the status.
-    #[must_use]
-    pub fn with_kind(mut self, kind: Kind) -> Self {
-        self.0.kind = kind;
-        self
     }
 
     /// Adds a header to the response.
@@ -230,25 +112,25 @@ impl ApiError {
 
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        self.0.status
+        self.0.code.status
     }
 
     /// Whether the service failed. A capability that is not enabled is a refusal like a 4xx,
     /// despite its 501.
     pub(crate) fn is_fault(&self) -> bool {
-        self.0.status.is_server_error() && self.0.status != StatusCode::NOT_IMPLEMENTED
+        self.status().is_server_error() && self.status() != StatusCode::NOT_IMPLEMENTED
     }
 
     /// The `type` of the envelope.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.0.kind
+        self.0.code.kind
     }
 
     /// The `code` of the envelope, which is also the metric label.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.0.code
+        self.0.code.text
     }
 
     /// The `message` of the envelope.
@@ -273,12 +155,12 @@ impl ApiError {
     #[must_use]
     pub fn envelope(&self, request_id: &str, site: &ServiceInfo) -> Bytes {
         let fields = Envelope {
-            kind: self.0.kind,
-            code: self.0.code,
+            kind: self.kind(),
+            code: self.code(),
             message: &self.0.message,
             request_id,
-            doc_url: &site.doc_url(self.0.code),
-            status_code: self.0.status.as_u16(),
+            doc_url: &site.doc_url(self.code()),
+            status_code: self.status().as_u16(),
         };
         // Serializing texts and one number cannot fail.
         Bytes::from(serde_json::to_vec(&fields).unwrap_or_default())
@@ -303,9 +185,9 @@ impl fmt::Display for ApiError {
         write!(
             f,
             "{} {}: {}",
-            self.0.status.as_u16(),
-            self.0.code,
-            self.0.message
+            self.status().as_u16(),
+            self.code(),
+            self.message()
         )
     }
 }
@@ -317,7 +199,7 @@ impl IntoResponse for ApiError {
     /// request id.
     fn into_response(mut self) -> Response {
         let mut response = Response::default();
-        *response.status_mut() = self.0.status;
+        *response.status_mut() = self.status();
         *response.headers_mut() = std::mem::take(&mut self.0.headers);
         response.extensions_mut().insert(self);
         response
@@ -332,12 +214,11 @@ impl From<StoreError> for ApiError {
         match &error {
             StoreError::Retry | StoreError::Overloaded => Self::overloaded().caused_by(error),
             StoreError::Unavailable(_) => {
-                Self::unavailable("service_unavailable", GENERIC, 1).caused_by(error)
+                Self::unavailable(codes::SERVICE_UNAVAILABLE, GENERIC).caused_by(error)
             }
             StoreError::CommitUnknown(_) => Self::unavailable(
-                "outcome_unknown",
+                codes::OUTCOME_UNKNOWN,
                 "The outcome is not known yet. Retry under the same Idempotency-Key to find out.",
-                1,
             )
             .caused_by(error),
             StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => {
@@ -354,11 +235,11 @@ mod tests {
 
     #[test]
     fn writes_the_six_fields_in_order() {
-        let error = ApiError::invalid("amount_precision", "`amount` has too many digits.");
+        let error = ApiError::invalid_request("`amount` has too many digits.");
         let bytes = error.envelope("req_1", &site());
         assert_eq!(
             std::str::from_utf8(&bytes).unwrap(),
-            r#"{"type":"invalid_request","code":"amount_precision","message":"`amount` has too many digits.","request_id":"req_1","doc_url":"http://pools.test/docs#amount_precision","statusCode":400}"#
+            r#"{"type":"invalid_request","code":"invalid_request","message":"`amount` has too many digits.","request_id":"req_1","doc_url":"http://pools.test/docs#invalid_request","statusCode":400}"#
         );
     }
 

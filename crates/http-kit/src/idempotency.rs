@@ -6,6 +6,7 @@ use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 
+use crate::codes;
 use crate::error::ApiError;
 
 /// The header as sent, with the request's operation. Extraction never fails, so that a handler can
@@ -27,8 +28,8 @@ impl IdempotencyHeader {
     /// 400 `idempotency_key_required` or `idempotency_key_invalid`.
     pub fn required(self) -> Result<OperationKey, ApiError> {
         self.optional()?.ok_or_else(|| {
-            ApiError::invalid(
-                "idempotency_key_required",
+            ApiError::new(
+                codes::IDEMPOTENCY_KEY_REQUIRED,
                 "The `Idempotency-Key` header is required here: a value of your own, the same for every retry of one operation.",
             )
         })
@@ -42,8 +43,8 @@ impl IdempotencyHeader {
         match self.0 {
             Found::Absent => Ok(None),
             Found::Key(key) => Ok(Some(key)),
-            Found::Malformed => Err(ApiError::invalid(
-                "idempotency_key_invalid",
+            Found::Malformed => Err(ApiError::new(
+                codes::IDEMPOTENCY_KEY_INVALID,
                 "The `Idempotency-Key` header must be sent once and hold 1 to 255 visible ASCII characters.",
             )),
         }

@@ -9,12 +9,13 @@ mod scan;
 use std::fmt;
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::body;
+use crate::codes;
 use crate::error::ApiError;
 
 pub use missing::UnknownFields;
@@ -95,8 +96,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
         Ok(())
     } else {
         Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
+            codes::UNSUPPORTED_MEDIA_TYPE,
             "The body must be sent with `Content-Type: application/json`.",
         ))
     }

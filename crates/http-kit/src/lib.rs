@@ -5,16 +5,18 @@
 //! closes the router with [`finish`] and passes it to [`serve()`].
 
 mod admission;
+mod api;
 mod body;
 mod class;
 mod client_ip;
+pub mod codes;
 mod connection;
 mod cors;
 mod credential;
 mod deadlines;
 mod docs_page;
 mod error;
-mod error_docs;
+mod error_code;
 mod fallback;
 mod framing;
 mod idempotency;
@@ -32,17 +34,18 @@ mod throttle;
 mod waiting;
 
 pub use admission::Bounds;
+pub use api::{Api, Operation};
 pub use body::{BODY_LIMIT, read as read_body};
 pub use class::{
-    AnyKey, ClassLayer, ClassService, Door, DoorConfig, Embedded, Entitled, Entitlement, OwnPage,
-    OwnTier, PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
+    AnyKey, Class, ClassLayer, ClassService, Door, DoorConfig, Embedded, Entitled, Entitlement,
+    OwnPage, OwnTier, PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
 };
 pub use client_ip::{Peer, TrustedProxies};
 pub use cors::{CorsPolicy, CorsService, OwnOrigins};
 pub use credential::dead_token;
 pub use deadlines::Deadlines;
-pub use error::{ApiError, Kind};
-pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};
+pub use error::ApiError;
+pub use error_code::{ErrorCode, Kind, errors_page};
 pub use idempotency::{IdempotencyHeader, OperationOf};
 pub use idempotent_response::{IdempotentReply, ResponseBuilder, is_well_formed};
 pub use json::{Json, JsonWithUnknown, OptionalJson, RawJson, UnknownFields, parse as parse_json};
@@ -58,3 +61,5 @@ pub use waiting::Waiting;
 
 /// The router type that a service builds.
 pub use axum::Router;
+/// The status of an [`ErrorCode`].
+pub use axum::http::StatusCode;

@@ -1,10 +1,10 @@
-//! The published contract: adds what all operations of all services share to the documentation of
-//! the routes.
+//! The published contract: adds what all operations of an API share to the documentation of the routes.
 
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{
@@ -13,20 +13,24 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
     Components, ContentBuilder, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
     Schema,
 };
 
-use crate::error::Kind;
-use crate::error_docs::ErrorDoc;
+use crate::error_code::ErrorCode;
+use crate::error_code::Kind;
 
 /// The name of the security scheme of secret keys.
-pub const SECRET_KEY: &str = "secretKey";
+pub(crate) const SECRET_KEY: &str = "secretKey";
 /// The name of the security scheme of publishable keys.
-pub const PUBLISHABLE_KEY: &str = "publishableKey";
+pub(crate) const PUBLISHABLE_KEY: &str = "publishableKey";
+/// The name of the security scheme of widgets' tokens.
+pub(crate) const EMBED_TOKEN: &str = "embedToken";
 
 /// The extension with which a response lists its error codes.
 pub(crate) const X_CODES: &str = "x-error-codes";
@@ -60,9 +64,6 @@ pub struct ContractError(Vec<String>);
 /// A document being completed. Consumed by [`Contract::finish`].
 pub struct Contract {
     api: OpenApi,
-    errors: BTreeMap<&'static str, ErrorDoc>,
-    /// Codes for which one operation returns another status than all others.
-    elsewhere: BTreeMap<(&'static str, &'static str), u16>,
     faults: Vec<String>,
 }
 
@@ -75,13 +76,11 @@ impl std::fmt::Debug for Contract {
 }
 
 impl Contract {
-    /// Starts from the documentation of the routes. `errors` lists every code of the service.
-    pub fn new(api: OpenApi, errors: impl IntoIterator<Item = ErrorDoc>) -> Self {
-        let errors = errors.into_iter().map(|doc| (doc.code, doc)).collect();
+    /// Starts from the documentation of the routes.
+    #[must_use]
+    pub fn new(api: OpenApi) -> Self {
         let mut contract = Self {
             api,
-            errors,
-            elsewhere: BTreeMap::new(),
             faults: Vec::new(),
         };
         let components = contract.components();
@@ -89,79 +88,23 @@ impl Contract {
         components
             .responses
             .insert(ERROR.to_owned(), RefOr::T(any_error()));
-        components.security_schemes.insert(
-            SECRET_KEY.to_owned(),
-            bearer("A secret key, `sk_test_…` or `sk_live_…`: server side only. May also be sent as `X-Secret-Key`."),
-        );
-        components.security_schemes.insert(
-            PUBLISHABLE_KEY.to_owned(),
-            bearer("A publishable key, `pk_test_…` or `pk_live_…`. May also be sent as `X-Publishable-Key`."),
-        );
         contract
     }
 
-    /// Sets the status with which one operation returns a code, if it differs from other
-    /// operations. Call it before [`Self::errors`].
+    /// Describes the credentials that operations take.
     #[must_use]
-    pub fn status_of(
-        mut self,
-        operation_id: &'static str,
-        code: &'static str,
-        status: u16,
-    ) -> Self {
-        self.elsewhere.insert((operation_id, code), status);
-        self
-    }
-
-    /// Documents the codes of one operation, with one response for each status. The `default`
-    /// response covers all other errors.
-    #[must_use]
-    pub fn errors(mut self, operation_id: &'static str, codes: &[&'static str]) -> Self {
-        let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
-        for code in codes {
-            match self.errors.get(code) {
-                Some(doc) => {
-                    let other = self.elsewhere.get(&(operation_id, *code));
-                    let status = other.copied().unwrap_or(doc.status);
-                    by_status.entry(status).or_default().push(*doc);
-                }
-                None => self.faults.push(format!("unknown code `{code}`")),
-            }
-        }
-        let mut found = false;
-        for operation in operations(&mut self.api.paths) {
-            if operation.operation_id.as_deref() != Some(operation_id) {
-                continue;
-            }
-            found = true;
-            let responses = &mut operation.responses.responses;
-            for (status, docs) in &by_status {
-                responses.insert(status.to_string(), RefOr::T(error_response(docs)));
-            }
-            let any = Ref::from_response_name(ERROR);
-            responses.insert(ANY_ERROR.to_owned(), RefOr::Ref(any));
-        }
-        if !found {
-            self.faults
-                .push(format!("unknown operation `{operation_id}`"));
-        }
-        self
-    }
-
-    /// Documents that no operation takes a publishable key.
-    #[must_use]
-    pub fn secret_keys_only(mut self) -> Self {
-        self.components().security_schemes.remove(PUBLISHABLE_KEY);
-        self
-    }
-
-    /// Takes one kind of credential in place of keys.
-    #[must_use]
-    pub fn scheme_alone(mut self, name: &str, scheme: SecurityScheme) -> Self {
+    pub(crate) fn schemes(mut self, names: &BTreeSet<&'static str>) -> Self {
         let schemes = &mut self.components().security_schemes;
-        schemes.clear();
-        schemes.insert(name.to_owned(), RefOr::T(scheme));
-        self.api.security = Some(vec![SecurityRequirement::new(name, [""; 0])]);
+        for name in names {
+            schemes.insert((*name).to_owned(), RefOr::T(scheme(name)));
+        }
+        self
+    }
+
+    /// States once for the whole document that its calls take a widget's token.
+    #[must_use]
+    pub fn of_widgets(mut self) -> Self {
+        self.api.security = Some(vec![requirement(EMBED_TOKEN)]);
         self
     }
 
@@ -226,8 +169,7 @@ impl Contract {
         self
     }
 
-    /// Adds `X-Request-Id` and the throttle headers to every response. Call it after
-    /// [`Self::errors`].
+    /// Adds `X-Request-Id` and the throttle headers to every response.
     #[must_use]
     pub fn headers(mut self, tiers: &[&str]) -> Self {
         let common = common_headers(tiers);
@@ -258,17 +200,12 @@ impl Contract {
     /// Completes the document.
     ///
     /// # Errors
-    /// [`ContractError`] lists every name that does not exist, and every operation without errors
-    /// or without a described group.
+    /// [`ContractError`] lists every name that does not exist.
     pub fn finish(mut self) -> Result<OpenApi, ContractError> {
         let groups: BTreeSet<String> = self.api.tags.iter().flatten().map(name_of).collect();
         for operation in operations(&mut self.api.paths) {
             requests::sharpen(operation);
             let id = operation.operation_id.as_deref().unwrap_or_default();
-            if !operation.responses.responses.contains_key(ANY_ERROR) {
-                self.faults
-                    .push(format!("operation `{id}` documents no errors"));
-            }
             for tag in operation.tags.iter().flatten() {
                 if !groups.contains(tag) {
                     self.faults
@@ -367,7 +304,21 @@ fn name_of(tag: &Tag) -> String {
     tag.name.clone()
 }
 
-fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut Operation> {
+/// The documented operations of a path, by method.
+pub(crate) fn by_method(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
+    let documented = [
+        ("GET", &item.get),
+        ("PUT", &item.put),
+        ("POST", &item.post),
+        ("DELETE", &item.delete),
+        ("PATCH", &item.patch),
+    ];
+    documented
+        .into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+pub(crate) fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut Operation> {
     paths.paths.values_mut().flat_map(|item| {
         [
             item.get.as_mut(),
@@ -384,12 +335,51 @@ fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut Operation> {
     })
 }
 
-fn bearer(description: &'static str) -> RefOr<SecurityScheme> {
+/// Documents who may call an operation, and its error codes: one response for each status. The `default` response covers all
+/// other errors.
+pub(crate) fn describe<'c>(
+    operation: &mut Operation,
+    schemes: &[&str],
+    codes: impl Iterator<Item = &'c ErrorCode>,
+) {
+    operation.security = Some(schemes.iter().map(|name| requirement(name)).collect());
+    let mut by_status: BTreeMap<StatusCode, Vec<&ErrorCode>> = BTreeMap::new();
+    for code in codes {
+        by_status.entry(code.status).or_default().push(code);
+    }
+    let responses = &mut operation.responses.responses;
+    for (status, codes) in by_status {
+        responses.insert(status.as_str().to_owned(), RefOr::T(error_response(&codes)));
+    }
+    let any = Ref::from_response_name(ERROR);
+    responses.insert(ANY_ERROR.to_owned(), RefOr::Ref(any));
+}
+
+fn requirement(scheme: &str) -> SecurityRequirement {
+    SecurityRequirement::new(scheme, [""; 0])
+}
+
+fn scheme(name: &str) -> SecurityScheme {
+    match name {
+        EMBED_TOKEN => SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(
+            "X-Embed-Token",
+            "The token of a bootstrap. It belongs to one widget; a server must never use it.",
+        ))),
+        PUBLISHABLE_KEY => bearer(
+            "A publishable key, `pk_test_…` or `pk_live_…`. May also be sent as `X-Publishable-Key`.",
+        ),
+        _ => bearer(
+            "A secret key, `sk_test_…` or `sk_live_…`: server side only. May also be sent as `X-Secret-Key`.",
+        ),
+    }
+}
+
+fn bearer(description: &'static str) -> SecurityScheme {
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(description))
         .build();
-    RefOr::T(SecurityScheme::Http(scheme))
+    SecurityScheme::Http(scheme)
 }
 
 fn text(description: &str) -> ObjectBuilder {
@@ -451,12 +441,12 @@ fn any_error() -> Response {
         .build()
 }
 
-fn error_response(docs: &[ErrorDoc]) -> Response {
-    let lines: Vec<String> = docs
+fn error_response(codes: &[&ErrorCode]) -> Response {
+    let lines: Vec<String> = codes
         .iter()
-        .map(|doc| format!("- `{}`: {}", doc.code, doc.meaning))
+        .map(|code| format!("- `{}`: {}", code.text, code.meaning))
         .collect();
-    let codes: Vec<&str> = docs.iter().map(|doc| doc.code).collect();
+    let codes: Vec<&str> = codes.iter().map(|code| code.text).collect();
     ResponseBuilder::new()
         .description(lines.join("\n"))
         .content(JSON, error_content())

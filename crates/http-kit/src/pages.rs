@@ -14,9 +14,10 @@ use partner_core::throttle::CountScope;
 use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
+use crate::codes;
 use crate::docs_page::{Linked, render_docs};
 use crate::error::ApiError;
-use crate::error_docs::ErrorDoc;
+use crate::error_code::ErrorCode;
 use crate::openapi::{ContractError, to_json, to_value, to_yaml};
 
 /// The page's content security policy: no script, no external resource except the icon, no framing.
@@ -47,19 +48,18 @@ impl Document {
 
 /// The documentation routes of a service.
 ///
-/// `/docs` is the reference page, to which `/` redirects. Every document is served as YAML and as
+/// `/docs` is the reference page of the first document, to which `/` redirects. Every document is served as YAML and as
 /// JSON, and the page links to it.
 ///
 /// # Errors
 /// [`ContractError`] if YAML or JSON cannot express a document.
 pub fn documentation<S: Clone + Send + Sync + 'static>(
-    contract: &Document,
-    beside: &[Document],
-    errors: &[ErrorDoc],
+    documents: &[Document],
+    errors: &[&ErrorCode],
 ) -> Result<Router<S>, ContractError> {
     let mut router = Router::new();
     let mut linked = Vec::new();
-    for document in std::iter::once(contract).chain(beside) {
+    for document in documents {
         let (yaml_path, json_path) = (document.path("yaml"), document.path("json"));
         router = router
             .route(
@@ -76,10 +76,13 @@ pub fn documentation<S: Clone + Send + Sync + 'static>(
             json_path,
         });
     }
-    let html = render_docs(&to_value(&contract.api)?, errors, &linked);
+    let Some(first) = documents.first() else {
+        return Ok(router);
+    };
+    let html = render_docs(&to_value(&first.api)?, errors, &linked);
     // The redirect is temporary, so that browsers do not cache its target.
     let to_docs = || get(|| ready(Redirect::temporary(DOCS)));
-    let json_path = contract.path("json");
+    let json_path = first.path("json");
     let to_json = move || get(move || ready(Redirect::temporary(&json_path)));
     Ok(router
         .route(DOCS, page(html))
@@ -227,8 +230,7 @@ fn readiness(checks: Vec<Check>) -> Response {
     for check in checks {
         if let Some(error) = check.error {
             return ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "not_ready",
+                codes::NOT_READY,
                 format!("Not ready: the check `{}` failed.", check.name),
             )
             .caused_by(error)
@@ -275,9 +277,11 @@ mod tests {
 
     #[tokio::test]
     async fn documentation_serves_pages_and_leads_to_them() {
-        let main = document("things-v1", "Things");
-        let beside = [document("things-helpers-v1", "Helpers")];
-        let app = documentation(&main, &beside, &[]).unwrap();
+        let documents = [
+            document("things-v1", "Things"),
+            document("things-helpers-v1", "Helpers"),
+        ];
+        let app = documentation(&documents, &[]).unwrap();
         for (path, kind, text) in [
             ("/docs", "text/html; charset=utf-8", "<!doctype html>"),
             ("/openapi/things-v1.yaml", "application/yaml", "openapi: 3."),

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use instruments::http;
 use partner_core::throttle::{ThrottleDecision, Tier};
 
+use crate::codes;
 use crate::error::ApiError;
 
 /// Whose requests a limit counts together.
@@ -194,8 +195,8 @@ pub(crate) fn rate_limited(limit: &Limit, decision: &ThrottleDecision) -> ApiErr
             status.tier,
         );
     }
-    ApiError::rate_limited(
-        "rate_limited",
+    ApiError::new(
+        codes::RATE_LIMITED,
         "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",
     )
 }

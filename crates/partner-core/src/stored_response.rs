@@ -46,7 +46,7 @@ pub struct IdempotentRequest {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
-    /// The fingerprint of the first request.
+    /// The fingerprint of the first request, under a key of the installation.
     pub fingerprint: Fingerprint,
     /// The response, sealed for its scope.
     pub answer: Sealed,
@@ -193,7 +193,7 @@ impl ResponseStore {
         let Some((request, stored)) = request.zip(stored) else {
             return Ok(None);
         };
-        let same_request = stored.fingerprint == request.fingerprint;
+        let same_request = stored.fingerprint == keyed(&self.sealer, request.fingerprint);
         if !same_request {
             tracing::warn!(
                 http.route = request.scope.route,
@@ -225,7 +225,7 @@ impl ResponseStore {
         let place = place(&request.scope);
         let entropy = self.entropy.as_ref();
         let stored = StoredResponse {
-            fingerprint: request.fingerprint,
+            fingerprint: keyed(&self.sealer, request.fingerprint),
             answer: self.sealer.seal(&place, &response.0, entropy)?,
             created_at: now,
             expires_at: now.plus(self.ttl),
@@ -258,6 +258,12 @@ pub fn place(scope: &Scope) -> String {
         tenant.partner,
         key.as_str()
     )
+}
+
+/// The fingerprint in the form in which it is stored. Requests contain personal data that a reader of the database could guess from a plain hash.
+fn keyed(sealer: &Sealer, request: Fingerprint) -> Fingerprint {
+    let mark = sealer.mark("requests with idempotency keys", &hex::encode(request.0));
+    Fingerprint(mark.0)
 }
 
 #[cfg(test)]
@@ -293,6 +299,17 @@ mod tests {
             response.0,
             b"201 req_01HF7YAT00408104G208104081\n{\"id\":\"gs_test_1\",\"n\":1.10}\n"
         );
+    }
+
+    // rule: gate.payment.payout
+    #[test]
+    fn stored_fingerprint_depends_on_the_key_of_the_installation() {
+        let [first, second] = [[1; 32], [2; 32]].map(|key| Sealer::new(&MasterKey::new(key)));
+        let [request, other] = [b"iban", b"uk  "].map(|body| Fingerprint::of(body));
+        assert_eq!(keyed(&first, request), keyed(&first, request));
+        assert_ne!(keyed(&first, request), keyed(&first, other));
+        assert_ne!(keyed(&first, request), keyed(&second, request));
+        assert_ne!(keyed(&first, request), request);
     }
 
     #[test]

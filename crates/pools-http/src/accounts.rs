@@ -5,7 +5,7 @@ mod fuzz;
 
 use axum::Json;
 use axum::extract::State;
-use http_kit::{ApiError, PathId, Query};
+use http_kit::{ApiError, Class, PathId, Query};
 use kernel::{Amount, Asset, Bound};
 use partner_core::Access;
 use pools_core::ledger::{AccountKind, Entry, EntryId};
@@ -16,8 +16,10 @@ use serde::Serialize;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa_axum::routes;
 
-use crate::app::{App, Entitled, Secret};
+use crate::app::{App, Entitled, Operation, Secret};
+use crate::codes;
 use crate::wire::instant;
 
 const DEFAULT_LIMIT: i64 = 50;
@@ -175,12 +177,17 @@ pub(crate) struct FundingParams {
     currency: Option<String>,
 }
 
+pub(crate) const GET_BALANCE: Operation = Operation {
+    route: || routes!(get_balance),
+    admission: Class::Entitled,
+    errors: &[codes::ENTITLED, &[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read your balance in a pool
 ///
 /// Contains no access or KYC state, and no data about the liquidity of the pool.
 #[utoipa::path(get, path = "/v1/pools/{id}/balance", operation_id = "getBalance", tag = "Funds",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "Your balance", body = BalanceView)))]
 pub(crate) async fn get_balance(
     who: Entitled,
@@ -215,12 +222,17 @@ pub(crate) async fn get_balance(
     }))
 }
 
+pub(crate) const GET_FUNDING_INSTRUCTIONS: Operation = Operation {
+    route: || routes!(get_funding_instructions),
+    admission: Class::Secret,
+    errors: &[&[codes::INVALID_REQUEST, codes::FUNDING_NOT_ENABLED]],
+};
+
 /// Read how to fund your balance
 ///
 /// If `iban` is null, funding is enabled but not provisioned yet: wait rather than retry.
 #[utoipa::path(get, path = "/v1/pools/funding", operation_id = "getFundingInstructions", tag = "Funds",
     params(FundingParams),
-    security(("secretKey" = [])),
     responses((status = 200, description = "Funding instructions", body = FundingInstructions)))]
 pub(crate) async fn get_funding_instructions(
     who: Secret,
@@ -233,20 +245,25 @@ pub(crate) async fn get_funding_instructions(
         ));
     }
     if !who.access().profile.balance_gate {
-        return Err(ApiError::not_found_as(
-            "funding_not_enabled",
+        return Err(ApiError::new(
+            codes::FUNDING_NOT_ENABLED,
             "Funding is not enabled for you.",
         ));
     }
     Ok(Json(instructions(who.access(), currency)))
 }
 
+pub(crate) const LIST_LEDGER_ENTRIES: Operation = Operation {
+    route: || routes!(list_ledger_entries),
+    admission: Class::Secret,
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List the movements on your account
 ///
 /// Credits and debits of one currency, refunds included, newest first.
 #[utoipa::path(get, path = "/v1/pools/ledger", operation_id = "listLedgerEntries", tag = "Funds",
     params(LedgerParams),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The account and a page of its entries", body = LedgerPage)))]
 pub(crate) async fn list_ledger_entries(
     who: Secret,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_kit::{ApiError, PathId};
+use http_kit::{ApiError, Class, PathId};
 use kernel::Mode;
 use parking_lot::RwLock;
 use partner_core::ports::Directory;
@@ -147,3 +147,6 @@ pub(crate) type AnyKey = http_kit::AnyKey<PoolsProfile>;
 pub(crate) type Secret = http_kit::Secret<PoolsProfile>;
 /// Proof of a good secret key whose partner is entitled to pools.
 pub(crate) type Entitled = http_kit::Entitled<PoolsProfile>;
+
+/// An operation with the class that states who may call it. All operations share one limit.
+pub(crate) type Operation = http_kit::Operation<App, Class>;

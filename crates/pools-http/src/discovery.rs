@@ -5,13 +5,15 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_kit::{ApiError, PathId};
+use http_kit::{ApiError, Class, PathId};
 use partner_core::Access;
 use pools_core::profile::{Network, Pool, PoolsProfile};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
-use crate::app::{AnyKey, App, Entitled};
+use crate::app::{AnyKey, App, Entitled, Operation};
+use crate::codes;
 use crate::wire::JsonNumber;
 
 /// The pools a partner is entitled to.
@@ -84,17 +86,28 @@ pub(crate) struct Capabilities {
     crypto_deposit_address: Option<String>,
 }
 
+pub(crate) const LIST_POOLS: Operation = Operation {
+    route: || routes!(list_pools),
+    admission: Class::AnyKey,
+    errors: &[],
+};
+
 /// List the pools you are entitled to
 ///
 /// Takes a publishable or a secret key. The list contains only pools that you are entitled to; an
 /// empty list is not an error.
 #[utoipa::path(get, path = "/v1/pools", operation_id = "listPools", tag = "Discovery",
-    security(("publishableKey" = []), ("secretKey" = [])),
     responses((status = 200, description = "The pools you are entitled to", body = PoolList)))]
 pub(crate) async fn list_pools(who: AnyKey, State(app): State<App>) -> Result<Response, ApiError> {
     let body = app.discovery(who.access(), render).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
+
+pub(crate) const GET_CAPABILITIES: Operation = Operation {
+    route: || routes!(get_capabilities),
+    admission: Class::Entitled,
+    errors: &[codes::ENTITLED, &[codes::RESOURCE_NOT_FOUND]],
+};
 
 /// Read what you can do in a pool
 ///
@@ -102,7 +115,6 @@ pub(crate) async fn list_pools(who: AnyKey, State(app): State<App>) -> Result<Re
 /// hard-coding them.
 #[utoipa::path(get, path = "/v1/pools/{id}/capabilities", operation_id = "getCapabilities", tag = "Discovery",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The pool's capabilities for you", body = Capabilities)))]
 pub(crate) async fn get_capabilities(
     who: Entitled,

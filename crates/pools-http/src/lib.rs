@@ -1,10 +1,12 @@
 //! The pools HTTP API: the route table, the wire shapes, and how refusals read from outside.
 
 mod accounts;
+mod api;
 mod app;
-mod contract;
+mod codes;
 mod discovery;
 mod errors;
+mod event_docs;
 mod measured;
 mod quotes;
 mod routes;
@@ -12,7 +14,7 @@ mod service;
 mod trades;
 mod wire;
 
+pub use api::{documents, error_codes};
 pub use app::Parts;
-pub use contract::{every_error, openapi, openapi_yaml};
 pub use service::{Setup, service};
 pub use trades::render_event;

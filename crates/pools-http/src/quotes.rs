@@ -2,16 +2,17 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, JsonWithUnknown as Body, PathId};
+use http_kit::{ApiError, Class, JsonWithUnknown as Body, PathId};
 use pools_core::profile::PoolTerms;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, QuoteStatus};
 use pools_core::usecases::create_quote::{QuoteInput, QuoteResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
-use crate::app::{App, Entitled, Secret};
+use crate::app::{App, Entitled, Operation, Secret};
 use crate::wire::{JsonNumber, instant};
-use crate::{errors, measured};
+use crate::{codes, errors, measured};
 
 /// An order for a quote.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -241,6 +242,32 @@ pub(crate) struct QuoteRecord {
     created_at: String,
 }
 
+pub(crate) const CREATE_QUOTE: Operation = Operation {
+    route: || routes!(create_quote),
+    admission: Class::Entitled,
+    errors: &[
+        &[
+            codes::POOLS_NOT_ENABLED,
+            codes::POOL_ACCESS_SUSPENDED,
+            codes::KYC_NOT_APPROVED,
+            codes::RESOURCE_NOT_FOUND,
+        ],
+        codes::BODY,
+        &[
+            codes::UNKNOWN_CURRENCY,
+            codes::CURRENCY_MISMATCH,
+            codes::NETWORK_NOT_SUPPORTED,
+            codes::INVALID_ADDRESS,
+            codes::ADDRESS_CHECKSUM_MISMATCH,
+            codes::AMOUNT_PRECISION,
+            codes::AMOUNT_OUT_OF_RANGE,
+            codes::AMOUNT_BELOW_MINIMUM,
+            codes::AMOUNT_ABOVE_MAXIMUM,
+            codes::OUTCOME_UNKNOWN,
+        ],
+    ],
+};
+
 /// Quote an order
 ///
 /// A firm quote can be executed once, until `expiresAt`. An indicative quote is a price only and is
@@ -249,7 +276,6 @@ pub(crate) struct QuoteRecord {
 #[utoipa::path(post, path = "/v1/pools/{id}/quote", operation_id = "createQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
     request_body = QuoteRequest,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The quote, or why the order cannot be priced", body = QuoteResponse)))]
 pub(crate) async fn create_quote(
     who: Entitled,
@@ -272,12 +298,17 @@ pub(crate) async fn create_quote(
     Ok(Json(measured::quote(offer)?.into()))
 }
 
+pub(crate) const GET_QUOTE: Operation = Operation {
+    route: || routes!(get_quote),
+    admission: Class::Secret,
+    errors: &[&[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read a firm quote
 ///
 /// Reading does not consume, extend or re-price the quote.
 #[utoipa::path(get, path = "/v1/pools/quotes/{quoteId}", operation_id = "getQuote", tag = "Quotes",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The quote", body = QuoteRecord)))]
 pub(crate) async fn get_quote(
     who: Secret,
@@ -290,12 +321,23 @@ pub(crate) async fn get_quote(
     Ok(Json(record(&quote, status)))
 }
 
+pub(crate) const REJECT_QUOTE: Operation = Operation {
+    route: || routes!(reject_quote),
+    admission: Class::Secret,
+    errors: &[&[
+        codes::RESOURCE_NOT_FOUND,
+        codes::QUOTE_CONSUMED,
+        codes::QUOTE_REJECTED,
+        codes::QUOTE_EXPIRED,
+        codes::OUTCOME_UNKNOWN,
+    ]],
+};
+
 /// Reject a firm quote
 ///
 /// Succeeds once, on an active quote. No money moves and no event is sent.
 #[utoipa::path(post, path = "/v1/pools/quotes/{quoteId}/reject", operation_id = "rejectQuote", tag = "Quotes",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The quote, rejected", body = QuoteRecord)))]
 pub(crate) async fn reject_quote(
     who: Secret,

@@ -7,25 +7,22 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use http_kit::openapi::ContractError;
 use http_kit::{
-    Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo, TrustedProxies,
+    Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo, TrustedProxies,
     documentation, finish, probes,
 };
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
+use crate::api::{documents, error_codes};
 use crate::app::{App, Parts};
-use crate::contract::{every_error, openapi};
-use crate::{errors, routes};
-
-/// The contract's name under `/openapi/`.
-const DOCUMENT: &str = "pools-v1";
+use crate::{codes, errors, routes};
 
 /// The error codes of pools: the same code for every key of the wrong mode or kind.
 const ERROR_CODES: ProductErrorCodes = ProductErrorCodes {
-    test_key_on_live: "key_mode_mismatch",
-    live_key_on_test: "key_mode_mismatch",
-    wrong_kind: "key_mode_mismatch",
-    not_in_live: "key_mode_mismatch",
+    test_key_on_live: codes::KEY_MODE_MISMATCH,
+    live_key_on_test: codes::KEY_MODE_MISMATCH,
+    wrong_kind: codes::KEY_MODE_MISMATCH,
+    not_in_live: codes::KEY_MODE_MISMATCH,
 };
 
 /// The components of the service.
@@ -91,10 +88,6 @@ fn pages() -> Result<Router, ContractError> {
 }
 
 fn write_pages() -> Result<Router, ContractError> {
-    let errors: Vec<_> = every_error().collect();
-    let contract = Document {
-        name: DOCUMENT,
-        api: openapi()?,
-    };
-    documentation(&contract, &[], &errors)
+    let codes: Vec<_> = error_codes().collect();
+    documentation(&documents()?, &codes)
 }

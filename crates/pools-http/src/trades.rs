@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, IdempotencyHeader, Json as Body, PathId, Query, RawJson};
+use http_kit::{ApiError, Class, IdempotencyHeader, Json as Body, PathId, Query, RawJson};
 use kernel::Bound;
 use partner_core::stored_response::RenderError;
 use pools_core::batch::TransactOutcome;
@@ -13,10 +13,11 @@ use pools_core::trade::{Trade, TradeEvent, TradeId, TradeStatus};
 use pools_core::usecases::transact_quote::Transact;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
-use crate::app::{App, Entitled, Secret};
+use crate::app::{App, Entitled, Operation, Secret};
 use crate::wire::instant;
-use crate::{errors, measured};
+use crate::{codes, errors, measured};
 
 const DEFAULT_LIMIT: i64 = 50;
 const LARGEST_LIMIT: i64 = 100;
@@ -214,6 +215,31 @@ pub(crate) struct TradeListParams {
     created_before: Option<String>,
 }
 
+pub(crate) const TRANSACT: Operation = Operation {
+    route: || routes!(transact),
+    admission: Class::Entitled,
+    errors: &[
+        codes::ENTITLED,
+        codes::BODY,
+        &[
+            codes::IDEMPOTENCY_KEY_REQUIRED,
+            codes::IDEMPOTENCY_KEY_INVALID,
+            codes::INSUFFICIENT_BALANCE,
+            codes::RESOURCE_NOT_FOUND,
+            codes::IDEMPOTENCY_IN_PROGRESS,
+            codes::IDEMPOTENCY_KEY_REUSED,
+            codes::QUOTE_IN_PROGRESS,
+            codes::QUOTE_REJECTED,
+            codes::QUOTE_EXPIRED,
+            codes::RESERVATION_FAILED,
+            codes::VELOCITY_CAP_EXCEEDED,
+            codes::SIDE_NOT_ENABLED,
+            codes::ENGINE_UNAVAILABLE,
+            codes::OUTCOME_UNKNOWN,
+        ],
+    ],
+};
+
 /// Execute a firm quote
 ///
 /// A quote is executed at most once: a repeat under any key returns the existing trade with
@@ -226,7 +252,6 @@ pub(crate) struct TradeListParams {
             example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1"),
     ),
     request_body = TransactRequest,
-    security(("secretKey" = [])),
     responses((status = 200, description = "The trade was created, or it existed already", body = TransactAck)))]
 pub(crate) async fn transact(
     who: Entitled,
@@ -255,13 +280,18 @@ pub(crate) async fn transact(
     Ok(Json(acknowledge(&measured::transact(outcome)?)))
 }
 
+pub(crate) const GET_TRANSACTION_BY_QUOTE: Operation = Operation {
+    route: || routes!(get_transaction_by_quote),
+    admission: Class::Secret,
+    errors: &[&[codes::RESOURCE_NOT_FOUND, codes::OUTCOME_UNKNOWN]],
+};
+
 /// Poll a trade by its quote
 ///
 /// Only this call changes the trade's status: it advances a reserved trade by what has happened
 /// since. Poll at a steady interval, and continue after `settled` to detect `returned`.
 #[utoipa::path(get, path = "/v1/pools/transactions/{quoteId}", operation_id = "getTransactionByQuote", tag = "Trades",
     params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The trade's status", body = StatusView)))]
 pub(crate) async fn get_transaction_by_quote(
     who: Secret,
@@ -289,13 +319,18 @@ pub(crate) async fn get_transaction_by_quote(
     }))
 }
 
+pub(crate) const LIST_TRADES: Operation = Operation {
+    route: || routes!(list_trades),
+    admission: Class::Secret,
+    errors: &[&[codes::INVALID_REQUEST]],
+};
+
 /// List your trades
 ///
 /// A pure read, newest first. Keep the same filters while you follow the cursor. A cursor that is
 /// not one of your trades returns an empty page.
 #[utoipa::path(get, path = "/v1/pools/trades", operation_id = "listTrades", tag = "Trades",
     params(TradeListParams),
-    security(("secretKey" = [])),
     responses((status = 200, description = "A page of trades", body = TradePage)))]
 pub(crate) async fn list_trades(
     who: Secret,
@@ -327,12 +362,17 @@ pub(crate) async fn list_trades(
     }))
 }
 
+pub(crate) const GET_TRADE: Operation = Operation {
+    route: || routes!(get_trade),
+    admission: Class::Secret,
+    errors: &[&[codes::RESOURCE_NOT_FOUND]],
+};
+
 /// Read a trade
 ///
 /// A pure read: it never advances settlement.
 #[utoipa::path(get, path = "/v1/pools/trades/{transactId}", operation_id = "getTrade", tag = "Trades",
     params(("transactId" = String, Path, description = "Trade id", example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
-    security(("secretKey" = [])),
     responses((status = 200, description = "The trade", body = TradeRecord)))]
 pub(crate) async fn get_trade(
     who: Secret,

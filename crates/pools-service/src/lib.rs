@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use http_kit::{ServiceInfo, TrustedProxies};
+use http_kit::{Document, ServiceInfo, TrustedProxies};
 use partner_core::events::Service;
 use pools_core::usecases::create_quote::CreateQuote;
 use pools_core::usecases::poll_trade::PollTrade;
@@ -33,20 +33,18 @@ pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     Ok(bound.serve(router))
 }
 
-/// The published contract.
+/// The published documents, the contract first: that of the API, and that which an operator's engine implements for
+/// `PENSTOCK_ENGINE=http:<url>`.
 ///
 /// # Errors
 /// [`StartError::Contract`].
-pub fn openapi_yaml() -> Result<String, StartError> {
-    Ok(pools_http::openapi_yaml()?)
-}
-
-/// The contract that an operator's engine implements for `PENSTOCK_ENGINE=http:<url>`.
-///
-/// # Errors
-/// [`StartError::Contract`].
-pub fn engine_yaml() -> Result<String, StartError> {
-    Ok(http_kit::openapi::to_yaml(&runtime::engine_openapi())?)
+pub fn documents() -> Result<Vec<Document>, StartError> {
+    let mut documents = pools_http::documents()?;
+    documents.push(Document {
+        name: "engine-v1",
+        api: runtime::engine_openapi(),
+    });
+    Ok(documents)
 }
 
 fn setup(runtime: &Runtime, site: ServiceInfo) -> Setup {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use runtime::service::{Document, Program};
+use runtime::service::Program;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -12,16 +12,7 @@ fn main() -> ExitCode {
     runtime::service::run(&Program {
         name: "pools-service",
         about: "The Penstock liquidity pools API",
-        documents: &[
-            Document {
-                name: "pools-v1",
-                yaml: pools_service::openapi_yaml,
-            },
-            Document {
-                name: "engine-v1",
-                yaml: pools_service::engine_yaml,
-            },
-        ],
+        documents: pools_service::documents,
         check: |_| Ok(()),
         start: |runtime| Box::pin(pools_service::start(runtime)),
     })

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coordination::RedisUrl;
+use gate_core::limits::Limits;
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::origin::Origin;
@@ -25,7 +26,8 @@ use pools_core::engine::EngineName;
 use providers::{UpstreamSecret, UpstreamUrl};
 
 pub use database::{Database, ServerUrl};
-use setting::Visibility;
+pub use gate_core::limits::Group;
+use setting::{Setting, Visibility};
 use source::RawSetting;
 pub use source::{ConfigError, Sources};
 use value::without_credentials;
@@ -81,7 +83,7 @@ pub struct Config {
     /// Limits of the pools service per credential; `None` if throttles are off.
     pub pools_throttle: Option<Vec<Tier>>,
     /// Limits of the gate service; `None` if throttles are off.
-    pub gate_throttle: Option<GateThrottle>,
+    pub gate_limits: Option<Limits>,
     /// Concurrent connections of a public listener.
     pub connections: usize,
     /// Concurrent connections of one client network at a public listener.
@@ -122,54 +124,6 @@ pub struct Config {
     pub log_format: LogFormat,
     /// The destination of traces; with `None`, the program makes no traces.
     pub traces: Option<TraceExport>,
-}
-
-/// The limits of the gate service. Each has one tier, except the last.
-#[derive(Debug, Clone)]
-pub struct GateThrottle {
-    /// `POST /gate_sessions`, per key.
-    pub create_session: Vec<Tier>,
-    /// `POST /gate_sessions/{id}/cancel`, per key.
-    pub cancel_session: Vec<Tier>,
-    /// `GET /gate_sessions`, per key.
-    pub list_sessions: Vec<Tier>,
-    /// `GET /transactions`, per key.
-    pub list_transactions: Vec<Tier>,
-    /// `POST /quotes/preview`, per key.
-    pub preview: Vec<Tier>,
-    /// `GET /capabilities/*`, per key, all paths together.
-    pub capabilities: Vec<Tier>,
-    /// `POST /embed/bootstrap`, per key and client network.
-    pub bootstrap: Vec<Tier>,
-    /// `POST /embed/bootstrap`, per key from all client networks together.
-    pub bootstrap_ceiling: Vec<Tier>,
-    /// Every call of a widget without its own limit, per token and client network.
-    pub embed: Vec<Tier>,
-    /// `POST /embed/quotes`, per token and client network.
-    pub embed_quotes: Vec<Tier>,
-    /// `POST /embed/payments`, per token and client network.
-    pub embed_payments: Vec<Tier>,
-    /// Every other route, and every response 401 to a key, per address.
-    pub global: Vec<Tier>,
-}
-
-impl GateThrottle {
-    fn build(given: &RawSetting) -> Result<Self, ConfigError> {
-        Ok(Self {
-            create_session: given.value(&setting::THROTTLE_CREATE_SESSION)?,
-            cancel_session: given.value(&setting::THROTTLE_CANCEL_SESSION)?,
-            list_sessions: given.value(&setting::THROTTLE_LIST_SESSIONS)?,
-            list_transactions: given.value(&setting::THROTTLE_LIST_TRANSACTIONS)?,
-            preview: given.value(&setting::THROTTLE_PREVIEW)?,
-            capabilities: given.value(&setting::THROTTLE_CAPABILITIES)?,
-            bootstrap: given.value(&setting::THROTTLE_BOOTSTRAP)?,
-            bootstrap_ceiling: given.value(&setting::THROTTLE_BOOTSTRAP_CEILING)?,
-            embed: given.value(&setting::THROTTLE_EMBED)?,
-            embed_quotes: given.value(&setting::THROTTLE_EMBED_QUOTES)?,
-            embed_payments: given.value(&setting::THROTTLE_EMBED_PAYMENTS)?,
-            global: given.value(&setting::THROTTLE_GLOBAL)?,
-        })
-    }
 }
 
 /// A configuration with its warnings.
@@ -267,7 +221,8 @@ impl Config {
             quote_retention: given.value(&setting::QUOTE_RETENTION)?,
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
             pools_throttle: throttled.then_some(tiers),
-            gate_throttle: Some(GateThrottle::build(given)?).filter(|_| throttled),
+            gate_limits: Some(Limits::new(|group| given.value(limit_of(group)))?)
+                .filter(|_| throttled),
             connections: given.value(&setting::CONNECTIONS)?,
             connections_per_address: given.value(&setting::CONNECTIONS_PER_ADDRESS)?,
             trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
@@ -303,6 +258,24 @@ pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
 }
 
 /// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
+/// The setting of a group's limit.
+fn limit_of(group: Group) -> &'static Setting<Vec<Tier>> {
+    match group {
+        Group::CreateSession => &setting::THROTTLE_CREATE_SESSION,
+        Group::CancelSession => &setting::THROTTLE_CANCEL_SESSION,
+        Group::ListSessions => &setting::THROTTLE_LIST_SESSIONS,
+        Group::ListTransactions => &setting::THROTTLE_LIST_TRANSACTIONS,
+        Group::Preview => &setting::THROTTLE_PREVIEW,
+        Group::Capabilities => &setting::THROTTLE_CAPABILITIES,
+        Group::Bootstrap => &setting::THROTTLE_BOOTSTRAP,
+        Group::BootstrapCeiling => &setting::THROTTLE_BOOTSTRAP_CEILING,
+        Group::Embed => &setting::THROTTLE_EMBED,
+        Group::EmbedQuotes => &setting::THROTTLE_EMBED_QUOTES,
+        Group::EmbedPayments => &setting::THROTTLE_EMBED_PAYMENTS,
+        Group::Global => &setting::THROTTLE_GLOBAL,
+    }
+}
+
 fn public_origin(
     given: &RawSetting,
     setting: &setting::Setting<()>,

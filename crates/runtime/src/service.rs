@@ -5,4 +5,4 @@ mod listening;
 mod program;
 
 pub use listening::{Bound, BoundService, StartError};
-pub use program::{Document, Program, Starting, run};
+pub use program::{Program, Starting, run};

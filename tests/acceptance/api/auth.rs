@@ -16,7 +16,7 @@ const UNKNOWN_PUBLISHABLE: &str = "pk_test_NobodyNobodyNobodyNobodyNobody99";
 
 /// Sends every operation with the additions of `dress` and expects the same refusal from each.
 async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl Fn(Call) -> Call) {
-    for (_, call) in routes::all(&Ids::unknown()) {
+    for (_, call) in routes::all(None) {
         world.send(dress(call)).await.refused(status, code);
     }
 }
@@ -160,7 +160,7 @@ async fn publishable_key_reads_discovery_only() {
         |call: Call| call.bearer(ACME_PUBLISHABLE),
         |call: Call| call.header("x-publishable-key", ACME_PUBLISHABLE),
     ] {
-        for (operation, call) in routes::all(&Ids::unknown()) {
+        for (operation, call) in routes::all(None) {
             let answer = world.send(dress(call)).await;
             if routes::class(operation) == Class::AnyKey {
                 answer.ok();
@@ -248,7 +248,7 @@ async fn suspended_organisation_is_refused_on_every_route() {
     })
     .await;
     // The key's kind is checked first, then the organisation.
-    for (operation, call) in routes::all(&Ids::unknown()) {
+    for (operation, call) in routes::all(None) {
         let any = routes::class(operation) == Class::AnyKey;
         let code = if any {
             "organization_suspended"
@@ -288,7 +288,7 @@ async fn secret_key_in_query_is_refused_with_any_header() {
         format!("x=prefix{ACME_SECRET}"),
         "x=sk_live_NobodyNobodyNobodyNobodyNobody99".to_owned(),
     ] {
-        for (_, call) in routes::all(&Ids::unknown()) {
+        for (_, call) in routes::all(None) {
             for dress in [|call: Call| call, |call: Call| call.bearer(ACME_SECRET_2)] {
                 let answer = world
                     .send(dress(call.clone()).query(&query))
@@ -352,14 +352,10 @@ async fn entitlement_is_checked_on_four_routes_only() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100.21").await;
-    let ids = Ids {
-        pool: "EUR-USDT".to_owned(),
-        quote,
-        trade,
-    };
+    let ids = Ids { quote, trade };
     for (code, change) in changes {
         world.operator().change(ACME, change).await;
-        for (operation, call) in routes::all(&ids) {
+        for (operation, call) in routes::all(Some(&ids)) {
             let answer = world.send(call.bearer(ACME_SECRET)).await;
             match routes::class(operation) {
                 Class::Entitled => drop(answer.refused(403, code)),

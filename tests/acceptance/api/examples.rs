@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Client, Contract, Gate, GateClient, SHOP, World,
+    documents,
 };
 use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
@@ -17,28 +18,21 @@ const SHOWN: usize = 2;
 
 /// Recorded exchanges by operation id.
 #[derive(Default)]
-struct Recorded(BTreeMap<String, Value>);
+struct Exchanges(BTreeMap<String, Value>);
 
-impl Recorded {
-    fn keep(
-        &mut self,
-        contract: &Contract,
-        method: &str,
-        path: &str,
-        request: Option<&Value>,
-        answer: Answer,
-    ) -> Value {
-        let method = method.parse().unwrap();
-        let operation = contract.operation(&method, path).unwrap();
+impl Exchanges {
+    fn keep(&mut self, contract: &Contract, call: &Call, answer: Answer) -> Value {
+        let operation = contract.operation(call.method(), call.path()).unwrap();
         assert!(answer.status < 300, "{}: {}", answer.asked, answer.body);
-        let mut exchange = serde_json::Map::new();
-        if let Some(request) = request {
-            exchange.insert("request".to_owned(), request.clone());
-        }
         let mut shown = answer.body.clone();
         shorten(&mut shown);
-        exchange.insert("response".to_owned(), shown);
-        let before = self.0.insert(operation.id.clone(), Value::Object(exchange));
+        let mut record = call.recorded();
+        if !operation.takes_key {
+            record.headers.remove("idempotency-key");
+        }
+        let mut exchange = serde_json::to_value(record).unwrap();
+        exchange["response"] = shown;
+        let before = self.0.insert(operation.id.clone(), exchange);
         assert!(before.is_none(), "{} was recorded twice", operation.id);
         answer.body
     }
@@ -87,25 +81,26 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 /// Acme's client, whose calls are recorded.
 struct Pools<'r> {
     acme: Client,
-    recorded: &'r mut Recorded,
+    recorded: &'r mut Exchanges,
 }
 
 impl Pools<'_> {
     async fn get(&mut self, path: &str) -> Value {
-        let answer = self.acme.get(path).await;
-        self.recorded
-            .keep(Contract::published(), "GET", path, None, answer)
+        self.send(Call::get(path)).await
     }
 
     async fn post(&mut self, path: &str, body: Option<&Value>) -> Value {
         let call = Call::post(path).key("9f0c1a52-6f0e-4b5e-9d55-3a8a3e6f2b11");
-        let call = match body {
+        self.send(match body {
             Some(body) => call.json(body),
             None => call,
-        };
-        let answer = self.acme.send(call).await;
-        self.recorded
-            .keep(Contract::published(), "POST", path, body, answer)
+        })
+        .await
+    }
+
+    async fn send(&mut self, call: Call) -> Value {
+        let answer = self.acme.send(call.clone()).await;
+        self.recorded.keep(Contract::published(), &call, answer)
     }
 }
 
@@ -114,7 +109,7 @@ impl Pools<'_> {
 async fn examples_of_the_pools_are_what_the_service_answers() {
     let world = World::new().await;
     world.operator().credit(ACME, "10000.00", "EUR").await;
-    let mut recorded = Recorded::default();
+    let mut recorded = Exchanges::default();
     let mut pools = Pools {
         acme: world.acme(),
         recorded: &mut recorded,
@@ -161,29 +156,30 @@ async fn examples_of_the_pools_are_what_the_service_answers() {
 /// Acme's gate client, whose calls are recorded.
 struct Ramp<'r> {
     acme: GateClient,
-    recorded: &'r mut Recorded,
+    recorded: &'r mut Exchanges,
 }
 
 impl Ramp<'_> {
     async fn send(&mut self, method: &str, path: &str, body: Option<&Value>, key: &str) -> Value {
         let call = Call::new(method, path).key(key);
-        let call = match body {
+        self.keep(match body {
             Some(body) => call.json(body),
             None => call,
-        };
-        let answer = self.acme.send(call).await;
-        self.recorded
-            .keep(Contract::gate(), method, path, body, answer)
+        })
+        .await
     }
 
     async fn get(&mut self, path: &str) -> Value {
-        let answer = self.acme.get(path).await;
-        self.recorded
-            .keep(Contract::gate(), "GET", path, None, answer)
+        self.keep(Call::get(path)).await
     }
 
     async fn post(&mut self, path: &str, body: Option<&Value>, key: &str) -> Value {
         self.send("POST", path, body, key).await
+    }
+
+    async fn keep(&mut self, call: Call) -> Value {
+        let answer = self.acme.send(call.clone()).await;
+        self.recorded.keep(Contract::gate(), &call, answer)
     }
 }
 
@@ -271,11 +267,8 @@ async fn widget(gate: &Gate, ramp: &mut Ramp<'_>) {
             None => call,
         };
         let call = if key.is_empty() { call } else { call.key(key) };
-        let answer = gate.send(call).await;
-        let said: Value = serde_json::from_slice(&answer.bytes).unwrap();
-        let kept = &mut *ramp.recorded;
-        kept.keep(Contract::gate(), method, path, body.as_ref(), answer);
-        said
+        let answer = gate.send(call.clone()).await;
+        ramp.recorded.keep(Contract::gate(), &call, answer)
     };
     send("GET", "/v1/embed/session", "", None).await;
     send("GET", "/v1/embed/options?country_code=DE", "", None).await;
@@ -300,7 +293,7 @@ async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
     ramp.get("/v1/branding").await;
     let order =
         json!({ "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp" });
-    ramp.post("/v1/quotes/preview", Some(&order), "preview-1")
+    ramp.keep(Call::post("/v1/quotes/preview").json(&order))
         .await;
     let body = json!({
         "amount": "100.00", "currency": "EUR", "return_url": format!("{SHOP}/done"), "flow": "on_ramp",
@@ -313,10 +306,9 @@ async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
     let start = json!({ "clientSecret": made["client_secret"], "requested_scopes": ["session:read", "branding:read"] });
     let key = gate.world().of_mode(ACME_PUBLISHABLE);
     let call = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
-    let token = gate.send(call.json(&start).bearer(&key)).await;
-    let path = "/v1/embed/bootstrap";
-    ramp.recorded
-        .keep(Contract::gate(), "POST", path, Some(&start), token);
+    let call = call.json(&start).bearer(&key);
+    let token = gate.send(call.clone()).await;
+    ramp.recorded.keep(Contract::gate(), &call, token);
     ramp.post(
         &format!("/v1/test_helpers/sessions/{id}/complete"),
         None,
@@ -362,7 +354,7 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
     // Signatures cover the installation's name, which is random per database.
     let named = "UPDATE installation_identity SET identity = '0123456789abcdef0123456789abcdef'";
     gate.world().damage(named).await;
-    let mut recorded = Recorded::default();
+    let mut recorded = Exchanges::default();
     let mut ramp = Ramp {
         acme: gate.acme(),
         recorded: &mut recorded,
@@ -381,9 +373,7 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
 // rule: openapi.examples
 #[test]
 fn every_success_of_the_documents_has_an_example() {
-    let widget = serde_json::to_value(gate_http::embed().unwrap()).unwrap();
-    let documents = [Contract::published(), Contract::gate()].map(|it| &it.document);
-    for document in documents.into_iter().chain([&widget]) {
+    for (_, document) in documents() {
         for (path, item) in document["paths"].as_object().unwrap() {
             for operation in item.as_object().unwrap().values() {
                 let responses = operation["responses"].as_object().into_iter().flatten();

@@ -1,27 +1,16 @@
-//! A valid request for every published operation, for tests of behaviour that all routes share.
+//! The recorded request of every published operation of the pools, for tests of behaviour that all operations share.
 
-use acceptance::{Call, Contract, Operation, purchase};
-use serde_json::json;
+use acceptance::{Call, Contract, Operation};
+use test_support::recorded::{recorded, unknown_for};
 
 /// Ids for paths and bodies.
 #[derive(Clone)]
 pub(crate) struct Ids {
-    pub(crate) pool: String,
     pub(crate) quote: String,
     pub(crate) trade: String,
 }
 
-impl Ids {
-    pub(crate) fn unknown() -> Self {
-        Self {
-            pool: "EUR-USDT".to_owned(),
-            quote: "pq_test_01HF7YAT00408104G208104081".to_owned(),
-            trade: "txn_test_01HF7YAT00408104G208104081".to_owned(),
-        }
-    }
-}
-
-/// The key that an operation accepts, and whether it checks the entitlement: the contract's table.
+/// The key that an operation accepts, and whether it checks the entitlement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     AnyKey,
@@ -29,41 +18,26 @@ pub(crate) enum Class {
     Entitled,
 }
 
+/// The class of an operation, as its documented credentials and errors show it.
 pub(crate) fn class(operation: &Operation) -> Class {
-    match operation.id.as_str() {
-        "listPools" => Class::AnyKey,
-        "getCapabilities" | "createQuote" | "transact" | "getBalance" => Class::Entitled,
-        "getQuote"
-        | "rejectQuote"
-        | "getTransactionByQuote"
-        | "listTrades"
-        | "getTrade"
-        | "getFundingInstructions"
-        | "listLedgerEntries" => Class::Secret,
-        other => panic!("{other} has no class"),
+    let refused = operation.statuses.get("403");
+    let entitled = |codes: &Vec<String>| codes.iter().any(|code| code == "pools_not_enabled");
+    match operation.credentials.as_slice() {
+        [_] if refused.is_some_and(entitled) => Class::Entitled,
+        [_] => Class::Secret,
+        _ => Class::AnyKey,
     }
 }
 
-/// A well-formed request for an operation, without a key.
-pub(crate) fn call(operation: &Operation, ids: &Ids) -> Call {
-    let path = operation
-        .template
-        .replace("{id}", &ids.pool)
-        .replace("{quoteId}", &ids.quote)
-        .replace("{transactId}", &ids.trade);
-    let call = Call::new(operation.method.as_str(), &path);
-    match operation.id.as_str() {
-        "createQuote" => call.json(&purchase("EUR-USDT", "100.00")),
-        "transact" => call.json(&json!({ "quoteId": ids.quote })).key("routes"),
-        _ => call,
-    }
-}
-
-/// Every operation with its request.
-pub(crate) fn all(ids: &Ids) -> Vec<(&'static Operation, Call)> {
-    let operations = &Contract::published().operations;
+/// Every operation with a request about these objects, or about objects that do not exist.
+pub(crate) fn all(ids: Option<&Ids>) -> Vec<(&'static Operation, Call)> {
+    let replace = |text: &str| match (ids, text.split('_').next()) {
+        (Some(ids), Some("pq")) => Some(ids.quote.clone()),
+        (Some(ids), Some("txn")) => Some(ids.trade.clone()),
+        _ => unknown_for(text),
+    };
+    let operations = Contract::published().operations.iter();
     operations
-        .iter()
-        .map(|operation| (operation, call(operation, ids)))
+        .map(|operation| (operation, Call::of(&recorded(&operation.id).about(replace))))
         .collect()
 }

@@ -20,7 +20,6 @@ async fn two_partners() -> (World, Vec<Ids>) {
     acme.poll(&settled).await.ok();
     world.notice(ACME, &other).await;
     let ids = |quote: &str, trade: &str| Ids {
-        pool: "EUR-USDT".to_owned(),
         quote: quote.to_owned(),
         trade: trade.to_owned(),
     };
@@ -38,24 +37,24 @@ async fn two_partners() -> (World, Vec<Ids>) {
 async fn foreign_id_reads_as_unknown() {
     let (world, foreign) = two_partners().await;
     let before = world.database().digest().await;
-    let unknown = routes::all(&Ids::unknown());
+    let unknown = routes::all(None);
     for ids in foreign {
         let live = Ids {
             quote: ids.quote.replace("_test_", "_live_"),
             trade: ids.trade.replace("_test_", "_live_"),
-            pool: ids.pool.clone(),
         };
         let swapped = Ids {
             quote: ids.trade.clone(),
             trade: ids.quote.clone(),
-            pool: ids.pool.clone(),
         };
         for (kind, ids) in [
             ("foreign", ids),
             ("other mode", live),
             ("other kind", swapped),
         ] {
-            for ((operation, call), (_, reference)) in routes::all(&ids).into_iter().zip(&unknown) {
+            for ((operation, call), (_, reference)) in
+                routes::all(Some(&ids)).into_iter().zip(&unknown)
+            {
                 let names_an_object = operation.template.contains("quoteId")
                     || operation.template.contains("transactId");
                 if !names_an_object && operation.id != "transact" {
@@ -136,11 +135,10 @@ async fn responses_hold_no_data_of_another_partner() {
     );
     let (quote, trade) = world.rival().trade("EUR-USDT", "50").await;
     let mine = Ids {
-        pool: "EUR-USDT".to_owned(),
         quote,
         trade: trade.clone(),
     };
-    for (operation, call) in routes::all(&mine) {
+    for (operation, call) in routes::all(Some(&mine)) {
         let answer = world.send(call.bearer(RIVAL_SECRET)).await;
         let text = String::from_utf8_lossy(&answer.bytes).to_lowercase();
         for word in &words {
@@ -197,7 +195,7 @@ async fn modes_of_one_database_are_separate() {
 async fn requests_cannot_name_their_partner() {
     let (world, _) = two_partners().await;
     let before = world.acme().ledger("EUR").await;
-    for (operation, call) in routes::all(&Ids::unknown()) {
+    for (operation, call) in routes::all(None) {
         if routes::class(operation) == Class::AnyKey {
             continue;
         }

@@ -18,7 +18,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
 use coordination::{DirectoryCache, MemoryThrottle};
-use http_kit::{Door, DoorConfig, ProductErrorCodes, Secret, TrustedProxies};
+use http_kit::{Class, Door, DoorConfig, ProductErrorCodes, Secret, TrustedProxies, codes};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::key::{KeyKind, NewKey, random_base62};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
@@ -122,10 +122,10 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         proxies: TrustedProxies::default(),
         error_codes: ProductErrorCodes {
-            test_key_on_live: "key_mode_mismatch",
-            live_key_on_test: "key_mode_mismatch",
-            wrong_kind: "key_mode_mismatch",
-            not_in_live: "key_mode_mismatch",
+            test_key_on_live: codes::UNAUTHORIZED,
+            live_key_on_test: codes::UNAUTHORIZED,
+            wrong_kind: codes::UNAUTHORIZED,
+            not_in_live: codes::UNAUTHORIZED,
         },
         // Otherwise guesses soon get 429, which is the purpose of the limits.
         failed_auth_limit: None,
@@ -135,7 +135,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
     let inside = async |_: Secret<PoolsProfile>| "in";
     Ok(Router::new()
         .route("/", get(inside))
-        .route_layer(door.secret(None)))
+        .route_layer(door.of(Class::Secret, None)))
 }
 
 async fn provision(store: &SqliteStore, ports: &Ports) -> Result<()> {

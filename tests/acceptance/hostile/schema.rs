@@ -126,17 +126,12 @@ impl Memory {
 fn documents() -> &'static [(Service, Value)] {
     static DOCUMENTS: OnceLock<Vec<(Service, Value)>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
-        let published = [
-            (Service::Pools, pools_http::openapi()),
-            (Service::Gate, gate_http::openapi()),
-            (Service::Gate, gate_http::test_helpers()),
-            (Service::Gate, gate_http::embed()),
-        ];
-        let read = published.map(|(service, document)| {
-            let document = serde_json::to_value(document.unwrap());
-            (service, document.unwrap())
+        let published = acceptance::documents().into_iter();
+        let of_service = published.map(|(name, document)| match name {
+            "pools-v1" => (Service::Pools, document),
+            _ => (Service::Gate, document),
         });
-        read.into()
+        of_service.collect()
     })
 }
 

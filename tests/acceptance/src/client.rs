@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use http_kit::{Peer, Waiting};
 use serde_json::{Value, json};
+use test_support::recorded::Recorded;
 use tower::ServiceExt;
 
 use crate::World;
@@ -28,6 +29,18 @@ pub struct Call {
 }
 
 impl Call {
+    /// A recorded request, without a key.
+    #[must_use]
+    pub fn of(recorded: &Recorded) -> Self {
+        let call = Self::new(&recorded.method, &recorded.path);
+        let headers = recorded.headers.iter();
+        let call = headers.fold(call, |call, (name, value)| call.header(name, value));
+        match &recorded.body {
+            Some(body) => call.json(body),
+            None => call,
+        }
+    }
+
     /// A request without a body or key.
     #[must_use]
     pub fn new(method: &str, path: &str) -> Self {
@@ -120,6 +133,28 @@ impl Call {
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// What a record of the request contains.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded {
+        let secret = ["authorization", "x-embed-token", "content-type"];
+        let headers = self.headers.iter();
+        let headers = headers.filter(|(name, _)| !secret.contains(&name.as_str()));
+        let text = |value: &HeaderValue| value.to_str().expect("a text").to_owned();
+        Recorded {
+            method: self.method.to_string(),
+            path: self.path.clone(),
+            headers: headers
+                .map(|(name, value)| (name.to_string(), text(value)))
+                .collect(),
+            body: serde_json::from_slice(&self.body).ok(),
+        }
     }
 
     pub(crate) fn request(&self) -> Request {

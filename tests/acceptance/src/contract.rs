@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use axum::http::Method;
+use http_kit::Document;
+use http_kit::openapi::to_value;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -16,6 +18,10 @@ pub struct Operation {
     pub method: Method,
     /// Its path with `{}` parameters.
     pub template: String,
+    /// The documented kinds of credential; one of them is enough.
+    pub credentials: Vec<String>,
+    /// Whether an `Idempotency-Key` is documented.
+    pub takes_key: bool,
     /// Every documented status, with the codes it lists.
     pub statuses: BTreeMap<String, Vec<String>>,
     schemas: BTreeMap<String, Arc<Validator>>,
@@ -62,15 +68,28 @@ const SOFTWARE: [&str; 16] = [
     "thread",
 ];
 
+/// Every document that the services publish, in JSON by name.
+#[must_use]
+pub fn documents() -> Vec<(&'static str, Value)> {
+    let pools = pools_http::documents().expect("consistent documents");
+    let gate = gate_http::documents().expect("consistent documents");
+    let all = pools.into_iter().chain(gate);
+    all.map(|document| (document.name, in_json(&document)))
+        .collect()
+}
+
+fn in_json(document: &Document) -> Value {
+    to_value(&document.api).expect("a document in JSON")
+}
+
 impl Contract {
     /// The contract that the routes publish.
     #[must_use]
     pub fn published() -> &'static Self {
         static CONTRACT: OnceLock<Contract> = OnceLock::new();
         CONTRACT.get_or_init(|| {
-            let published = pools_http::openapi().expect("a consistent contract");
-            let published = serde_json::to_value(published).expect("the contract as JSON");
-            Self::read(published, Style::Pools)
+            let documents = pools_http::documents().expect("consistent documents");
+            Self::of_all(documents, Style::Pools)
         })
     }
 
@@ -79,21 +98,21 @@ impl Contract {
     pub fn gate() -> &'static Self {
         static CONTRACT: OnceLock<Contract> = OnceLock::new();
         CONTRACT.get_or_init(|| {
-            let documents = [
-                gate_http::openapi(),
-                gate_http::test_helpers(),
-                gate_http::embed(),
-            ];
-            let read = documents.map(|document| {
-                let document = document.expect("a consistent contract");
-                let document = serde_json::to_value(document).expect("the contract as JSON");
-                Self::read(document, Style::Gate)
-            });
-            let [mut contract, helpers, widget] = read;
-            contract.operations.extend(helpers.operations);
-            contract.operations.extend(widget.operations);
-            contract
+            let documents = gate_http::documents().expect("consistent documents");
+            Self::of_all(documents, Style::Gate)
         })
+    }
+
+    /// The first document, with the operations of all of them.
+    fn of_all(documents: Vec<Document>, style: Style) -> Self {
+        let read = documents
+            .into_iter()
+            .map(|document| Self::read(in_json(&document), style));
+        let joined = read.reduce(|mut first, beside| {
+            first.operations.extend(beside.operations);
+            first
+        });
+        joined.expect("a document")
     }
 
     fn read(document: Value, style: Style) -> Self {
@@ -222,10 +241,15 @@ impl Operation {
                 .collect();
             statuses.insert(status.clone(), codes);
         }
+        let credentials = operation["security"].as_array().into_iter().flatten();
+        let credentials = credentials.flat_map(|it| it.as_object().into_iter().flatten());
+        let mut parameters = operation["parameters"].as_array().into_iter().flatten();
         Self {
             id,
             method,
             template: template.to_owned(),
+            takes_key: parameters.any(|it| it["name"] == "Idempotency-Key"),
+            credentials: credentials.map(|(name, _)| name.clone()).collect(),
             statuses,
             schemas,
         }

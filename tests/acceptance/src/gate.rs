@@ -188,7 +188,7 @@ impl Gate {
     /// Sends a request and checks the response against the contract.
     pub async fn send(&self, call: Call) -> Answer {
         let answer = Answer::of(self.0.router.clone(), &call).await;
-        let tiers: &[&str] = match &self.world().setup().gate_tiers {
+        let tiers: &[&str] = match &self.world().setup().gate_limits {
             None => &[],
             // The route limit counts known keys; guessed keys count in the tiers.
             Some(_) if has_a_ceiling(&call) => &["short", "medium"],
@@ -575,7 +575,7 @@ fn router(
         },
         rail_secret: Some(Arc::new(NotificationSecret::new(setup::RAIL_SECRET.into()))),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
-        tiers: setup.gate_tiers.clone(),
+        limits: setup.gate_limits.clone(),
         proxies: TrustedProxies::new(proxies.map(|net| net.parse().expect("a network"))),
         site: ServiceInfo::new("https://gate.test/docs", clock, entropy),
         readiness: store,

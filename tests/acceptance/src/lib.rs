@@ -36,7 +36,7 @@ mod world;
 
 pub use client::{Answer, Call, Client, keys, purchase, sale};
 pub use clock::{ManualClock, Seeded};
-pub use contract::{Contract, Operation};
+pub use contract::{Contract, Operation, documents};
 pub use database::Database;
 pub use engine::{Asked, Reply, ScriptedEngine};
 pub use far_engine::{FarCall, FarEngine, FarFault, FarStage};
@@ -49,7 +49,8 @@ pub use queues::QueueFault;
 pub use rates::ScriptedRates;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RAIL_SECRET, RIVAL,
-    RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, profile,
+    RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, limits,
+    profile,
 };
 pub use test_support::test_database::StoreKind;
 pub use verifier::ScriptedVerifier;

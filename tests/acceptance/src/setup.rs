@@ -1,10 +1,11 @@
 //! Initial state of a world: pools, two partners and the settings of the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::time::Duration;
 
+use gate_core::limits::{Group, Limits};
 use gate_core::profile::GateProfile;
-use gate_http::Tiers;
 use kernel::Mode;
 use partner_core::origin::Origin;
 use partner_core::throttle::Tier;
@@ -64,7 +65,7 @@ pub struct Setup {
     /// Networks whose `X-Forwarded-For` is trusted.
     pub proxies: Vec<String>,
     /// The limits of the gate; `None` turns them off.
-    pub gate_tiers: Option<Tiers>,
+    pub gate_limits: Option<Limits>,
     /// The catalogue of the gate, as a file.
     pub catalogue: String,
     /// Lifetime of a session.
@@ -84,23 +85,14 @@ impl Default for Setup {
             per: Duration::from_secs(seconds),
         };
         let short = || vec![tier("short", 60)];
-        let gate = Tiers {
-            create_session: short(),
-            cancel_session: short(),
-            list_sessions: short(),
-            list_transactions: short(),
-            preview: short(),
-            capabilities: short(),
-            bootstrap: short(),
-            bootstrap_ceiling: vec![tier("medium", 60)],
-            embed: short(),
-            embed_quotes: short(),
-            embed_payments: short(),
-            global: vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
-        };
+        let gate = limits(|group| match group {
+            Group::BootstrapCeiling => vec![tier("medium", 60)],
+            Group::Global => vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
+            _ => short(),
+        });
         Self {
             mode: Mode::Test,
-            gate_tiers: Some(gate),
+            gate_limits: Some(gate),
             catalogue: CATALOGUE.to_owned(),
             session_ttl: Duration::from_secs(24 * 60 * 60),
             preview_ttl: Duration::from_secs(5 * 60),
@@ -172,4 +164,10 @@ pub(crate) fn acme_terms() -> PoolTerms {
         off_ramp: true,
         crypto_deposit_address: Some(ADDRESS.to_owned()),
     }
+}
+
+/// Limits of the gate, group by group.
+pub fn limits(of: impl Fn(Group) -> Vec<Tier>) -> Limits {
+    let limits: Result<_, Infallible> = Limits::new(|group| Ok(of(group)));
+    limits.unwrap_or_else(|never| match never {})
 }

@@ -7,8 +7,11 @@ mod pools;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use http_kit::Document;
+use http_kit::openapi::to_value;
 use instruments::failpoint::Side as Edge;
 use serde_json::Value;
+use test_support::recorded::{kind_of, recorded};
 
 use crate::Result;
 use crate::http::{Answer, Client, request};
@@ -64,21 +67,24 @@ pub(crate) struct Operation {
 }
 
 /// Returns the operations of a document.
-pub(crate) fn operations_in(document: &Value) -> Result<Vec<Operation>> {
-    let paths = document.get("paths").and_then(Value::as_object);
+pub(crate) fn operations_in(documents: &[Document]) -> Result<Vec<Operation>> {
     let mut all = Vec::new();
-    for (template, item) in paths.into_iter().flatten() {
-        for (method, operation) in item.as_object().into_iter().flatten() {
-            let id = operation.get("operationId").and_then(Value::as_str);
-            all.extend(id.map(|id| Operation {
-                id: id.to_owned(),
-                method: method.to_uppercase(),
-                template: template.clone(),
-            }));
+    for document in documents {
+        let document = to_value(&document.api)?;
+        let paths = document.get("paths").and_then(Value::as_object);
+        for (template, item) in paths.into_iter().flatten() {
+            for (method, operation) in item.as_object().into_iter().flatten() {
+                let id = operation.get("operationId").and_then(Value::as_str);
+                all.extend(id.map(|id| Operation {
+                    id: id.to_owned(),
+                    method: method.to_uppercase(),
+                    template: template.clone(),
+                }));
+            }
         }
     }
     if all.is_empty() {
-        return Err("the contract names no operation".into());
+        return Err("the documents name no operation".into());
     }
     Ok(all)
 }
@@ -88,20 +94,20 @@ impl Operation {
         side.of(&format!("{} {}", self.method, self.template))
     }
 
-    /// Returns the path below the version, with the names filled in.
-    pub(crate) fn path(&self, named: &[(&str, &str)]) -> Result<String> {
-        let mut path = self.template.clone();
-        for (name, value) in named {
-            path = path.replace(name, value);
-        }
-        match path.strip_prefix("/v1") {
-            Some(path) if !path.contains('{') => Ok(path.to_owned()),
-            _ => Err(self.unknown().into()),
-        }
-    }
-
-    pub(crate) fn unknown(&self) -> String {
-        format!("{}: no request is defined for it", self.id)
+    /// Renders the recorded request about other objects, with this key and these headers besides. A write that is judged by its
+    /// outcome has a request of its own.
+    pub(crate) fn recorded(
+        &self,
+        key: &str,
+        headers: &str,
+        id_of: impl Fn(&str) -> Option<String>,
+    ) -> Vec<u8> {
+        let record = recorded(&self.id).about(|text| kind_of(text).and_then(&id_of));
+        let path = record.path.trim_start_matches("/v1");
+        let body = record
+            .body
+            .map_or_else(String::new, |body| body.to_string());
+        request(key, &self.method, path, headers, &body)
     }
 }
 

@@ -188,6 +188,7 @@ macro_rules! gate_contract {
                 concurrent_redemption_and_end_of_session_have_one_winner,
                 payments_older_than_rule_settle_and_session_completes_once;
             payments: session_has_one_quote_that_can_be_paid,
+                payment_is_refused_after_its_token_or_key_has_ended,
                 concurrent_payments_of_session_have_one_winner,
                 key_of_payment_counts_for_its_session_only,
                 concurrent_cancel_and_settlement_have_one_winner,

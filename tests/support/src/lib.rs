@@ -1,4 +1,5 @@
-//! Code that several suites share: the contract of the store ports, a Postgres database for one test, and private servers.
+//! Code that several suites share: the contract of the store ports, recorded requests, a Postgres database for one test, and
+//! private servers.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -8,5 +9,6 @@
 )]
 
 pub mod contract;
+pub mod recorded;
 pub mod servers;
 pub mod test_database;

@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "gate-core",
         imports: Only("kernel partner-core"),
         pure: Some(
-            "async-trait base64 fluent-uri hex hmac iban_validate iso3166-static jsonwebtoken rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 signature subtle thiserror tracing url uuid",
+            "async-trait base64 fluent-uri hex hmac iban_validate iso3166-static jsonwebtoken rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 signature strum subtle thiserror tracing url uuid",
         ),
         tests: "",
         because: "the session rules: tested without a database, a network or a clock",

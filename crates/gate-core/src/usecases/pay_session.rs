@@ -54,6 +54,8 @@ pub struct PaymentRequest {
     pub payout: Option<BTreeMap<String, String>>,
     /// The user's country, as the edge names it. A retry may come from elsewhere, so it is no part of the request's fingerprint.
     pub country: Option<CountryCode>,
+    /// When the widget's token expires.
+    pub until: Timestamp,
 }
 
 /// The address and the account are personal data, so `Debug` omits them.
@@ -71,6 +73,9 @@ pub enum PayError {
     /// A request with the same key is in progress.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
+    /// The widget's token has expired by the clock of the store.
+    #[error("the token has expired")]
+    TokenExpired,
     /// No rail is configured.
     #[error(transparent)]
     NoRail(#[from] NoRail),
@@ -184,6 +189,7 @@ impl PaySession {
             context: &self.context,
             verifying: &self.verifying,
             country: asked.country,
+            until: asked.until,
             access,
             session,
             quote: asked.quote_in(&access.tenant),
@@ -318,6 +324,7 @@ struct PaymentWrite<'w> {
     context: &'w GateContext,
     verifying: &'w VerifyUser,
     country: Option<CountryCode>,
+    until: Timestamp,
     access: &'w GateAccess,
     session: SessionId,
     quote: Option<SignedQuoteId>,
@@ -344,6 +351,9 @@ impl GateWrite for PaymentWrite<'_> {
         rows: RedemptionRows,
         now: Timestamp,
     ) -> Result<Decision<RailRecord, PayError>, GateError> {
+        if now >= self.until {
+            return Ok(Decision::Refused(PayError::TokenExpired));
+        }
         let who = &self.access.tenant;
         let payable = rows.payable(self.context, tx, who, may_write, now);
         let (session, quote) = match payable.await? {

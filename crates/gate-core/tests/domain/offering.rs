@@ -8,7 +8,7 @@ use gate_core::session::{Flow, SessionState, Terms};
 use gate_core::usecases::list_options::{ListOptions, SideOptions};
 use gate_core::usecases::pay_session::PaymentRequest;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset};
+use kernel::{Amount, Asset, Timestamp};
 use partner_core::ports::RateSource;
 
 use crate::fixtures::{ready, session_at};
@@ -180,6 +180,7 @@ fn payment_request_never_shows_address_or_account() {
         wallet_address: Some(TRON.to_owned()),
         payout: Some(account.into()),
         country: None,
+        until: Timestamp::from_millis(0).unwrap(),
     };
     let shown = format!("{request:?}");
     assert!(shown.contains("qt_test_1"), "{shown}");

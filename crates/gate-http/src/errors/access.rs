@@ -6,35 +6,36 @@ use gate_core::usecases::show_session::ShowError;
 use http_kit::ApiError;
 
 use super::gate_error;
+use crate::codes;
 
 /// The 403 for a refused key. The code names the entitlement that the operator can change.
 pub(crate) fn denied(denial: GateDenial) -> ApiError {
     let (code, message) = match denial {
         GateDenial::Access(denial) => return denial.into(),
         GateDenial::NotEnabled => (
-            "gate_not_enabled",
+            codes::GATE_NOT_ENABLED,
             "The gate is not enabled for this partner.",
         ),
         GateDenial::RailsNotEnabled => (
-            "rails_not_enabled",
+            codes::RAILS_NOT_ENABLED,
             "Signed quotes and rails are not enabled for this partner.",
         ),
     };
-    ApiError::forbidden(code, message)
+    ApiError::new(code, message)
 }
 
 /// The 403 for a token that does not allow the call.
 pub(crate) fn token_denied(denial: TokenDenial) -> ApiError {
     match denial {
-        TokenDenial::ScopeMissing(scope) => ApiError::forbidden(
-            "scope_missing",
+        TokenDenial::ScopeMissing(scope) => ApiError::new(
+            codes::SCOPE_MISSING,
             format!(
                 "The token lacks the scope `{}`. Bootstrap the widget with it.",
                 scope.as_str()
             ),
         ),
-        TokenDenial::SessionRequired => ApiError::forbidden(
-            "session_required",
+        TokenDenial::SessionRequired => ApiError::new(
+            codes::SESSION_REQUIRED,
             "The token belongs to no session. Bootstrap the widget with a client secret.",
         ),
     }

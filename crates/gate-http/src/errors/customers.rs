@@ -5,6 +5,7 @@ use gate_core::usecases::customers::CustomerError;
 use http_kit::ApiError;
 
 use super::{gate_error, in_progress};
+use crate::codes;
 
 pub(crate) fn customer_error(error: CustomerError) -> ApiError {
     match error {
@@ -21,8 +22,8 @@ fn already_exists(unique: Unique) -> ApiError {
         Unique::Email => "email",
         Unique::ExternalId => "external_id",
     };
-    ApiError::conflict(
-        "customer_already_exists",
+    ApiError::new(
+        codes::CUSTOMER_ALREADY_EXISTS,
         format!("`{field}`: another customer has it, or a deleted one had it."),
     )
 }

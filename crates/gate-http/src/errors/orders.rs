@@ -5,6 +5,8 @@ use gate_core::pricing::OutOfRange;
 use gate_core::usecases::preview_quotes::PreviewError;
 use http_kit::ApiError;
 
+use crate::codes;
+
 pub(crate) fn preview_error(error: PreviewError) -> ApiError {
     match error {
         PreviewError::Order(error) => order_error(error),
@@ -15,19 +17,19 @@ pub(crate) fn preview_error(error: PreviewError) -> ApiError {
 }
 
 pub(super) fn out_of_range(error: OutOfRange) -> ApiError {
-    ApiError::invalid("amount_out_of_range", format!("`amount`: {error}."))
+    ApiError::new(codes::AMOUNT_OUT_OF_RANGE, format!("`amount`: {error}."))
 }
 
 pub(super) fn order_error(error: OrderError) -> ApiError {
     let code = match error {
-        OrderError::UnknownCurrency | OrderError::UnknownAsset => "unknown_currency",
-        OrderError::UnknownNetwork => "network_not_supported",
-        OrderError::Amount(kernel::AmountError::TooPrecise(_)) => "amount_precision",
-        OrderError::Amount(kernel::AmountError::OutOfRange) => "amount_out_of_range",
+        OrderError::UnknownCurrency | OrderError::UnknownAsset => codes::UNKNOWN_CURRENCY,
+        OrderError::UnknownNetwork => codes::NETWORK_NOT_SUPPORTED,
+        OrderError::Amount(kernel::AmountError::TooPrecise(_)) => codes::AMOUNT_PRECISION,
+        OrderError::Amount(kernel::AmountError::OutOfRange) => codes::AMOUNT_OUT_OF_RANGE,
         OrderError::UnknownCountry
         | OrderError::Amount(kernel::AmountError::Malformed | kernel::AmountError::Zero) => {
-            "invalid_request"
+            codes::INVALID_REQUEST
         }
     };
-    ApiError::invalid(code, format!("{error}."))
+    ApiError::new(code, format!("{error}."))
 }

@@ -11,29 +11,28 @@ use http_kit::ApiError;
 use super::orders::out_of_range;
 use super::rails::{no_rail, not_offered, quote_closed, rail_silent};
 use super::{denied, gate_error, in_progress, session_refusal};
+use crate::codes;
 
 pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
     match error {
         QuoteSessionError::NotFound => ApiError::not_found("session"),
         QuoteSessionError::Session(refusal) => session_refusal(refusal),
         QuoteSessionError::UnknownAsset | QuoteSessionError::UnknownSourceAsset => {
-            ApiError::invalid("unknown_currency", format!("{error}."))
+            ApiError::new(codes::UNKNOWN_CURRENCY, format!("{error}."))
         }
         QuoteSessionError::UnknownNetwork | QuoteSessionError::UnknownSourceNetwork => {
-            ApiError::invalid("network_not_supported", format!("{error}."))
+            ApiError::new(codes::NETWORK_NOT_SUPPORTED, format!("{error}."))
         }
         QuoteSessionError::UnknownMethod | QuoteSessionError::SameAsset => {
             ApiError::invalid_request(format!("{error}."))
         }
-        QuoteSessionError::Mismatch(Mismatch(what)) => ApiError::conflict(
-            "quote_session_mismatch",
+        QuoteSessionError::Mismatch(Mismatch(what)) => ApiError::new(
+            codes::QUOTE_SESSION_MISMATCH,
             format!("The session is for another {what}."),
         ),
-        QuoteSessionError::NotOffered(reason) => {
-            ApiError::invalid(reason.as_str(), not_offered(reason))
-        }
-        QuoteSessionError::RateUnavailable => ApiError::conflict(
-            "rate_unavailable",
+        QuoteSessionError::NotOffered(reason) => not_offered(reason),
+        QuoteSessionError::RateUnavailable => ApiError::new(
+            codes::RATE_UNAVAILABLE,
             "There is no rate at present. Retry in a few seconds.",
         ),
         QuoteSessionError::OutOfRange(error) => out_of_range(error),
@@ -45,6 +44,7 @@ pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
 pub(crate) fn pay_error(error: PayError) -> ApiError {
     match error {
         PayError::InProgress => in_progress(),
+        PayError::TokenExpired => http_kit::dead_token(),
         PayError::NoRail(_) => no_rail(),
         PayError::RailSilent => rail_silent(),
         PayError::Denied(denial) => denied(denial),
@@ -52,12 +52,12 @@ pub(crate) fn pay_error(error: PayError) -> ApiError {
         PayError::Session(refusal) => session_refusal(refusal),
         PayError::Closed(closed) => quote_closed(closed),
         PayError::Input(error) => input_error(error),
-        PayError::Unverified(VerificationRefusal::Required) => ApiError::forbidden(
-            "verification_required",
+        PayError::Unverified(VerificationRefusal::Required) => ApiError::new(
+            codes::VERIFICATION_REQUIRED,
             "The user must be verified before this payment. Start the verification.",
         ),
-        PayError::Unverified(VerificationRefusal::Rejected) => ApiError::forbidden(
-            "verification_rejected",
+        PayError::Unverified(VerificationRefusal::Rejected) => ApiError::new(
+            codes::VERIFICATION_REJECTED,
             "The verification of the user was rejected.",
         ),
         PayError::Failed(error) => gate_error(error),
@@ -77,12 +77,12 @@ fn input_error(error: InputError) -> ApiError {
             | PayoutError::Field { .. },
         ) => ApiError::invalid_request(message),
         InputError::Address(error) if error.is_checksum() => {
-            ApiError::invalid("address_checksum_mismatch", message)
+            ApiError::new(codes::ADDRESS_CHECKSUM_MISMATCH, message)
         }
-        InputError::Address(_) => ApiError::invalid("invalid_address", message),
-        InputError::NetworkNotOffered => ApiError::invalid("network_not_supported", message),
-        InputError::OtherAddress => ApiError::conflict(
-            "wallet_mismatch",
+        InputError::Address(_) => ApiError::new(codes::INVALID_ADDRESS, message),
+        InputError::NetworkNotOffered => ApiError::new(codes::NETWORK_NOT_SUPPORTED, message),
+        InputError::OtherAddress => ApiError::new(
+            codes::WALLET_MISMATCH,
             "The session's `wallet_address` cannot be changed; omit the field.",
         ),
     }
@@ -91,8 +91,8 @@ fn input_error(error: InputError) -> ApiError {
 pub(crate) fn cancel_error(error: CancelError) -> ApiError {
     match error {
         CancelError::NotFound => ApiError::not_found("payment"),
-        CancelError::TooLate => ApiError::conflict(
-            "payment_not_cancellable",
+        CancelError::TooLate => ApiError::new(
+            codes::PAYMENT_NOT_CANCELLABLE,
             "The payment can no longer be cancelled. Read the session for its outcome.",
         ),
         CancelError::RailSilent => rail_silent(),
@@ -102,56 +102,17 @@ pub(crate) fn cancel_error(error: CancelError) -> ApiError {
 
 pub(crate) fn verify_error(error: VerifyError) -> ApiError {
     match error {
-        VerifyError::FormNotAsked => ApiError::invalid(
-            "verification_form_not_asked",
+        VerifyError::FormNotAsked => ApiError::new(
+            codes::VERIFICATION_FORM_NOT_ASKED,
             "`answers`: the verification asks for no form; omit the field.",
         ),
         VerifyError::Answers(error) => ApiError::invalid_request(format!("{error}.")),
         VerifyError::VerifierSilent => ApiError::unavailable(
-            "service_unavailable",
+            codes::SERVICE_UNAVAILABLE,
             "The verifier did not answer. Nothing was decided; retry.",
-            1,
         ),
         VerifyError::NotFound => ApiError::not_found("session"),
         VerifyError::Session(refusal) => session_refusal(refusal),
         VerifyError::Failed(error) => gate_error(error),
     }
-}
-
-/// The error response to every refusal of the widget's payments.
-#[cfg(test)]
-pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
-    use gate_core::verification::form::AnswerError;
-    use kernel::address::AddressError;
-
-    let quotes = [
-        QuoteSessionError::UnknownAsset,
-        QuoteSessionError::UnknownNetwork,
-        QuoteSessionError::UnknownMethod,
-        QuoteSessionError::UnknownSourceAsset,
-        QuoteSessionError::UnknownSourceNetwork,
-        QuoteSessionError::SameAsset,
-        QuoteSessionError::Mismatch(Mismatch("token")),
-        QuoteSessionError::RateUnavailable,
-    ];
-    let payments = [
-        PayError::Input(InputError::NoAddress),
-        PayError::Input(InputError::Address(AddressError::Checksum)),
-        PayError::Input(InputError::Address(AddressError::NotBitcoin)),
-        PayError::Input(InputError::NetworkNotOffered),
-        PayError::Input(InputError::OtherAddress),
-        PayError::Unverified(VerificationRefusal::Required),
-        PayError::Unverified(VerificationRefusal::Rejected),
-    ];
-    let verifications = [
-        VerifyError::FormNotAsked,
-        VerifyError::Answers(AnswerError::Missing("name".to_owned())),
-        VerifyError::VerifierSilent,
-    ];
-    quotes
-        .into_iter()
-        .map(quote_session_error)
-        .chain(payments.map(pay_error))
-        .chain([cancel_error(CancelError::TooLate)])
-        .chain(verifications.map(verify_error))
 }

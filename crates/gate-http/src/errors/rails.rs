@@ -9,15 +9,16 @@ use http_kit::ApiError;
 
 use super::orders::{order_error, out_of_range};
 use super::{denied, gate_error, in_progress, session_refusal};
+use crate::codes;
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
         LockError::InProgress => in_progress(),
         LockError::Order(error) => order_error(error),
         LockError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
-        LockError::NotOffered(reason) => ApiError::invalid(reason.as_str(), not_offered(reason)),
-        LockError::RateUnavailable => ApiError::conflict(
-            "rate_unavailable",
+        LockError::NotOffered(reason) => not_offered(reason),
+        LockError::RateUnavailable => ApiError::new(
+            codes::RATE_UNAVAILABLE,
             "There is no rate at present. Nothing was locked.",
         ),
         LockError::OutOfRange(error) => out_of_range(error),
@@ -34,11 +35,12 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
         RedeemError::Denied(denial) => denied(denial),
         RedeemError::NotFound => ApiError::not_found("signed quote or session"),
         RedeemError::Session(refusal) => session_refusal(refusal),
-        RedeemError::UserNotApproved => {
-            ApiError::forbidden("user_not_approved", "The session's user is not approved.")
-        }
-        RedeemError::Mismatch(Mismatch(what)) => ApiError::conflict(
-            "quote_session_mismatch",
+        RedeemError::UserNotApproved => ApiError::new(
+            codes::USER_NOT_APPROVED,
+            "The session's user is not approved.",
+        ),
+        RedeemError::Mismatch(Mismatch(what)) => ApiError::new(
+            codes::QUOTE_SESSION_MISMATCH,
             format!("The quote is not for this session: its {what} differs."),
         ),
         RedeemError::Closed(closed) => quote_closed(closed),
@@ -46,82 +48,52 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     }
 }
 
-/// The message of a refused order: it names the field and the expected value.
-pub(super) const fn not_offered(reason: Ineligible) -> &'static str {
-    match reason {
-        Ineligible::CountryUnresolved | Ineligible::CountryNotSupported => {
-            "`country_code`: expected a country that is served."
-        }
-        Ineligible::CurrencyNotSupported => "`currency`: expected one that is served.",
-        Ineligible::AssetNotSupported => "`asset`: expected one that is offered at present.",
-        Ineligible::CorridorNotAvailable => {
-            "`side`, `currency`, `asset` and `country_code`: expected what is offered together, in the country's own currency."
-        }
-    }
+/// The refusal of an order that is not offered. The message names the field and the expected value.
+pub(super) fn not_offered(reason: Ineligible) -> ApiError {
+    let (code, message) = match reason {
+        Ineligible::CountryUnresolved | Ineligible::CountryNotSupported => (
+            codes::COUNTRY_NOT_SUPPORTED,
+            "`country_code`: expected a country that is served.",
+        ),
+        Ineligible::CurrencyNotSupported => (
+            codes::UNKNOWN_CURRENCY,
+            "`currency`: expected one that is served.",
+        ),
+        Ineligible::AssetNotSupported => (
+            codes::ASSET_NOT_SUPPORTED,
+            "`asset`: expected one that is offered at present.",
+        ),
+        Ineligible::CorridorNotAvailable => (
+            codes::CORRIDOR_NOT_AVAILABLE,
+            "`side`, `currency`, `asset` and `country_code`: expected what is offered together, in the country's own currency.",
+        ),
+    };
+    ApiError::new(code, message)
 }
 
 pub(super) fn quote_closed(closed: QuoteClosed) -> ApiError {
     match closed {
         QuoteClosed::Consumed => {
-            ApiError::conflict("quote_consumed", "The quote has been redeemed.")
+            ApiError::new(codes::QUOTE_CONSUMED, "The quote has been redeemed.")
         }
-        QuoteClosed::Superseded => ApiError::conflict(
-            "quote_superseded",
+        QuoteClosed::Superseded => ApiError::new(
+            codes::QUOTE_SUPERSEDED,
             "A newer quote of the session has superseded the quote; pay the newest one.",
         ),
-        QuoteClosed::Expired => ApiError::conflict("quote_expired", "The quote has expired."),
+        QuoteClosed::Expired => ApiError::new(codes::QUOTE_EXPIRED, "The quote has expired."),
     }
 }
 
 pub(super) fn rail_silent() -> ApiError {
     ApiError::unavailable(
-        "service_unavailable",
+        codes::SERVICE_UNAVAILABLE,
         "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
-        1,
     )
 }
 
 pub(super) fn no_rail() -> ApiError {
-    ApiError::not_implemented(
-        "rails_not_available",
+    ApiError::new(
+        codes::RAILS_NOT_AVAILABLE,
         "No rail is connected to this installation. Do not retry.",
     )
-}
-
-/// The error response to every refusal of rails.
-#[cfg(test)]
-pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
-    use gate_core::access::GateDenial;
-    use gate_core::pricing::OutOfRange;
-    use gate_core::session::{NotOpen, SessionRefusal, SessionStatus};
-    use gate_core::usecases::redeem_quote::NoRail;
-
-    let locks = [
-        LockError::InProgress,
-        LockError::UnknownMethod,
-        LockError::NotOffered(Ineligible::CountryNotSupported),
-        LockError::NotOffered(Ineligible::AssetNotSupported),
-        LockError::NotOffered(Ineligible::CorridorNotAvailable),
-        LockError::RateUnavailable,
-        LockError::OutOfRange(OutOfRange),
-        LockError::Denied(GateDenial::RailsNotEnabled),
-    ];
-    let redemptions = [
-        RedeemError::InProgress,
-        RedeemError::NoRail(NoRail),
-        RedeemError::RailSilent,
-        RedeemError::Denied(GateDenial::RailsNotEnabled),
-        RedeemError::NotFound,
-        RedeemError::Session(NotOpen(SessionStatus::Expired).into()),
-        RedeemError::Session(SessionRefusal::PaymentInProgress),
-        RedeemError::UserNotApproved,
-        RedeemError::Mismatch(Mismatch("amount")),
-        RedeemError::Closed(QuoteClosed::Consumed),
-        RedeemError::Closed(QuoteClosed::Superseded),
-        RedeemError::Closed(QuoteClosed::Expired),
-    ];
-    locks
-        .into_iter()
-        .map(lock_error)
-        .chain(redemptions.map(redeem_error))
 }

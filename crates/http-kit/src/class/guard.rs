@@ -273,7 +273,7 @@ impl<P: Profile> Guard<P> {
         let DoorConfig {
             mode, error_codes, ..
         } = &*self.config;
-        let wrong_kind = |message| Err(ApiError::forbidden(error_codes.wrong_kind, message));
+        let wrong_kind = |message| Err(ApiError::new(error_codes.wrong_kind, message));
         match self.class.kind() {
             Some(KeyKind::Secret) if kind == KeyKind::Publishable => {
                 wrong_kind("This route takes a secret key, not a publishable one.")
@@ -281,7 +281,7 @@ impl<P: Profile> Guard<P> {
             Some(KeyKind::Publishable) if kind == KeyKind::Secret => wrong_kind(
                 "This route takes a publishable key. A secret key must never reach a browser.",
             ),
-            _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::forbidden(
+            _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::new(
                 error_codes.not_in_live,
                 "This route exists in the sandbox only; a live key cannot use it.",
             )),
@@ -392,11 +392,11 @@ fn together(mut below: ThrottleDecision, above: ThrottleDecision) -> ThrottleDec
 
 fn wrong_mode(process: Mode, error_codes: &ProductErrorCodes) -> ApiError {
     match process {
-        Mode::Live => ApiError::forbidden(
+        Mode::Live => ApiError::new(
             error_codes.test_key_on_live,
             "This is the live environment; a test key works on the sandbox host only.",
         ),
-        Mode::Test => ApiError::forbidden(
+        Mode::Test => ApiError::new(
             error_codes.live_key_on_test,
             "This is the sandbox; a live key works on the live host only.",
         ),

@@ -28,11 +28,21 @@ mod tokens;
 
 const LIMIT: u32 = 3;
 
+const POOLS_NOT_ENABLED: &ErrorCode = &forbidden("pools_not_enabled");
+const KYC_NOT_APPROVED: &ErrorCode = &forbidden("kyc_not_approved");
+const POOL_ACCESS_SUSPENDED: &ErrorCode = &forbidden("pool_access_suspended");
+const KEY_MODE_MISMATCH: &ErrorCode = &forbidden("key_mode_mismatch");
+const LIVE_KEYS_NOT_ALLOWED: &ErrorCode = &forbidden("live_keys_not_allowed");
+
+const fn forbidden(text: &'static str) -> ErrorCode {
+    ErrorCode::new(text, StatusCode::FORBIDDEN, "", "")
+}
+
 /// What a partner may do with a product of the tests.
 #[derive(Debug, Clone, Default)]
 struct Product {
     /// The code of the refusal; `None`: the partner is entitled.
-    refused: Option<&'static str>,
+    refused: Option<&'static ErrorCode>,
 }
 
 impl Profile for Product {
@@ -44,7 +54,7 @@ type Access = partner_core::Access<Product>;
 
 fn entitled(product: &Product) -> Result<(), ApiError> {
     match product.refused {
-        Some(code) => Err(ApiError::forbidden(code, "This partner is not entitled.")),
+        Some(code) => Err(ApiError::new(code, "This partner is not entitled.")),
         None => Ok(()),
     }
 }
@@ -181,17 +191,17 @@ fn keys() -> Keys {
             }),
             access(&text_of("sk", 's'), |access| {
                 suspend(access);
-                access.profile.refused = Some("pools_not_enabled");
+                access.profile.refused = Some(POOLS_NOT_ENABLED);
             }),
             access(&text_of("pk", 's'), suspend),
             access(&text_of("sk", 'd'), |access| {
-                access.profile.refused = Some("pools_not_enabled")
+                access.profile.refused = Some(POOLS_NOT_ENABLED)
             }),
             access(&text_of("sk", 'k'), |access| {
-                access.profile.refused = Some("kyc_not_approved")
+                access.profile.refused = Some(KYC_NOT_APPROVED)
             }),
             access(&text_of("sk", 'p'), |access| {
-                access.profile.refused = Some("pool_access_suspended");
+                access.profile.refused = Some(POOL_ACCESS_SUSPENDED);
             }),
         ]),
         false,
@@ -215,10 +225,10 @@ fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
         throttle: Arc::new(Counter::default()),
         proxies: TrustedProxies::default(),
         error_codes: ProductErrorCodes {
-            test_key_on_live: "key_mode_mismatch",
-            live_key_on_test: "key_mode_mismatch",
-            wrong_kind: "key_mode_mismatch",
-            not_in_live: "live_keys_not_allowed",
+            test_key_on_live: KEY_MODE_MISMATCH,
+            live_key_on_test: KEY_MODE_MISMATCH,
+            wrong_kind: KEY_MODE_MISMATCH,
+            not_in_live: LIVE_KEYS_NOT_ALLOWED,
         },
         failed_auth_limit: Some(limit.with_scope(LimitBy::Client)),
         clock: Arc::new(Midnight),
@@ -257,10 +267,10 @@ fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
         .merge(
             publishable.route_layer(door.publishable(Some(limit.clone()), Arc::new(|_, _| true))),
         )
-        .merge(sandbox.route_layer(door.sandbox(Some(limit.clone()))))
-        .merge(any.route_layer(door.any_key(Some(limit.clone()))))
-        .merge(secret.route_layer(door.secret(Some(limit.clone()))))
-        .merge(entitled.route_layer(door.entitled(Some(limit))));
+        .merge(sandbox.route_layer(door.of(Class::Sandbox, Some(limit.clone()))))
+        .merge(any.route_layer(door.of(Class::AnyKey, Some(limit.clone()))))
+        .merge(secret.route_layer(door.of(Class::Secret, Some(limit.clone()))))
+        .merge(entitled.route_layer(door.of(Class::Entitled, Some(limit))));
     finish(routes, site())
 }
 

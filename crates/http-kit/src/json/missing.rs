@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Deserializer, Visitor};
 
 use super::read::FieldError;
 use super::scan::{self, Node, Value};
+use crate::codes;
 use crate::error::ApiError;
 
 /// The largest number of missing fields that are reported.
@@ -64,7 +65,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, UnknownField
     let mut missing: Vec<String> = Vec::new();
     loop {
         let node = scan::read_object(bytes)
-            .map_err(|error| ApiError::invalid("invalid_json", error.to_string()))?;
+            .map_err(|error| ApiError::new(codes::INVALID_JSON, error.to_string()))?;
         let read: Result<T, _> = serde_path_to_error::deserialize(Completed {
             node,
             missing: &missing,

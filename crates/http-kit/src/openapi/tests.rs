@@ -1,29 +1,6 @@
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder, PathsBuilder};
+use utoipa::openapi::{OpenApiBuilder, PathsBuilder};
 
 use super::*;
-use crate::error_docs::SHARED_ERRORS;
-
-#[test]
-fn finish_reports_operation_without_errors() {
-    let operation = |id: &str| OperationBuilder::new().operation_id(Some(id)).build();
-    for method in [HttpMethod::Get, HttpMethod::Head, HttpMethod::Trace] {
-        let mut paths = Paths::new();
-        for id in ["known", "forgotten"] {
-            let item = PathItem::new(method.clone(), operation(id));
-            paths.paths.insert(format!("/{id}"), item);
-        }
-        let api = OpenApiBuilder::new()
-            .info(InfoBuilder::new().build())
-            .paths(paths)
-            .build();
-        let contract = Contract::new(api, SHARED_ERRORS.iter().copied());
-        let error = contract.errors("known", &["unauthorized"]).finish();
-        assert_eq!(
-            error.err().map(|error| error.0),
-            Some(vec!["operation `forgotten` documents no errors".to_owned()])
-        );
-    }
-}
 
 #[test]
 fn finish_reports_operation_with_unknown_tag() {
@@ -34,12 +11,7 @@ fn finish_reports_operation_with_unknown_tag() {
     let api = OpenApiBuilder::new()
         .paths(PathsBuilder::new().path("/stars", PathItem::new(HttpMethod::Get, operation)))
         .build();
-    let contract = |groups| {
-        Contract::new(api.clone(), SHARED_ERRORS.iter().copied())
-            .errors("listStars", &["unauthorized"])
-            .tags(groups)
-            .finish()
-    };
+    let contract = |groups| Contract::new(api.clone()).tags(groups).finish();
     assert!(contract(&[("Stars", "What shines.")]).is_ok());
     assert_eq!(
         contract(&[("Moons", "What reflects.")])

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use gate_service::{BoundService, PublicOrigins, StartError};
 use kernel::Mode;
-use runtime::config::Database;
+use runtime::config::{Database, Group};
 use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
 use serde::Serialize;
@@ -361,8 +361,8 @@ fn configuration(
     let mut config = runtime::Config::load(&given.sources(added))?.config;
     // A developer may create many sessions while testing an integration. A limit that was set explicitly stays.
     let limited = std::env::var_os("PENSTOCK_THROTTLE_CREATE_SESSION").is_some();
-    if let Some(throttle) = config.gate_throttle.as_mut().filter(|_| !limited) {
-        throttle.create_session.clear();
+    if let Some(limits) = config.gate_limits.as_mut().filter(|_| !limited) {
+        limits.set(Group::CreateSession, Vec::new());
     }
     Ok(config)
 }

@@ -65,7 +65,7 @@ fn empty_configuration_is_complete_for_test() {
 fn gate_defaults_equal_documented_defaults() {
     let gate = |pairs: &[(&str, &str)]| {
         let config = Config::load(&environment(pairs)).unwrap().config;
-        config.gate_throttle
+        config.gate_limits
     };
     let text = |tiers: &[Tier]| {
         let tiers = tiers.iter();
@@ -73,27 +73,24 @@ fn gate_defaults_equal_documented_defaults() {
         tiers.collect::<Vec<_>>().join(", ")
     };
     let limits = gate(&[]).unwrap();
-    for (tiers, expected) in [
-        (&limits.create_session, "short 10/60s"),
-        (&limits.cancel_session, "short 30/60s"),
-        (&limits.bootstrap, "short 30/60s"),
-        (&limits.bootstrap_ceiling, "medium 6000/60s"),
-        (&limits.embed, "short 60/60s"),
-        (&limits.embed_quotes, "short 10/60s"),
-        (&limits.embed_payments, "short 5/60s"),
-        (&limits.list_sessions, "short 60/60s"),
-        (&limits.list_transactions, "short 60/60s"),
-        (&limits.preview, "short 30/60s"),
-        (&limits.capabilities, "short 60/60s"),
-        (
-            &limits.global,
-            "short 10/10s, medium 60/60s, long 300/3600s",
-        ),
+    for (group, expected) in [
+        (Group::CreateSession, "short 10/60s"),
+        (Group::CancelSession, "short 30/60s"),
+        (Group::Bootstrap, "short 30/60s"),
+        (Group::BootstrapCeiling, "medium 6000/60s"),
+        (Group::Embed, "short 60/60s"),
+        (Group::EmbedQuotes, "short 10/60s"),
+        (Group::EmbedPayments, "short 5/60s"),
+        (Group::ListSessions, "short 60/60s"),
+        (Group::ListTransactions, "short 60/60s"),
+        (Group::Preview, "short 30/60s"),
+        (Group::Capabilities, "short 60/60s"),
+        (Group::Global, "short 10/10s, medium 60/60s, long 300/3600s"),
     ] {
-        assert_eq!(text(tiers), expected);
+        assert_eq!(text(limits.of(group)), expected);
     }
     let limits = gate(&[("THROTTLE_CREATE_SESSION", "7/1s")]).unwrap();
-    assert_eq!(text(&limits.create_session), "short 7/1s");
+    assert_eq!(text(limits.of(Group::CreateSession)), "short 7/1s");
     assert!(gate(&[("THROTTLE", "off")]).is_none());
 }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use crate::{Config, ConfigError, Loaded, OpenError, Ports, Runtime, Sources};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use http_kit::Document;
+use http_kit::openapi::to_yaml;
 
 use super::listening::{BoundService, StartError};
 
@@ -22,20 +24,11 @@ pub struct Program {
     /// A sentence about the program.
     pub about: &'static str,
     /// The published documents, the contract first.
-    pub documents: &'static [Document],
+    pub documents: fn() -> Result<Vec<Document>, StartError>,
     /// Checks the settings that only this service requires.
     pub check: fn(&Config) -> Result<(), Vec<ConfigError>>,
     /// Binds the service and starts its background tasks.
     pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
-}
-
-/// A document that a service publishes.
-#[derive(Debug)]
-pub struct Document {
-    /// The document's name under `/openapi/`, without an extension.
-    pub name: &'static str,
-    /// The document as YAML.
-    pub yaml: fn() -> Result<String, StartError>,
 }
 
 /// A service that is being bound.
@@ -193,15 +186,17 @@ async fn migrate(config: Config) -> Result<(), Failure> {
 
 /// The document of a name, or the contract without a name.
 fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
+    let failed = |error: StartError| Failure::Other(error.to_string());
+    let documents = (program.documents)().map_err(failed)?;
     let wanted = |document: &&Document| name.is_none_or(|name| name == document.name);
-    let Some(document) = program.documents.iter().find(wanted) else {
-        let names: Vec<&str> = program.documents.iter().map(|it| it.name).collect();
+    let Some(document) = documents.iter().find(wanted) else {
+        let names: Vec<&str> = documents.iter().map(|it| it.name).collect();
         return Err(Failure::Arguments(format!(
             "openapi: expected one of {}",
             names.join(", ")
         )));
     };
-    let yaml = (document.yaml)().map_err(|error| Failure::Other(error.to_string()))?;
+    let yaml = to_yaml(&document.api).map_err(|error| failed(error.into()))?;
     say(&yaml);
     Ok(())
 }

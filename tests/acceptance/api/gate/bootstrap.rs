@@ -8,6 +8,7 @@ use acceptance::{
     SHOP, WIDGET,
 };
 use gate_core::embed::{Claims, Scope};
+use gate_core::limits::Group;
 use gate_core::token::TokenKey;
 use kernel::{Clock, Mode};
 use partner_core::sealing::{DerivedKeys, MasterKey};
@@ -439,9 +440,9 @@ fn tier(name: &'static str, limit: u32) -> Tier {
 /// A gate with these limits per key and network, and per key.
 async fn limited(own: u32, ceiling: u32) -> Gate {
     Gate::with(|setup| {
-        let tiers = setup.gate_tiers.as_mut().unwrap();
-        tiers.bootstrap = vec![tier("short", own)];
-        tiers.bootstrap_ceiling = vec![tier("medium", ceiling)];
+        let limits = setup.gate_limits.as_mut().unwrap();
+        limits.set(Group::Bootstrap, vec![tier("short", own)]);
+        limits.set(Group::BootstrapCeiling, vec![tier("medium", ceiling)]);
     })
     .await
 }

@@ -1,32 +1,20 @@
 //! Authentication of the gate, and the order of its checks.
 
 use acceptance::{
-    ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET, SHOP,
-    session,
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET,
 };
 use partner_core::PartnerStatus;
-use serde_json::json;
+use test_support::recorded::{recorded, unknown_for};
 
-const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
-
-/// A well-formed request for every operation that accepts a secret key.
+/// A request about unknown objects for every operation that takes a secret key.
 fn calls() -> Vec<(&'static Operation, Call)> {
-    let secret = Contract::gate()
-        .operations
-        .iter()
-        .filter(|operation| !operation.template.contains("/embed/"));
-    let call = |operation: &Operation| {
-        let path = operation.template.replace("{id}", UNKNOWN);
-        let path = path.replace("{refid}", "test_tx_01HF7YAT00408104G208104081");
-        let call = Call::new(operation.method.as_str(), &path);
-        match operation.id.as_str() {
-            "createSession" => call.json(&session(SHOP)).key("k"),
-            "updateBranding" => call.json(&json!({})),
-            _ => call,
-        }
-    };
-    secret
-        .map(|operation| (operation, call(operation)))
+    let operations = Contract::gate().operations.iter();
+    operations
+        .filter(|operation| operation.credentials == ["secretKey"])
+        .map(|operation| {
+            let record = recorded(&operation.id).about(unknown_for);
+            (operation, Call::of(&record))
+        })
         .collect()
 }
 

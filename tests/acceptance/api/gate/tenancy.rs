@@ -5,10 +5,11 @@
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Operation, RIVAL,
-    RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, session,
+    RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP,
 };
 use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::json;
+use test_support::recorded::{kind_of, recorded, unknown_for};
 
 /// Ids of one partner's objects, by kind.
 #[derive(Debug, Clone)]
@@ -27,12 +28,7 @@ struct Ids {
 }
 
 const UNKNOWN_SESSION: &str = "gs_test_01HF7YAT00408104G208104081";
-const UNKNOWN_REFID: &str = "test_tx_01HF7YAT00408104G208104081";
-const UNKNOWN_CUSTOMER: &str = "cus_test_01HF7YAT00408104G208104081";
 const UNKNOWN_DELIVERY: &str = "wd_test_01HF7YAT00408104G208104081";
-const UNKNOWN_QUOTE: &str = "qt_test_01HF7YAT00408104G208104081";
-const UNKNOWN_PAY_IN: &str = "pi_test_01HF7YAT00408104G208104081";
-const UNKNOWN_PAY_OUT: &str = "po_test_01HF7YAT00408104G208104081";
 
 impl Ids {
     fn all(&self) -> Vec<&str> {
@@ -54,60 +50,33 @@ impl Ids {
     }
 }
 
-/// An unknown id of the kind in an operation's path; `None` if the path
-/// has no id.
-fn unknown(operation: &Operation) -> Option<&'static str> {
-    let template = operation.template.as_str();
-    let parameters = template.matches('{').count();
-    assert!(parameters <= 1, "{}: more than one object", operation.id);
-    match template {
-        _ if parameters == 0 => None,
-        // The calls of a widget take a token; `widget_payments.rs` tests theirs.
-        _ if template.contains("/embed/") => None,
-        // All partners share the catalogue.
-        _ if template.contains("/capabilities/") => None,
-        _ if template.contains("/sessions/{id}") || template.contains("/gate_sessions/{id}") => {
-            Some(UNKNOWN_SESSION)
-        }
-        _ if template.ends_with("/transactions/{refid}") => Some(UNKNOWN_REFID),
-        _ if template.contains("/webhooks/deliveries/{id}") => Some(UNKNOWN_DELIVERY),
-        _ if template.ends_with("/customers/{id}") => Some(UNKNOWN_CUSTOMER),
-        _ if template.ends_with("/quotes/{id}") => Some(UNKNOWN_QUOTE),
-        _ if template.ends_with("/rails/pay_ins/{id}") => Some(UNKNOWN_PAY_IN),
-        _ if template.ends_with("/rails/pay_outs/{id}") => Some(UNKNOWN_PAY_OUT),
-        _ => panic!("{}: unknown kind of object in the path", operation.id),
+/// An unknown id of the kind in an operation's path; `None` if the path names no object of one partner. Tests of the widget's calls
+/// have their own tokens.
+fn unknown(operation: &Operation) -> Option<String> {
+    if operation.credentials == ["embedToken"] {
+        return None;
     }
+    let path = &recorded(&operation.id).path;
+    path.split('/').find_map(unknown_for)
 }
 
-/// A request for an operation, with this id in its path.
+/// The recorded request of an operation from this page, with this id in place of every id.
 fn call(operation: &Operation, id: &str, page: &str) -> Call {
-    let path: Vec<&str> = operation
-        .template
-        .split('/')
-        .map(|segment| {
-            if segment.starts_with('{') {
-                id
-            } else {
-                segment
-            }
-        })
-        .collect();
-    let call = Call::new(operation.method.as_str(), &path.join("/"));
-    match operation.id.as_str() {
-        "createSession" => call.json(&session(page)).key("tenancy"),
-        "updateBranding" => call.json(&json!({ "brand_name": "Mine" })),
-        "lockQuote" => call.json(&order("on_ramp")).key("tenancy"),
-        "createPayIn" | "createPayOut" => {
-            let named = json!({ "quote_id": id, "session_id": id });
-            call.json(&named).key("tenancy")
-        }
-        "createCustomer" => call
-            .json(&json!({ "email": "eve@example.com" }))
-            .key("tenancy"),
-        "updateCustomer" => call.json(&json!({ "first_name": "Eve" })),
-        "createEmbedToken" => call.header("origin", page),
-        _ => call,
+    let mut record = recorded(&operation.id).about(|text| match kind_of(text) {
+        Some(_) => Some(id.to_owned()),
+        None if text.contains("shop.example") => Some(page.to_owned()),
+        None if text == "Acme" => Some("Mine".to_owned()),
+        None => None,
+    });
+    // The recorded client secret is that of a session that does not exist here.
+    if record
+        .body
+        .as_ref()
+        .is_some_and(|body| body.get("clientSecret").is_some())
+    {
+        record.body = None;
     }
+    Call::of(&record)
 }
 
 fn operations() -> &'static [Operation] {
@@ -211,7 +180,7 @@ async fn expect_absent(client: &GateClient, ids: &[String], page: &str, mode: &s
         if sandbox && mode == "live" {
             continue;
         }
-        let reference = client.send(call(operation, unknown, page)).await;
+        let reference = client.send(call(operation, &unknown, page)).await;
         let reference = reference.refused(404, "resource_not_found");
         for id in ids {
             let found = client.send(call(operation, id, page)).await;
@@ -258,7 +227,7 @@ async fn id_of_another_kind_is_absent_for_its_partner() {
         };
         let kind = |id: &str| id.split('_').next().map(str::to_owned);
         for id in ids.all() {
-            if kind(id) == kind(unknown) {
+            if kind(id) == kind(&unknown) {
                 continue;
             }
             let answer = gate.acme().send(call(operation, id, SHOP)).await;
@@ -307,7 +276,7 @@ async fn responses_hold_no_data_of_another_partner() {
     let mut words: Vec<&str> = ids.all();
     words.extend(["acme", "shop.example"]);
     for operation in operations() {
-        let client = if takes_publishable(operation) {
+        let client = if operation.credentials == ["publishableKey"] {
             &browser
         } else {
             &rival
@@ -334,7 +303,7 @@ async fn requests_cannot_name_their_partner() {
     let (gate, ids) = stocked().await;
     let (rival, browser) = (gate.rival(), gate.client(RIVAL_PUBLISHABLE));
     for operation in operations() {
-        let client = if takes_publishable(operation) {
+        let client = if operation.credentials == ["publishableKey"] {
             &browser
         } else {
             &rival
@@ -369,8 +338,4 @@ async fn requests_cannot_name_their_partner() {
     );
     gate.world().notice_all().await;
     gate.finish().await;
-}
-
-fn takes_publishable(operation: &Operation) -> bool {
-    operation.id == "createEmbedToken"
 }

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use acceptance::{
-    ACME, ACME_SECRET, ACME_SECRET_2, Answer, Call, Gate, RIVAL_SECRET, SHOP, Setup, session,
+    ACME, ACME_SECRET, ACME_SECRET_2, Answer, Call, Gate, RIVAL_SECRET, SHOP, Setup, limits,
+    session,
 };
-use gate_http::Tiers;
+use gate_core::limits::Group;
 use partner_core::throttle::Tier;
 
 const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
@@ -22,24 +23,20 @@ fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
 /// The documented limits.
 fn documented(setup: &mut Setup) {
     let own = |limit| vec![tier("short", limit, 60)];
-    setup.gate_tiers = Some(Tiers {
-        create_session: own(10),
-        cancel_session: own(30),
-        list_sessions: own(60),
-        list_transactions: own(60),
-        preview: own(30),
-        capabilities: own(60),
-        bootstrap: own(30),
-        bootstrap_ceiling: vec![tier("medium", 6_000, 60)],
-        embed: own(60),
-        embed_quotes: own(10),
-        embed_payments: own(5),
-        global: vec![
+    setup.gate_limits = Some(limits(|group| match group {
+        Group::CreateSession | Group::EmbedQuotes => own(10),
+        Group::CancelSession | Group::Preview | Group::Bootstrap => own(30),
+        Group::ListSessions | Group::ListTransactions | Group::Capabilities | Group::Embed => {
+            own(60)
+        }
+        Group::BootstrapCeiling => vec![tier("medium", 6_000, 60)],
+        Group::EmbedPayments => own(5),
+        Group::Global => vec![
             tier("short", 10, 10),
             tier("medium", 60, 60),
             tier("long", 300, 3600),
         ],
-    });
+    }));
 }
 
 /// Limit, remaining and reset of a tier.
@@ -358,9 +355,9 @@ async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
 async fn pages_and_probes_are_never_throttled() {
     let gate = Gate::with(|setup| {
         documented(setup);
-        if let Some(tiers) = &mut setup.gate_tiers {
-            let narrow = |name| tier(name, 1, 10);
-            tiers.global = vec![narrow("short"), narrow("medium"), narrow("long")];
+        if let Some(limits) = &mut setup.gate_limits {
+            let narrow = ["short", "medium", "long"].map(|name| tier(name, 1, 10));
+            limits.set(Group::Global, narrow.into());
         }
     })
     .await;
@@ -380,7 +377,7 @@ async fn pages_and_probes_are_never_throttled() {
 // rule: throttle.gate-routes, throttle.gate-global
 #[tokio::test]
 async fn disabled_throttles_send_no_limit_and_no_header() {
-    let gate = Gate::with(|setup| setup.gate_tiers = None).await;
+    let gate = Gate::with(|setup| setup.gate_limits = None).await;
     for at in 0..40 {
         let path = ["/v1/branding", "/v1/gate_sessions"][at % 2];
         let answer = gate.acme().get(path).await;

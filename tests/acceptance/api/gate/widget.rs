@@ -9,6 +9,7 @@ use acceptance::{
     Setup, WIDGET,
 };
 use gate_core::embed::Claims;
+use gate_core::limits::Group;
 use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
@@ -522,9 +523,10 @@ fn few(setup: &mut Setup) {
         limit,
         per: Duration::from_secs(60),
     };
-    if let Some(tiers) = &mut setup.gate_tiers {
-        tiers.embed = vec![tier("short", 6)];
-        tiers.global = vec![tier("short", 1), tier("medium", 1), tier("long", 1)];
+    if let Some(limits) = &mut setup.gate_limits {
+        limits.set(Group::Embed, vec![tier("short", 6)]);
+        let few = ["short", "medium", "long"].map(|name| tier(name, 1));
+        limits.set(Group::Global, few.into());
     }
 }
 

@@ -50,11 +50,7 @@ impl Handled for Gate {
     ];
 
     fn operations() -> Result<Vec<Operation>> {
-        let mut all = operations_in(&serde_json::to_value(gate_http::openapi()?)?)?;
-        for document in [gate_http::test_helpers()?, gate_http::embed()?] {
-            all.extend(operations_in(&serde_json::to_value(document)?)?);
-        }
-        Ok(all)
+        operations_in(&gate_http::documents()?)
     }
 
     fn prepare(&self, address: SocketAddr) -> Result<Objects> {
@@ -75,30 +71,17 @@ impl Handled for Gate {
         if let Some((_, writing)) = written {
             return Ok(writing.bytes.clone());
         }
-        let named = objects.named.iter().filter(|(of, _)| *of == id);
-        let named = named
-            .flat_map(|(_, name)| ["{id}", "{refid}", "{symbol}"].map(|it| (it, name.as_str())));
-        let path = operation.path(&named.collect::<Vec<_>>())?;
-        let (key, headers, body) = match id {
-            "previewQuotes" => (&shop.key, String::new(), purchase().asked().to_string()),
-            "createEmbedToken" => {
-                return Ok(bootstrap(shop, &objects.secret));
-            }
-            _ if objects.widget(id).is_some() => {
-                let widget = objects.widget(id).ok_or("no widget")?;
-                if id == "createEmbedQuote" {
-                    return Ok(widget.quote(shop));
-                }
+        let named = objects.named.iter().find(|(of, _)| *of == id);
+        let id_of = |_: &str| named.map(|(_, name)| name.clone());
+        Ok(match (id, objects.widget(id)) {
+            ("createEmbedToken", _) => bootstrap(shop, &objects.secret),
+            ("createEmbedQuote", Some(widget)) => widget.quote(shop),
+            (_, Some(widget)) => {
                 let token = format!("X-Embed-Token: {}\r\n", widget.token);
-                (&shop.publishable, token, String::new())
+                operation.recorded(&shop.publishable, &token, id_of)
             }
-            "sendTestWebhook" | "replayWebhookDelivery" => {
-                (&shop.key, String::new(), String::new())
-            }
-            _ if operation.method == "GET" => (&shop.key, String::new(), String::new()),
-            _ => return Err(operation.unknown().into()),
-        };
-        Ok(request(key, &operation.method, &path, &headers, &body))
+            (_, None) => operation.recorded(&shop.key, "", id_of),
+        })
     }
 
     fn doubt(&self, objects: &Objects, operation: &Operation) -> Result<()> {
@@ -234,7 +217,6 @@ impl Preparing<'_> {
         ];
         let named = vec![
             ("retrieveSession", fail.clone()),
-            ("getAsset", "USDT".to_owned()),
             ("retrieveTransaction", self.payment()?),
             ("replayWebhookDelivery", self.dead_letter()?),
             ("getCustomer", update),

@@ -17,8 +17,8 @@ use gate_core::usecases::quote_session::{
 };
 use gate_core::usecases::redeem_quote::RedeemError;
 use gate_core::usecases::verify_user::VerifyUser;
-use kernel::Mode;
 use kernel::rates::Side;
+use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
@@ -155,6 +155,7 @@ impl Payments {
             wallet_address: None,
             payout: Some(account()),
             country: None,
+            until: later(),
         };
         let id = self.clone().pay(session, name.to_owned(), request).await;
         (
@@ -173,12 +174,18 @@ fn account() -> BTreeMap<String, String> {
     .into()
 }
 
+/// The expiry of a token that does not expire during a test.
+fn later() -> Timestamp {
+    Timestamp::from_millis(253_402_300_799_999).unwrap()
+}
+
 fn purchase(quote: SignedQuoteId) -> PaymentRequest {
     PaymentRequest {
         quote: quote.to_string(),
         wallet_address: Some(WALLET.to_owned()),
         payout: None,
         country: None,
+        until: later(),
     }
 }
 
@@ -236,6 +243,42 @@ pub async fn session_has_one_quote_that_can_be_paid(store: impl GateFixture) {
         matches!(&refused, QuoteSessionError::Session(it) if *it == in_progress),
         "{refused:?}"
     );
+    world.assert_clean().await;
+}
+
+// rule: gate.payment.admitted-again
+pub async fn payment_is_refused_after_its_token_or_key_has_ended(store: impl GateFixture) {
+    let world = World::new(store);
+    let widget = world.open_payments("acme", true).await;
+    let session = widget.rails.gate.opened("one", draft("100.00")).await;
+    let quote = widget.quoted(session).await;
+    let late = PaymentRequest {
+        until: world.now(),
+        ..purchase(quote)
+    };
+    let refused = widget.clone().pay(session, "late".to_owned(), late).await;
+    assert!(
+        matches!(refused, Err(PayError::TokenExpired)),
+        "{refused:?}"
+    );
+    let paid = widget
+        .clone()
+        .pay(session, "early".to_owned(), purchase(quote));
+    paid.await.unwrap();
+    let next = widget.rails.gate.opened("two", draft("100.00")).await;
+    let quote = widget.quoted(next).await;
+    // The door admitted both calls before.
+    assert_eq!(world.revoke(widget.access.key.id).await, Cas::Won);
+    let refused = widget.quote(next, Flow::OnRamp).await;
+    assert!(
+        matches!(refused, Err(QuoteSessionError::Denied(_))),
+        "{refused:?}"
+    );
+    let refused = widget
+        .clone()
+        .pay(next, "two".to_owned(), purchase(quote))
+        .await;
+    assert!(matches!(refused, Err(PayError::Denied(_))), "{refused:?}");
     world.assert_clean().await;
 }
 

@@ -1,12 +1,42 @@
-//! The country of the user for the decision whether the user must be verified.
+//! The country of a request: what the edge says, and what it proves.
+
+use std::fmt;
 
 use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
 use gate_core::catalogue::CountryCode;
 use http_kit::{Peer, TrustedProxies};
 
-use crate::capabilities::EdgeHeader;
+use crate::wire;
+
+/// The header in which the edge names the country of a request.
+#[derive(Clone)]
+pub struct EdgeHeader(Option<HeaderName>);
+
+impl EdgeHeader {
+    /// A header with this name; `None` if no edge is trusted.
+    #[must_use]
+    pub fn new(name: Option<&str>) -> Self {
+        Self(name.and_then(|name| name.parse().ok()))
+    }
+
+    pub(crate) fn said<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        wire::only_header(headers, self.0.as_ref()?)
+    }
+
+    /// The country that the edge names, if it is one.
+    pub(crate) fn country(&self, headers: &HeaderMap) -> Option<CountryCode> {
+        self.said(headers).and_then(CountryCode::parse)
+    }
+}
+
+impl fmt::Debug for EdgeHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EdgeHeader({:?})", self.0)
+    }
+}
 
 /// The country that decides whether a user must be verified: that of the edge if a trusted proxy sent the request. Any other client
 /// could write the edge's header.

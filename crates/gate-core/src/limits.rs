@@ -1,0 +1,84 @@
+//! The limits of the gate's operations.
+
+use std::collections::BTreeMap;
+
+use partner_core::throttle::Tier;
+use strum::VariantArray;
+
+/// Operations that share a limit. Their requests count together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+pub enum Group {
+    /// `POST /gate_sessions`, per key.
+    CreateSession,
+    /// `POST /gate_sessions/{id}/cancel`, per key.
+    CancelSession,
+    /// `GET /gate_sessions`, per key.
+    ListSessions,
+    /// `GET /transactions`, per key.
+    ListTransactions,
+    /// `POST /quotes/preview`, per key.
+    Preview,
+    /// `GET /capabilities/*`, per key.
+    Capabilities,
+    /// `POST /embed/bootstrap`, per key and client network.
+    Bootstrap,
+    /// `POST /embed/bootstrap`, per key from all client networks together.
+    BootstrapCeiling,
+    /// Every call of a widget without its own limit, per token and client network.
+    Embed,
+    /// `POST /embed/quotes`, per token and client network.
+    EmbedQuotes,
+    /// `POST /embed/payments`, per token and client network.
+    EmbedPayments,
+    /// Every other operation, and every response with 401 to a key, per client network.
+    Global,
+}
+
+impl Group {
+    /// The name of the group's buckets and the label in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateSession => "create_session",
+            Self::CancelSession => "cancel_session",
+            Self::ListSessions => "list_sessions",
+            Self::ListTransactions => "list_transactions",
+            Self::Preview => "preview",
+            Self::Capabilities => "capabilities",
+            Self::Bootstrap | Self::BootstrapCeiling => "bootstrap",
+            Self::Embed => "embed",
+            Self::EmbedQuotes => "embed_quotes",
+            Self::EmbedPayments => "embed_payments",
+            Self::Global => "gate",
+        }
+    }
+}
+
+/// The tiers of every group.
+#[derive(Debug, Clone)]
+pub struct Limits(BTreeMap<Group, Vec<Tier>>);
+
+impl Limits {
+    /// Asks for the tiers of each group.
+    ///
+    /// # Errors
+    /// The first error of `tiers_of`.
+    pub fn new<E>(tiers_of: impl Fn(Group) -> Result<Vec<Tier>, E>) -> Result<Self, E> {
+        let groups = Group::VARIANTS.iter();
+        let tiers: Result<_, E> = groups
+            .map(|group| Ok((*group, tiers_of(*group)?)))
+            .collect();
+        tiers.map(Self)
+    }
+
+    /// The tiers of a group.
+    #[must_use]
+    pub fn of(&self, group: Group) -> &[Tier] {
+        self.0.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// Replaces the tiers of a group.
+    pub fn set(&mut self, group: Group, tiers: Vec<Tier>) {
+        self.0.insert(group, tiers);
+    }
+}

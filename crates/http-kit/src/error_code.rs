@@ -1,0 +1,161 @@
+//! Error codes: what responses and the documentation say about them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use axum::http::StatusCode;
+use serde::Serialize;
+
+/// The `type` of the envelope: what a client branches on first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The request must change.
+    InvalidRequest,
+    /// The credential is missing or unknown.
+    Unauthorized,
+    /// The credential is known but not allowed to do this.
+    Forbidden,
+    /// The partner has no such object.
+    NotFound,
+    /// The object's state does not allow it.
+    Conflict,
+    /// Too many requests, or too much money in the window.
+    RateLimited,
+    /// Not the client's fault.
+    ServerError,
+}
+
+impl Kind {
+    /// The kind of a status. A code may override it.
+    #[must_use]
+    pub const fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            429 => Self::RateLimited,
+            500.. => Self::ServerError,
+            _ => Self::InvalidRequest,
+        }
+    }
+
+    /// The text in the envelope.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::RateLimited => "rate_limited",
+            Self::ServerError => "server_error",
+        }
+    }
+}
+
+/// An error code. A response, the published documents and the page of errors are all made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode {
+    /// The `code` of the envelope; also the anchor on the documentation page and the metric label.
+    pub text: &'static str,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The `type` of the envelope.
+    pub kind: Kind,
+    /// Why the request failed.
+    pub meaning: &'static str,
+    /// What the caller should do.
+    pub advice: &'static str,
+}
+
+impl ErrorCode {
+    /// A code whose kind follows from its status.
+    #[must_use]
+    pub const fn new(
+        text: &'static str,
+        status: StatusCode,
+        meaning: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        Self {
+            text,
+            status,
+            kind: Kind::of(status),
+            meaning,
+            advice,
+        }
+    }
+
+    /// The same code with another kind than its status has.
+    #[must_use]
+    pub const fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same code, which some operation returns with another status.
+    #[must_use]
+    pub const fn with_status(self, status: StatusCode) -> Self {
+        Self::new(self.text, status, self.meaning, self.advice)
+    }
+}
+
+/// Declares error codes as constants of type `&ErrorCode`, and the list of them.
+///
+/// A row is `NAME = STATUS "text", "meaning", "advice";`, where `STATUS` is a constant of [`StatusCode`]. `STATUS as Kind`
+/// overrides the kind of the status.
+#[macro_export]
+macro_rules! error_codes {
+    (
+        $(#[$about:meta])*
+        $visibility:vis $all:ident;
+        $($name:ident = $status:ident $(as $kind:ident)? $text:literal, $meaning:literal, $advice:expr;)*
+    ) => {
+        $(
+            #[doc = $meaning]
+            $visibility const $name: &$crate::ErrorCode = &$crate::ErrorCode::new(
+                $text,
+                $crate::StatusCode::$status,
+                $meaning,
+                $advice,
+            )$(.of_kind($crate::Kind::$kind))?;
+        )*
+        $(#[$about])*
+        $visibility const $all: &[&$crate::ErrorCode] = &[$($name),*];
+    };
+}
+
+/// A Markdown page of the codes, by status. Each heading is only the code, so that its anchor is
+/// the code.
+#[must_use]
+pub fn errors_page<'c>(
+    introduction: &str,
+    codes: impl IntoIterator<Item = &'c ErrorCode>,
+) -> String {
+    let mut by_status: BTreeMap<StatusCode, Vec<&ErrorCode>> = BTreeMap::new();
+    for code in codes {
+        by_status.entry(code.status).or_default().push(code);
+    }
+    let mut page = introduction.to_owned();
+    page.push_str("\n| status | codes |\n| --- | --- |\n");
+    for (status, codes) in &by_status {
+        let links = codes.iter().map(|code| format!("[`{0}`](#{0})", code.text));
+        let links: Vec<String> = links.collect();
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(page, "| {} | {} |", status.as_u16(), links.join(", "));
+    }
+    for (status, codes) in &by_status {
+        let _ = write!(page, "\n## {}\n", status.as_u16());
+        for code in codes {
+            let (text, kind) = (code.text, code.kind.as_str());
+            let (meaning, advice) = (code.meaning, code.advice);
+            let _ = write!(
+                page,
+                "\n### {text}\n\nType `{kind}`. {meaning}\n\nWhat to do: {advice}\n"
+            );
+        }
+    }
+    page
+}
