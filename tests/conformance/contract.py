@@ -78,14 +78,15 @@ class Contract:
         status = str(answer.status)
         key = next((k for k in (status, f"{status[0]}XX", "default") if k in responses), None)
         assert key, f"{method} {template} returned {status}, which is not documented: {answer.text}"
-        response, pointer = self._resolve(responses[key], f"/paths/{escape(template)}/{method.lower()}/responses/{key}")
+        response, pointer = self.resolve(responses[key], f"/paths/{escape(template)}/{method.lower()}/responses/{key}")
         if "application/json" not in response.get("content", {}):
             return
         pointer += "/content/application~1json/schema"
         errors = list(self.validator(pointer).iter_errors(json.loads(answer.raw)))
         assert not errors, f"{method} {template} {status}: {errors[0].message} at {list(errors[0].path)}: {answer.text}"
 
-    def _resolve(self, value, pointer):
+    def resolve(self, value, pointer=""):
+        """What a reference refers to, and where that is."""
         while "$ref" in value:
             pointer = value["$ref"].removeprefix("#")
             value = self.document

@@ -1,4 +1,4 @@
-"""The contract's list of operation ids and events per published document."""
+"""The contract's list of operation ids, their callers and events per published document."""
 
 POOLS = {
     "listPools": ("GET", "/v1/pools"),
@@ -70,6 +70,20 @@ EMBED = {
     "createEmbedQuote": ("POST", "/v1/embed/quotes"),
     "createEmbedPayment": ("POST", "/v1/embed/payments"),
     "cancelEmbedPayment": ("POST", "/v1/embed/payments/{id}/cancel"),
+}
+
+# The credential of all operations of a document but these; one of several is enough.
+CREDENTIAL = {
+    "pools-v1": "secretKey", "gate-v1": "secretKey", "gate-test-helpers-v1": "secretKey", "gate-embed-v1": "embedToken",
+}
+OTHER_CREDENTIALS = {"listPools": {"publishableKey", "secretKey"}, "createEmbedToken": {"publishableKey"}}
+
+# The operations that need an entitlement beside that of the gate, by the code of its refusal.
+ENTITLED = {
+    "pools_not_enabled": {"getCapabilities", "createQuote", "transact", "getBalance"},
+    "rails_not_enabled": {
+        "lockQuote", "retrieveSignedQuote", "createPayIn", "retrievePayIn", "createPayOut", "retrievePayOut",
+    },
 }
 
 # Each document: part of its title, its operations, its events.

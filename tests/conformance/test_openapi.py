@@ -5,7 +5,7 @@ import re
 import linters
 import pytest
 from contract import ENVELOPE, Contract
-from documents import GATE, HELPERS, LISTED, POOLS
+from documents import CREDENTIAL, ENTITLED, GATE, HELPERS, LISTED, OTHER_CREDENTIALS, POOLS
 from openapi_spec_validator import validate
 from provisioning import gate_profile
 
@@ -55,6 +55,20 @@ def test_document_lists_the_contracts_operations(published):
     assert title in info["title"].lower()
 
 
+# rule: openapi.operations, openapi.gate-operations, openapi.gate-embed
+def test_document_states_who_may_call(published):
+    name, contract, *_ = published
+    entitled = {code: set() for code in ENTITLED}
+    for operation, (_, _, documented) in contract.operations.items():
+        given = {scheme for alternative in documented["security"] for scheme in alternative}
+        assert given == OTHER_CREDENTIALS.get(operation, {CREDENTIAL[name]}), operation
+        refused, _ = contract.resolve(documented["responses"]["403"])
+        for code in set(ENTITLED) & set(refused["x-error-codes"]):
+            entitled[code].add(operation)
+    for code, operations in entitled.items():
+        assert operations == ENTITLED[code] & set(contract.operations), code
+
+
 # rule: openapi.errors-documented, error.six-fields
 def test_every_operation_documents_its_refusals(published):
     _, contract, *_ = published
@@ -64,8 +78,9 @@ def test_every_operation_documents_its_refusals(published):
         refused = ALWAYS | (OF_A_BODY if "requestBody" in operation else set()) | ({"404"} if "Id}" in path else set())
         assert refused <= set(responses), (name, refused - set(responses))
         for status in set(responses) - {"200", "201", "default"}:
-            assert responses[status]["x-error-codes"], (name, status)
-            schema = responses[status]["content"]["application/json"]["schema"]
+            response, _ = contract.resolve(responses[status])
+            assert response["x-error-codes"], (name, status)
+            schema = response["content"]["application/json"]["schema"]
             assert schema == {"$ref": "#/components/schemas/Error"}, (name, status)
         assert operation["security"] and operation["summary"] and operation["description"], name
     if contract.operations:

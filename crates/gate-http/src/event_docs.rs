@@ -35,7 +35,7 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
         .schema("QuoteEvent", rail_events::QuoteEventBody::schema())
         .schema("PayInEvent", rail_events::PayInEventBody::schema())
         .schema("PayOutEvent", rail_events::PayOutEventBody::schema())
-        .webhooks(&events)
+        .webhooks(&events, DELIVERY_HEADERS)
 }
 
 /// The body of an event of a session.
@@ -268,7 +268,6 @@ fn webhooks() -> [WebhookDoc; 12] {
                 TEST_EVENT,
                 &json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" }),
             ),
-            headers: DELIVERY_HEADERS,
         },
     ]
 }
@@ -320,7 +319,6 @@ fn of_session(
         description,
         schema: "SessionEvent",
         example: envelope(name, &session),
-        headers: DELIVERY_HEADERS,
     }
 }
 
@@ -351,7 +349,6 @@ fn of_customer(
         description,
         schema: "CustomerEvent",
         example: envelope(event.as_str(), &customer),
-        headers: DELIVERY_HEADERS,
     }
 }
 
@@ -369,6 +366,5 @@ fn deletion_of_customer() -> WebhookDoc {
         description: "Sent once, even if the deletion is repeated. It contains no personal data.",
         schema: "CustomerDeletedEvent",
         example: envelope(name, &deleted),
-        headers: DELIVERY_HEADERS,
     }
 }

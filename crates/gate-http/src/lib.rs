@@ -1,4 +1,4 @@
-//! The gate HTTP API: the route table, the JSON shapes, and the error responses.
+//! The gate HTTP API: its operations, the JSON shapes, and the error responses.
 
 mod api;
 mod app;

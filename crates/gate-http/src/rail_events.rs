@@ -6,7 +6,7 @@ use http_kit::openapi::WebhookDoc;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::event_shape::{DELIVERY_HEADERS, envelope};
+use crate::event_shape::envelope;
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::signed_quotes::SignedQuoteRecord;
 
@@ -124,7 +124,6 @@ fn consumed() -> WebhookDoc {
         description: "Sent once, together with `rail.pay_in.processing` or `rail.pay_out.processing`; for a swap in the widget, which has no `rail.*` events, alone.",
         schema: "QuoteEvent",
         example: envelope(QUOTE_CONSUMED, &quote),
-        headers: DELIVERY_HEADERS,
     }
 }
 
@@ -157,7 +156,6 @@ fn of_rail(name: &'static str, summary: &'static str, description: &'static str)
         description,
         schema,
         example: envelope(name, &record),
-        headers: DELIVERY_HEADERS,
     }
 }
 

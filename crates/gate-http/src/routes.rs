@@ -141,7 +141,13 @@ pub(crate) fn limit(group: Group, limits: &Limits) -> Limit {
             LimitBy::CredentialFromClient
         }
         Group::Global => LimitBy::Client,
-        _ => LimitBy::Credential,
+        Group::CreateSession
+        | Group::CancelSession
+        | Group::ListSessions
+        | Group::ListTransactions
+        | Group::Preview
+        | Group::Capabilities
+        | Group::BootstrapCeiling => LimitBy::Credential,
     };
     let own = Limit::new(group.as_str(), by, limits.of(group));
     match group {

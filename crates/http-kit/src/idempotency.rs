@@ -35,8 +35,8 @@ impl IdempotencyHeader {
         })
     }
 
-    /// The key of a write that is safe without one.
     /// The key of a write that is safe without a key.
+    ///
     /// # Errors
     /// 400 `idempotency_key_invalid`.
     pub fn optional(self) -> Result<Option<OperationKey>, ApiError> {

@@ -1,6 +1,7 @@
 //! The published contract: adds what all operations of an API share to the documentation of the routes.
 
 mod requests;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +53,6 @@ pub struct WebhookDoc {
     pub schema: &'static str,
     /// A sample body.
     pub example: serde_json::Value,
-    /// The headers of a delivery, with their meaning.
-    pub headers: &'static [(&'static str, &'static str)],
 }
 
 /// The contract could not be built. This is a bug, which its tests find.
@@ -121,9 +120,14 @@ impl Contract {
         self
     }
 
-    /// Adds the event bodies under `webhooks`, in the given order.
+    /// Adds the event bodies under `webhooks`, in the given order, and the headers of their deliveries with their meaning.
     #[must_use]
-    pub fn webhooks(mut self, webhooks: &[WebhookDoc]) -> Self {
+    pub fn webhooks(mut self, webhooks: &[WebhookDoc], headers: &[(&str, &str)]) -> Self {
+        for (name, meaning) in headers {
+            let header = RefOr::T(delivery_header(name, meaning));
+            let parameters = &mut self.components().parameters;
+            parameters.insert((*name).to_owned(), header);
+        }
         let mut paths = Paths::new();
         for webhook in webhooks {
             let known = self.components().schemas.contains_key(webhook.schema);
@@ -131,7 +135,7 @@ impl Contract {
                 self.faults
                     .push(format!("unknown schema `{}`", webhook.schema));
             }
-            let item = PathItem::new(HttpMethod::Post, webhook_operation(webhook));
+            let item = PathItem::new(HttpMethod::Post, webhook_operation(webhook, headers));
             paths.paths.insert(webhook.name.to_owned(), item);
         }
         self.api.webhooks = Some(paths);
@@ -213,6 +217,10 @@ impl Contract {
                 }
             }
         }
+        let OpenApi {
+            paths, components, ..
+        } = &mut self.api;
+        shared::responses(paths, components.get_or_insert_with(Components::new));
         if self.faults.is_empty() {
             Ok(self.api)
         } else {
@@ -512,7 +520,7 @@ fn refer(response: &mut Response, headers: &NamedHeaders) {
     }
 }
 
-fn webhook_operation(webhook: &WebhookDoc) -> Operation {
+fn webhook_operation(webhook: &WebhookDoc, headers: &[(&str, &str)]) -> Operation {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(webhook.schema)))
         .example(Some(webhook.example.clone()))
@@ -526,21 +534,18 @@ fn webhook_operation(webhook: &WebhookDoc) -> Operation {
             "Any 2xx, sent after the event is safely handled. Any other response is retried.",
         )
         .build();
-    OperationBuilder::new()
+    let mut operation = OperationBuilder::new()
         .operation_id(Some(webhook.name.replace('.', "_")))
         .summary(Some(webhook.summary))
         .description(Some(webhook.description))
-        .parameters(Some(
-            webhook
-                .headers
-                .iter()
-                .map(|(name, meaning)| delivery_header(name, meaning)),
-        ))
         .request_body(Some(body))
         .response("2XX", taken)
         // A delivery carries a signature, not a key.
         .securities(Some(Vec::<SecurityRequirement>::new()))
-        .build()
+        .build();
+    let place = |name| RefOr::Ref(Ref::new(format!("#/components/parameters/{name}")));
+    operation.parameters = Some(headers.iter().map(|(name, _)| place(name)).collect());
+    operation
 }
 
 fn delivery_header(name: &str, meaning: &str) -> Parameter {

@@ -193,7 +193,9 @@ impl ResponseStore {
         let Some((request, stored)) = request.zip(stored) else {
             return Ok(None);
         };
-        let same_request = stored.fingerprint == keyed(&self.sealer, request.fingerprint);
+        // Earlier versions stored the plain fingerprint. Their records expire within the time that keys are kept.
+        let same_request = stored.fingerprint == keyed(&self.sealer, request.fingerprint)
+            || stored.fingerprint == request.fingerprint;
         if !same_request {
             tracing::warn!(
                 http.route = request.scope.route,
@@ -260,7 +262,8 @@ pub fn place(scope: &Scope) -> String {
     )
 }
 
-/// The fingerprint in the form in which it is stored. Requests contain personal data that a reader of the database could guess from a plain hash.
+/// The fingerprint in the form in which it is stored. Requests contain personal data, which a reader of the database could guess
+/// from a plain hash.
 fn keyed(sealer: &Sealer, request: Fingerprint) -> Fingerprint {
     let mark = sealer.mark("requests with idempotency keys", &hex::encode(request.0));
     Fingerprint(mark.0)

@@ -30,7 +30,7 @@ const DELIVERY_HEADERS: &[(&str, &str)] = &[
 pub(crate) fn with_events(contract: Contract) -> Contract {
     contract
         .schema("TradeEvent", TradeEventBody::schema())
-        .webhooks(&webhooks())
+        .webhooks(&webhooks(), DELIVERY_HEADERS)
 }
 
 fn webhooks() -> [WebhookDoc; 3] {
@@ -91,6 +91,5 @@ fn webhook(
         description,
         schema: "TradeEvent",
         example,
-        headers: DELIVERY_HEADERS,
     }
 }

@@ -1,4 +1,4 @@
-//! The pools HTTP API: the route table, the wire shapes, and how refusals read from outside.
+//! The pools HTTP API: its operations, the wire shapes, and how refusals read from outside.
 
 mod accounts;
 mod api;

@@ -257,7 +257,6 @@ pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
     value::master_keys(text).ok()
 }
 
-/// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
 /// The setting of a group's limit.
 fn limit_of(group: Group) -> &'static Setting<Vec<Tier>> {
     match group {
@@ -276,6 +275,7 @@ fn limit_of(group: Group) -> &'static Setting<Vec<Tier>> {
     }
 }
 
+/// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
 fn public_origin(
     given: &RawSetting,
     setting: &setting::Setting<()>,

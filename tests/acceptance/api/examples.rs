@@ -12,6 +12,7 @@ use acceptance::{
 };
 use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
+use test_support::recorded::recorded;
 
 /// Maximum number of list members in an example.
 const SHOWN: usize = 2;
@@ -376,6 +377,8 @@ fn every_success_of_the_documents_has_an_example() {
     for (_, document) in documents() {
         for (path, item) in document["paths"].as_object().unwrap() {
             for operation in item.as_object().unwrap().values() {
+                let record = recorded(text(operation, "operationId"));
+                assert!(record.path.starts_with("/v1/"), "{}", record.path);
                 let responses = operation["responses"].as_object().into_iter().flatten();
                 for (status, response) in responses.filter(|(status, _)| status.starts_with('2')) {
                     let example = &response["content"]["application/json"]["example"];

@@ -104,10 +104,13 @@ impl Operation {
     ) -> Vec<u8> {
         let record = recorded(&self.id).about(|text| kind_of(text).and_then(&id_of));
         let path = record.path.trim_start_matches("/v1");
+        let recorded = record.headers.iter();
+        let recorded = recorded.map(|(name, value)| format!("{name}: {value}\r\n"));
+        let headers = recorded.collect::<String>() + headers;
         let body = record
             .body
             .map_or_else(String::new, |body| body.to_string());
-        request(key, &self.method, path, headers, &body)
+        request(key, &self.method, path, &headers, &body)
     }
 }
 

@@ -113,7 +113,8 @@ macro_rules! store_contract {
                 export_reads_one_snapshot, exports_are_separate_by_partner_and_mode;
             owners: deposits_have_one_owner_per_mode, deposits_can_be_exchanged,
                 key_label_and_expiry_read_back, last_uses_only_move_forward,
-                text_of_older_publishable_key_is_stored_once;
+                text_of_older_publishable_key_is_stored_once,
+                key_of_token_is_found_for_its_partner_only;
             provisioning: pools_read_back_in_order, partners_read_back,
                 profiles_are_replaced_completely, origins_list_active_partners_only,
                 endpoints_are_replaced_with_their_secrets, keys_are_listed_oldest_first,

@@ -37,11 +37,14 @@ pub fn recorded(operation: &str) -> &'static Recorded {
                 serde_json::from_str(file).expect("examples.json");
             read
         });
-        files.into_iter().flatten().collect()
+        let count: usize = files.iter().map(BTreeMap::len).sum();
+        let records: BTreeMap<String, Recorded> = files.into_iter().flatten().collect();
+        assert_eq!(records.len(), count, "two operations have one id");
+        records
     });
     records.get(operation).unwrap_or_else(|| {
         panic!(
-            "{operation} has no recorded request: send one in tests/acceptance/api/examples.rs, then run `PENSTOCK_RECORD_EXAMPLES=1 cargo test --workspace --test api -- examples::`"
+            "{operation} has no recorded request: send one in tests/acceptance/api/examples.rs, then run twice `PENSTOCK_RECORD_EXAMPLES=1 cargo test --workspace --test api -- examples::`"
         )
     })
 }

@@ -41,6 +41,8 @@ impl<'r> Arriving<'r> {
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
         let (query, headers) = (request.uri().query(), request.headers());
         let credential = match &guard.read_token {
+            // Without a reader no token is genuine.
+            None if guard.class == Class::Embedded => Err(credential::dead_token()),
             None => credential::read(query, headers, guard.class.key_places()).map(Credential::Key),
             Some(read_token) => credential::read_token(query, headers).and_then(|text| {
                 let token = read_token(text, guard.config.clock.now());
@@ -173,8 +175,10 @@ impl<P: Profile> Guard<P> {
 
     /// Whether a request for browsers comes from a page that is not the partner's own.
     fn is_foreign(&self, access: &Access<P>, headers: &HeaderMap) -> bool {
-        let own_page = self.own_page.as_ref();
-        own_page.is_some_and(|own_page| !own_page(access, headers))
+        match &self.own_page {
+            Some(own_page) => !own_page(access, headers),
+            None => self.class == Class::Publishable,
+        }
     }
 
     /// Counts the refusal of a known token as a request. Once the limit is full, the response is 429.

@@ -262,7 +262,9 @@ fn app_in(mode: Mode, directory: Keys, scope: LimitBy) -> Router {
         "/v1/embedded",
         get(async |who: Embedded<Product>| who.tenant().partner.to_string()),
     );
+    let unread = Router::new().route("/v1/unread", get(async |_: Embedded<Product>| "never"));
     let routes = Router::new()
+        .merge(unread.route_layer(door.of(Class::Embedded, Some(limit.clone()))))
         .merge(embedded.route_layer(door.embedded(Some(limit.clone()), Arc::new(read_token))))
         .merge(
             publishable.route_layer(door.publishable(Some(limit.clone()), Arc::new(|_, _| true))),

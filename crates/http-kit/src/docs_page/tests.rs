@@ -47,14 +47,16 @@ fn contract() -> Contract {
 
 fn complete() -> OpenApi {
     contract()
-        .webhooks(&[WebhookDoc {
-            name: "thing.done",
-            summary: "A thing is done",
-            description: "Sent once.",
-            schema: "Thing",
-            example: json!({"id": "t_1"}),
-            headers: &[("Things-Signature", "Proves the sender.")],
-        }])
+        .webhooks(
+            &[WebhookDoc {
+                name: "thing.done",
+                summary: "A thing is done",
+                description: "Sent once.",
+                schema: "Thing",
+                example: json!({"id": "t_1"}),
+            }],
+            &[("Things-Signature", "Proves the sender.")],
+        )
         .headers(&["short"])
         .finish()
         .unwrap()
@@ -83,7 +85,10 @@ fn contract_documents_shared_parts_of_every_operation() {
     let error = &value["components"]["schemas"]["Error"];
     assert_eq!(error["required"].as_array().unwrap().len(), 6);
     let event = &value["webhooks"]["thing.done"]["post"];
-    assert_eq!(event["parameters"][0]["name"], "Things-Signature");
+    assert_eq!(
+        event["parameters"][0]["$ref"],
+        "#/components/parameters/Things-Signature"
+    );
     assert_eq!(
         event["requestBody"]["content"]["application/json"]["example"]["id"],
         "t_1"

@@ -56,8 +56,20 @@ fn unknown(operation: &Operation) -> Option<String> {
     if operation.credentials == ["embedToken"] {
         return None;
     }
+    let parameters = operation.template.matches('{').count();
+    assert!(parameters <= 1, "{}: more than one object", operation.id);
     let path = &recorded(&operation.id).path;
-    path.split('/').find_map(unknown_for)
+    let unknown = path.split('/').find_map(unknown_for);
+    // All partners share the catalogue.
+    let names_object =
+        operation.template.contains('{') && !operation.template.contains("/capabilities/");
+    assert_eq!(
+        unknown.is_some(),
+        names_object,
+        "{}: `kind_of` does not know the id in {path}",
+        operation.id
+    );
+    unknown
 }
 
 /// The recorded request of an operation from this page, with this id in place of every id.

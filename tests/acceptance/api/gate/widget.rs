@@ -1,15 +1,13 @@
 //! The widget's own calls: tokens, the session, waiting for a change, and cancelling.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::net::IpAddr;
 use std::time::Duration;
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Gate, GateClient, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP,
-    Setup, WIDGET,
+    WIDGET,
 };
 use gate_core::embed::Claims;
-use gate_core::limits::Group;
 use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
@@ -17,7 +15,6 @@ use http_kit::Waiting;
 use kernel::{Clock, Mode};
 use partner_core::PartnerStatus;
 use partner_core::sealing::{DerivedKeys, MasterKey};
-use partner_core::throttle::Tier;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -81,11 +78,11 @@ pub(super) async fn rival_token(gate: &Gate) -> String {
     bootstrapped(gate, RIVAL_SHOP, RIVAL_PUBLISHABLE, &start).await
 }
 
-fn version(session: &Value) -> &str {
+pub(super) fn version(session: &Value) -> &str {
     session["version"].as_str().unwrap()
 }
 
-fn waiting(after: &str, wait: u32) -> Call {
+pub(super) fn waiting(after: &str, wait: u32) -> Call {
     Call::get(SESSION).query(&format!("after={after}&wait={wait}"))
 }
 
@@ -135,7 +132,7 @@ async fn session_is_shown_without_the_partners_own_data() {
 }
 
 /// A further token of a session.
-async fn token_of_session(gate: &Gate, made: &Value) -> String {
+pub(super) async fn token_of_session(gate: &Gate, made: &Value) -> String {
     let start = json!({ "clientSecret": made["client_secret"] });
     bootstrapped(gate, SHOP, ACME_PUBLISHABLE, &start).await
 }
@@ -471,7 +468,7 @@ async fn user_cancels_no_session_that_is_being_paid_or_over() {
     gate.finish().await;
 }
 
-fn preflight(path: &str, origin: &str, method: &str) -> Call {
+pub(super) fn preflight(path: &str, origin: &str, method: &str) -> Call {
     Call::new("OPTIONS", path)
         .header("origin", origin)
         .header("access-control-request-method", method)
@@ -513,78 +510,6 @@ async fn only_the_widgets_origin_may_call_and_read() {
             }
         }
     }
-    gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-fn few(setup: &mut Setup) {
-    let tier = |name, limit| Tier {
-        name,
-        limit,
-        per: Duration::from_secs(60),
-    };
-    if let Some(limits) = &mut setup.gate_limits {
-        limits.set(Group::Embed, vec![tier("short", 6)]);
-        let few = ["short", "medium", "long"].map(|name| tier(name, 1));
-        limits.set(Group::Global, few.into());
-    }
-}
-
-// rule: throttle.embed
-#[tokio::test]
-async fn calls_are_limited_by_token_and_client() {
-    let gate = Gate::with(few).await;
-    let (token, made) = widget(&gate, &plain()).await;
-    let other = token_of_session(&gate, &made).await;
-    let here: IpAddr = [198, 51, 100, 7].into();
-    let there: IpAddr = [198, 51, 100, 8].into();
-    let shown = gate.send(with(&token, Call::get(SESSION)).from(here)).await;
-    assert_eq!(shown.number("x-ratelimit-remaining-short"), 5);
-    let shown = shown.ok();
-    // A wait counts once, preflights do not count, refusals do.
-    let wait = with(&token, waiting(version(&shown), 1)).from(here);
-    let waited = gate.send(wait).await;
-    assert_eq!(waited.number("x-ratelimit-remaining-short"), 4);
-    for _ in 0..10 {
-        let call = preflight(SESSION, WIDGET, "GET").from(here);
-        gate.preflight(call).await;
-    }
-    let bad = with(&token, Call::get(SESSION).query("wait=x")).from(here);
-    let bad = gate.send(bad).await.refused(400, "invalid_request");
-    assert_eq!(bad.number("x-ratelimit-remaining-short"), 3);
-    let operator = gate.world().operator();
-    operator.put_partner(ACME, PartnerStatus::Suspended).await;
-    let call = || with(&token, Call::get(SESSION)).from(here);
-    let refused = gate.send(call()).await;
-    let refused = refused.refused(403, "organization_suspended");
-    assert_eq!(refused.number("x-ratelimit-remaining-short"), 2);
-    operator.put_partner(ACME, PartnerStatus::Active).await;
-    for _ in 0..2 {
-        gate.send(with(&token, Call::get(OPTIONS)).from(here))
-            .await
-            .ok();
-    }
-    let full = gate.send(call()).await.refused(429, "rate_limited");
-    assert!(full.number("retry-after") <= 60);
-    gate.send(with(&token, Call::get(SESSION)).from(there))
-        .await
-        .ok();
-    gate.send(with(&other, Call::get(SESSION)).from(here))
-        .await
-        .ok();
-    // Calls without a valid token count under the global tiers.
-    let answer = gate.send(with("dead", Call::get(SESSION)).from(here)).await;
-    let answer = answer.refused(401, "unauthorized");
-    assert_eq!(answer.number("x-ratelimit-remaining-long"), 0);
-    let full = gate.send(Call::get(SESSION).from(here)).await;
-    full.refused(429, "rate_limited");
-    let elsewhere = gate
-        .send(with("dead", Call::get(SESSION)).from(there))
-        .await;
-    elsewhere.refused(401, "unauthorized");
-    gate.send(with(&other, Call::get(SESSION)).from(here))
-        .await
-        .ok();
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -6,7 +6,7 @@ use acceptance::{ACME, Answer, Call, Gate, SHOP, keys};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::rails::{id, transaction_of};
+use super::rails::{self, id, transaction_of};
 use super::widget::{SESSION, widget, with};
 
 const QUOTES: &str = "/v1/embed/quotes";
@@ -51,7 +51,7 @@ impl Widget {
         self.session().await["payment"].clone()
     }
 
-    async fn ask_quote(&self, changes: Value) -> Answer {
+    pub(super) async fn ask_quote(&self, changes: Value) -> Answer {
         let order = json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
         let body = super::rails::with(order, &changes);
         self.send(Call::post(QUOTES).json(&body)).await
@@ -157,44 +157,6 @@ async fn purchase_completes_its_session() {
     let transaction = transaction_of(&gate.acme(), &widget.session).await;
     assert_eq!(transaction["refid"], paid["tx_refid"]);
     assert_eq!(transaction["status"], "completed");
-    gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-// rule: gate.price.received, gate.payment.payout
-#[tokio::test]
-async fn sale_pays_out_the_sessions_amount() {
-    let gate = Gate::new().await;
-    let widget = Widget::open(&gate, json!({ "flow": "off_ramp" })).await;
-    let quote = widget
-        .ask_quote(json!({ "side": "off_ramp" }))
-        .await
-        .created();
-    assert_eq!(quote["fiat_amount"], "100.00");
-    let refused = |payout: Value| {
-        let body = json!({ "quote_id": quote["id"], "payout": payout });
-        let widget = widget.clone();
-        async move { widget.pay("bad", body).await }
-    };
-    let holder = "Erika Mustermann";
-    let wrong = json!({ "iban": "DE00370400440532013000" });
-    let answer = refused(wrong).await;
-    answer
-        .refused(400, "invalid_request")
-        .saying("`payout.iban`");
-    let unknown = json!({ "iban": "DE89370400440532013000", "account_holder": holder, "bic": "x" });
-    let answer = refused(unknown).await;
-    answer
-        .refused(400, "invalid_request")
-        .saying("`payout.bic`");
-    refused(Value::Null).await.refused(400, "invalid_request");
-    let good = json!({ "iban": "DE89370400440532013000" });
-    let body = json!({ "quote_id": quote["id"], "payout": good });
-    let paid = widget.pay("k", body).await.created();
-    assert_eq!(paid["instructions"]["amount"], quote["crypto_amount"]);
-    assert!(!paid.to_string().contains("DE89"), "{paid}");
-    gate.settle_rails().await;
-    assert_eq!(widget.session().await["status"], "completed");
     gate.world().notice_all().await;
     gate.finish().await;
 }
@@ -422,6 +384,42 @@ async fn payment_is_cancelled_while_rail_allows_it() {
     widget.buy("another").await;
     let again = widget.cancel(&id(&paid)).await;
     again.refused(409, "payment_not_cancellable");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.one-payment, gate.payment.cancel, gate.embed-quote.bound
+#[tokio::test]
+async fn session_is_paid_by_its_widget_or_by_the_partners_server() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let redeem = async |key: &str, quote: &Value, session: &str| {
+        rails::redeem(&acme, rails::PAY_INS, key, &id(quote), session).await
+    };
+    let widget = Widget::of_amount(&gate, "100.00").await;
+    let quote = widget.quote().await;
+    let of_widget = redeem("other-kind", &quote, &widget.session).await;
+    of_widget.refused(404, "resource_not_found");
+    let locked = rails::purchase(&acme, "server", "100.00").await;
+    let of_server = widget.pay("server", purchase(&locked)).await;
+    of_server.refused(404, "resource_not_found");
+    redeem("pay-in", &locked, &widget.session).await.created();
+    let refused = widget.pay("k", purchase(&quote)).await;
+    refused.refused(409, "session_payment_in_progress");
+    // The widget shows the payment, and cannot cancel what it did not begin.
+    let shown = widget.payment().await;
+    assert_eq!(shown["status"], "processing");
+    let refused = widget.cancel(&id(&shown)).await;
+    refused.refused(409, "payment_not_cancellable");
+    gate.settle_rails().await;
+    assert_eq!(widget.payment().await["status"], "completed");
+    let widget = Widget::of_amount(&gate, "200.00").await;
+    widget.buy("k").await;
+    let locked = rails::purchase(&acme, "late", "200.00").await;
+    let refused = redeem("late", &locked, &widget.session).await;
+    refused.refused(409, "session_payment_in_progress");
+    gate.settle_rails().await;
+    assert_eq!(widget.session().await["status"], "completed");
     gate.world().notice_all().await;
     gate.finish().await;
 }

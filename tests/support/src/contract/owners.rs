@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kernel::{Cas, Mode, StoreError};
-use partner_core::PartnerStatus;
 use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
 use partner_core::sealing::Sealed;
+use partner_core::{PartnerStatus, Tenant};
 use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
@@ -184,4 +184,27 @@ pub async fn last_uses_only_move_forward(store: impl Fixture) {
     drop(tx);
     assert_eq!(world.version().await, version, "no service reloads");
     world.assert_clean().await;
+}
+
+// rule: gate.embed.tenancy
+pub async fn key_of_token_is_found_for_its_partner_only(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await;
+    let directory = world.ports().gate_directory.clone();
+    let found = directory.access_of(&member.who, member.key).await.unwrap();
+    let found = found.unwrap();
+    assert_eq!((found.key.id, &found.tenant), (member.key, &member.who));
+    let live = Tenant {
+        mode: Mode::Live,
+        ..member.who.clone()
+    };
+    for (who, key) in [
+        (&other.who, member.key),
+        (&member.who, other.key),
+        (&live, member.key),
+    ] {
+        let found = directory.access_of(who, key).await.unwrap();
+        assert!(found.is_none(), "{who:?}");
+    }
 }

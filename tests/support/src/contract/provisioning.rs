@@ -401,6 +401,9 @@ pub async fn key_is_revoked_once(store: impl Fixture) {
         .unwrap()
         .unwrap();
     assert_eq!(access.key.revoked_at, Some(at));
+    let directory = &world.ports().gate_directory;
+    let of_token = directory.access_of(&member.who, member.key).await.unwrap();
+    assert_eq!(of_token.unwrap().key.revoked_at, Some(at));
 }
 
 pub async fn key_lookup_returns_its_partner(store: impl Fixture) {

@@ -94,3 +94,15 @@ async fn limit_of_tokens_counts_refusals() {
         assert_eq!(full.status, 429, "{token}");
     }
 }
+
+#[tokio::test]
+async fn class_of_tokens_without_reader_admits_nobody() {
+    let app = app_over(keys(), LimitBy::Credential);
+    for kind in ["pk", "sk"] {
+        let got = send(&app, "GET", "/v1/unread", Some(&text_of(kind, 'a'))).await;
+        assert_eq!(
+            (got.status.as_u16(), got.code.as_str()),
+            (401, "unauthorized")
+        );
+    }
+}

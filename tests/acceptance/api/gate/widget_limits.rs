@@ -1,0 +1,117 @@
+//! The limits of the widget's calls.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use acceptance::{ACME, Call, Gate, Setup, WIDGET};
+use gate_core::limits::Group;
+use partner_core::PartnerStatus;
+use partner_core::throttle::Tier;
+use serde_json::json;
+
+use super::widget::{
+    OPTIONS, SESSION, plain, preflight, token_of_session, version, waiting, widget, with,
+};
+
+fn per_minute(name: &'static str, limit: u32) -> Tier {
+    Tier {
+        name,
+        limit,
+        per: Duration::from_secs(60),
+    }
+}
+
+fn few(setup: &mut Setup) {
+    if let Some(limits) = &mut setup.gate_limits {
+        limits.set(Group::Embed, vec![per_minute("short", 6)]);
+        let few = ["short", "medium", "long"].map(|name| per_minute(name, 1));
+        limits.set(Group::Global, few.into());
+    }
+}
+
+// rule: throttle.embed
+#[tokio::test]
+async fn quotes_and_payments_have_limits_of_their_own() {
+    let gate = Gate::with(|setup| {
+        if let Some(limits) = &mut setup.gate_limits {
+            limits.set(Group::EmbedQuotes, vec![per_minute("short", 2)]);
+            limits.set(Group::EmbedPayments, vec![per_minute("short", 1)]);
+        }
+    })
+    .await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let other = token_of_session(&gate, &made).await;
+    for (path, limit) in [("/v1/embed/quotes", 2), ("/v1/embed/payments", 1)] {
+        let call = |token| with(token, Call::post(path).json(&json!({})).key("k"));
+        for _ in 0..limit {
+            let refused = gate.send(call(&token)).await;
+            refused.refused(400, "invalid_request");
+        }
+        let full = gate.send(call(&token)).await;
+        full.refused(429, "rate_limited");
+        let of_other = gate.send(call(&other)).await;
+        of_other.refused(400, "invalid_request");
+    }
+    gate.send(with(&token, Call::get(SESSION))).await.ok();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: throttle.embed
+#[tokio::test]
+async fn calls_are_limited_by_token_and_client() {
+    let gate = Gate::with(few).await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let other = token_of_session(&gate, &made).await;
+    let here: IpAddr = [198, 51, 100, 7].into();
+    let there: IpAddr = [198, 51, 100, 8].into();
+    let shown = gate.send(with(&token, Call::get(SESSION)).from(here)).await;
+    assert_eq!(shown.number("x-ratelimit-remaining-short"), 5);
+    let shown = shown.ok();
+    // A wait counts once, preflights do not count, refusals do.
+    let wait = with(&token, waiting(version(&shown), 1)).from(here);
+    let waited = gate.send(wait).await;
+    assert_eq!(waited.number("x-ratelimit-remaining-short"), 4);
+    for _ in 0..10 {
+        let call = preflight(SESSION, WIDGET, "GET").from(here);
+        gate.preflight(call).await;
+    }
+    let bad = with(&token, Call::get(SESSION).query("wait=x")).from(here);
+    let bad = gate.send(bad).await.refused(400, "invalid_request");
+    assert_eq!(bad.number("x-ratelimit-remaining-short"), 3);
+    let operator = gate.world().operator();
+    operator.put_partner(ACME, PartnerStatus::Suspended).await;
+    let call = || with(&token, Call::get(SESSION)).from(here);
+    let refused = gate.send(call()).await;
+    let refused = refused.refused(403, "organization_suspended");
+    assert_eq!(refused.number("x-ratelimit-remaining-short"), 2);
+    operator.put_partner(ACME, PartnerStatus::Active).await;
+    for _ in 0..2 {
+        gate.send(with(&token, Call::get(OPTIONS)).from(here))
+            .await
+            .ok();
+    }
+    let full = gate.send(call()).await.refused(429, "rate_limited");
+    assert!(full.number("retry-after") <= 60);
+    gate.send(with(&token, Call::get(SESSION)).from(there))
+        .await
+        .ok();
+    gate.send(with(&other, Call::get(SESSION)).from(here))
+        .await
+        .ok();
+    // Calls without a valid token count under the global tiers.
+    let answer = gate.send(with("dead", Call::get(SESSION)).from(here)).await;
+    let answer = answer.refused(401, "unauthorized");
+    assert_eq!(answer.number("x-ratelimit-remaining-long"), 0);
+    let full = gate.send(Call::get(SESSION).from(here)).await;
+    full.refused(429, "rate_limited");
+    let elsewhere = gate
+        .send(with("dead", Call::get(SESSION)).from(there))
+        .await;
+    elsewhere.refused(401, "unauthorized");
+    gate.send(with(&other, Call::get(SESSION)).from(here))
+        .await
+        .ok();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
