@@ -3,11 +3,15 @@
 import http.client
 import json
 import socket
+import time
 from decimal import Decimal
 
 from contract import REQUEST_ID, assert_envelope
 
 TIMEOUT = 30.0
+
+# Seconds after which a service closes a new connection that sends nothing.
+FIRST_BYTE_TIMEOUT = 5.0
 
 
 class Answer:
@@ -88,8 +92,9 @@ class Client:
             self.connection.close()
             self.connection = None
 
-    def _exchange(self, method, path, raw, headers):
+    def _exchange(self, method, path, raw, headers, again=False):
         reused = self.connection is not None
+        began = time.monotonic()
         if not reused:
             self.connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=TIMEOUT)
             self.connection.connect()
@@ -100,10 +105,11 @@ class Client:
             content = response.read()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
             self.close()
-            if not reused:
+            # The service has closed the idle connection, or the new one before this client sent a byte.
+            late = method == "GET" and time.monotonic() - began >= FIRST_BYTE_TIMEOUT
+            if again or not (reused or late):
                 raise
-            # The service has closed the idle connection.
-            return self._exchange(method, path, raw, headers)
+            return self._exchange(method, path, raw, headers, again=True)
         except BaseException:
             self.close()
             raise

@@ -61,6 +61,8 @@ def everything():
 
 
 def make_world(folder, contract, **settings):
+    # A quote that a slow machine made long ago can still be executed.
+    settings = {"PENSTOCK_QUOTE_TTL": "10m", **settings}
     installation = Installation(folder, **settings)
     installation.apply(everything())
     return World(installation, installation.start(), contract)
@@ -78,7 +80,7 @@ def finish(world):
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory, contract):
-    """The default configuration without throttles."""
+    """A service without throttles."""
     world = make_world(tmp_path_factory.mktemp("world"), contract)
     yield world
     finish(world)

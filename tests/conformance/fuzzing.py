@@ -103,7 +103,8 @@ class Found:
 def fuzz(name, address, credentials, known, folder, examples, seed):
     """Runs every phase over a document with this many examples per operation; `known` maps operations to existing values."""
     config = folder / "schemathesis.toml"
-    config.write_text('hooks = "fuzz_hooks"\n' + credentials + CONFIGS[name])
+    # A response may take as long as the service waits for a change of a session: 25 s.
+    config.write_text('hooks = "fuzz_hooks"\nrequest-timeout = 60\n' + credentials + CONFIGS[name])
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run", str(published(name)),
         "--url", address,

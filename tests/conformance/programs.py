@@ -1,6 +1,8 @@
 """Starts, calls and stops the real programs, as their operator does."""
 
 import contextlib
+import http.client
+import http.server
 import json
 import os
 import queue
@@ -10,13 +12,14 @@ import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 # A debug build on a busy machine starts slowly; no test measures the start.
-PROGRAM_TIMEOUT = 30.0
+PROGRAM_TIMEOUT = 120.0
 
 LISTENING = re.compile(r"^(?:pools|gate)-service listening on http://(127\.0\.0\.1):(\d+)$")
 
@@ -26,6 +29,36 @@ def program(variable):
     if not path:
         raise RuntimeError(f"{variable} is not set: run these suites with `cargo xtask conformance`")
     return path
+
+
+def eventually(holds, what, within=60):
+    """Waits until `holds()` is true, and returns its value. A call that began in time counts, however long it takes."""
+    end = time.monotonic() + within
+    while True:
+        asked = time.monotonic()
+        if found := holds():
+            return found
+        assert asked < end, f"not within {within} s: {what}"
+        time.sleep(0.05)
+
+
+def await_ready(service):
+    """Waits until the service is ready. While a slow commit delays its check of the database, it is not."""
+
+    def ready():
+        connection = http.client.HTTPConnection(service.host, service.port, timeout=PROGRAM_TIMEOUT)
+        with contextlib.closing(connection):
+            connection.request("GET", "/health/ready")
+            return connection.getresponse().status == 200
+
+    eventually(ready, "the service is ready")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A server of a test. Its backlog holds more connections than the services open to it at once."""
+
+    request_queue_size = 128
+    daemon_threads = True
 
 
 def environment(settings):
@@ -111,7 +144,7 @@ class Installation:
             command = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", self.settings["PENSTOCK_DATABASE_URL"], "-c", sql]
             subprocess.run(command, check=True, capture_output=True)
             return
-        with contextlib.closing(sqlite3.connect(self.database, timeout=10)) as database:
+        with contextlib.closing(sqlite3.connect(self.database, timeout=60)) as database:
             database.executescript(sql)
 
     def penstock(self, *words, **settings):
@@ -213,7 +246,7 @@ class Service:
     def running(self):
         return self.process.poll() is None
 
-    def stop(self, how=signal.SIGTERM, timeout=25.0):
+    def stop(self, how=signal.SIGTERM, timeout=60.0):
         """Asks the service to stop and returns its exit code."""
         if self.running():
             self.process.send_signal(how)

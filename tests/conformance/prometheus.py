@@ -1,8 +1,8 @@
 """A real Prometheus for one test: the shipped configuration and rules, scraping one service."""
 
 import json
+import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,11 +12,14 @@ from pathlib import Path
 
 from programs import PROGRAM_TIMEOUT, environment, program
 
-# The shipped interval, and the shorter one of the tests.
+# The shipped target and interval. The tests have a shorter interval, `SCRAPED_EVERY`.
 TARGET, INTERVAL = "127.0.0.1:9464", "15s"
 # The shipped target of the gate service, which does not run in these tests.
 GATE_TARGET = ', "127.0.0.1:9465"'
-SCRAPED_EVERY = "500ms"
+# Prometheus chooses its port, and logs it.
+LISTENING = re.compile(r'msg="Listening on".* address=(127\.0\.0\.1:\d+)')
+# Also the timeout of a scrape.
+SCRAPED_EVERY = "1s"
 
 
 def promtool(*words, cwd):
@@ -25,12 +28,6 @@ def promtool(*words, cwd):
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PROGRAM_TIMEOUT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Prometheus:
@@ -46,8 +43,6 @@ class Prometheus:
             config = config.replace(shipped, ours)
         (self.folder / "prometheus.yml").write_text(config)
         promtool("check", "config", "prometheus.yml", cwd=self.folder)
-        port = free_port()
-        self.address = f"http://127.0.0.1:{port}"
         self.log = self.folder / "prometheus.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -55,7 +50,7 @@ class Prometheus:
                     program("PROMETHEUS_BIN"),
                     "--config.file=prometheus.yml",
                     "--storage.tsdb.path=data",
-                    f"--web.listen-address=127.0.0.1:{port}",
+                    "--web.listen-address=127.0.0.1:0",
                 ],
                 cwd=self.folder,
                 env=environment({}),
@@ -66,6 +61,8 @@ class Prometheus:
 
     def __enter__(self):
         try:
+            found = self.eventually(lambda: LISTENING.search(self.log.read_text()), "it listens")
+            self.address = f"http://{found[1]}"
             self.eventually(self.ready, "it is ready")
         except BaseException:
             self.end()

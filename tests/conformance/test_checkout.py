@@ -5,11 +5,11 @@ import json
 import re
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from programs import environment, program
+from programs import Server, environment, program
 from test_web import WEB, run
 
 LOOPBACK = "127.0.0.1:0"
@@ -22,10 +22,8 @@ UNLIMITED = {
 RATES = {"EUR-USDT": "1.0850", "EUR-USDC": "1.0845", "GBP-USDT": "1.2600"}
 
 
-class Prices(ThreadingHTTPServer):
+class Prices(Server):
     """A source of rates: GET returns all of them, and PUT /PAIR sets one."""
-
-    daemon_threads = True
 
     class Handler(BaseHTTPRequestHandler):
         def respond(self, content):
@@ -101,7 +99,7 @@ def running_sandbox(folder):
         yield {**description, "prices_url": prices.url}
     finally:
         process.terminate()
-        code = process.wait(25)
+        code = process.wait(60)
         prices.shutdown()
         prices.server_close()
     assert code == 0
@@ -115,7 +113,7 @@ def run_suite(names, tmp_path, monkeypatch):
         monkeypatch.setenv("SANDBOX", json.dumps(sandbox))
         tests = sorted(str(path.relative_to(WEB)) for path in names)
         # One file mostly waits for a price to run out.
-        code, output = run("node", "--test", "--test-concurrency=3", *tests, seconds=900)
+        code, output = run("node", "--test", "--test-concurrency=3", *tests)
     passed = re.search(r"^# pass (\d+)$", output, re.MULTILINE)
     assert code == 0 and passed and int(passed.group(1)) > 0, output
 

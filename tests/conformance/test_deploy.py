@@ -77,7 +77,7 @@ def documented_settings():
 def listeners(service):
     """What a started program says about its listeners, as service and address."""
     found = {}
-    for line in iter(lambda: service.lines.get(timeout=10), None):
+    for line in iter(lambda: service.lines.get(timeout=60), None):
         name, _, address = line.partition(" on ")
         found[name] = address
         if "widget" in name:
@@ -123,10 +123,10 @@ def test_gate_container_serves_widget_that_calls_its_published_ports(installatio
     with installation.start_gate(**given) as service:
         port = listeners(service)["gate-service widget"].rsplit(":", 1)[1]
         origin = f"http://127.0.0.1:{port}"
-        with urllib.request.urlopen(f"{origin}/gate.js", timeout=10) as answer:
+        with urllib.request.urlopen(f"{origin}/gate.js", timeout=60) as answer:
             script = answer.read().decode()
         assert f'"{origin}"' in script and f'"{service.address}"' in script
-        with urllib.request.urlopen(f"{origin}/checkout", timeout=10) as answer:
+        with urllib.request.urlopen(f"{origin}/checkout", timeout=60) as answer:
             assert f"connect-src {service.address};" in answer.headers["Content-Security-Policy"]
 
 

@@ -9,24 +9,20 @@ import secrets
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from client import Client
 from contract import INSTANT
-from programs import EMBEDDED, environment, program, run
+from programs import EMBEDDED, environment, eventually, program, run
 from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, terms_for
 
 ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
 def within_five_seconds(predicate):
-    deadline = time.monotonic() + 5.5
-    while not predicate():
-        assert time.monotonic() < deadline, "not seen within five seconds"
-        time.sleep(0.05)
+    eventually(predicate, "the service follows the change", within=5.5)
 
 
 # rule: cli.key.create, auth.key-form, cli.json, id.shape, base.unknown-keys-not-cached

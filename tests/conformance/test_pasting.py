@@ -55,10 +55,17 @@ def shell(name, folder, text, **settings):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     return run
+
+
+# A slow machine needs longer than the pause of the tour until the session is completed.
+PAUSE = "sleep 1; "
+COMPLETED = """until curl -s "$GATE/transactions?session_id=$SESSION" -H "Authorization: Bearer $SK" | grep -q '"status":"completed"'
+do sleep 1; done
+"""
 
 
 class Sandbox:
@@ -68,8 +75,9 @@ class Sandbox:
         [start, *_] = blocks(readme())
         words = start.split() + ["--pools-port", "0", "--gate-port", "0", "--output", "json"]
         path = f"{folder / 'bin'}:{environment({})['PATH']}"
+        settings = {"PATH": path, "PENSTOCK_QUOTE_TTL": "10m"}
         self.process = subprocess.Popen(
-            words, env=environment({"PATH": path}), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            words, env=environment(settings), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             executable=folder / "bin" / "cargo",
         )
         self.started = json.loads(self.process.stdout.readline())
@@ -79,7 +87,7 @@ class Sandbox:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(60)
 
     def addressed(self, text):
         """A block with the addresses of this sandbox in place of the usual ones."""
@@ -120,7 +128,9 @@ def test_readme_tour_works_when_pasted(folder, name):
     tour = [block for block in blocks(readme()) if "curl" in block or "export" in block]
     assert len(tour) >= 7
     with Sandbox(folder) as sandbox:
-        shown = shell(name, folder, "".join(sandbox.addressed(block) for block in tour))
+        pasted = sandbox.addressed("".join(tour))
+        assert pasted.count(PAUSE) == 1
+        shown = shell(name, folder, pasted.replace(PAUSE, COMPLETED))
         assert "not found" not in shown.stderr and "error" not in shown.stderr.lower(), shown.stderr
     found = answers(shown.stdout)
     refusals = [answer for answer in found if "statusCode" in answer]
@@ -153,7 +163,7 @@ def test_printed_calls_of_the_sandbox_work_when_pasted(folder, name):
         assert pools["pools"] and balance["balance"] == "100000.00"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 # rule: cli.sandbox.check

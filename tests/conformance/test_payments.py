@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 from conftest import make_world
+from programs import Server, eventually
 from provisioning import gate_profile
 from test_races import at_once
 
@@ -67,8 +68,7 @@ class Rail:
             def log_message(self, *words):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
@@ -112,6 +112,7 @@ class Checkout:
     def __init__(self, folder, contract, seed, services=1):
         self.rail = Rail(seed)
         settings = {"PENSTOCK_RAIL": f"http:{self.rail.url}", "PENSTOCK_CONNECTIONS_PER_ADDRESS": "2000"}
+        settings["PENSTOCK_SIGNED_QUOTE_TTL"] = "10m"
         self.world = make_world(folder, contract, **settings)
         self.partner = self.world.partner(gate=gate_profile(SHOP))
         self.gates = [self.world.installation.start_gate() for _ in range(services)]
@@ -145,6 +146,18 @@ class Checkout:
         body = {"quote_id": quote["id"], **where}
         return self.embed("POST", "payments", token, body, gate, **{"Idempotency-Key": key or secrets.token_hex(8)})
 
+    def pay_at_last(self, token, quote, gate):
+        """Pays, again under the same key while the rail responds too late."""
+        key = secrets.token_hex(8)
+
+        def answer():
+            paid = self.pay(token, quote, gate, key)
+            # In a list, because a refusal is false.
+            return paid.status_code != 503 and [paid]
+
+        [paid] = eventually(answer, "the rail responds in time")
+        return paid
+
     def kill_one(self):
         """Kills a gate service as a power cut would, and starts it again."""
         number = random.randrange(len(self.gates))
@@ -175,7 +188,7 @@ def test_racing_payments_through_two_services_pay_session_once(tmp_path, contrac
         session, token = checkout.open()
         quote = checkout.quote(token).json()
         jobs = [
-            lambda gate=gate: checkout.pay(token, quote, gate)  # noqa: B023 - run within this turn
+            lambda gate=gate: checkout.pay_at_last(token, quote, gate)  # noqa: B023 - run within this turn
             for gate in checkout.gates * 3
         ]
         if number % 3 == 1:
@@ -186,7 +199,7 @@ def test_racing_payments_through_two_services_pay_session_once(tmp_path, contrac
         won = [answer for answer in answers[:6] if answer.status_code == 201]
         refused = {answer.json()["code"] for answer in answers if not answer.ok}
         assert refused <= {"session_payment_in_progress", "session_not_open", "quote_consumed", "quote_superseded"}
-        last = ended(checkout, token, within=15)
+        last = ended(checkout, token, within=120)
         assert last["status"] == ("completed" if won else "cancelled")
         assert len(won) == (1 if won or number % 3 == 0 else 0), answers
         transactions = checkout.owner("GET", f"transactions?session_id={session}").json()["data"]
@@ -201,9 +214,13 @@ def test_lying_rail_and_kills_complete_no_session_without_settlement(tmp_path, c
     checkout.rail.lies = True
     stop, tokens, answers = time.monotonic() + 5, [], {}
 
+    def open_still():
+        """For five seconds, and on a slow machine until there are ten responses."""
+        return time.monotonic() < stop or (len(answers) < 10 and time.monotonic() < stop + 60)
+
     def shop(number):
         dice = random.Random(seed * 100 + number)
-        while time.monotonic() < stop:
+        while open_still():
             try:
                 session, token = checkout.open()
                 tokens.append((session, token))
@@ -229,7 +246,7 @@ def test_lying_rail_and_kills_complete_no_session_without_settlement(tmp_path, c
     assert answers and all(len(texts) == 1 for texts in answers.values()), "a key has one response"
     found = Counter()
     for session, token in tokens:
-        shown = ended(checkout, token, within=40)
+        shown = ended(checkout, token, within=240)
         payment = shown["payment"]
         found[payment and payment["status"]] += 1
         if payment and payment["status"] == "completed":

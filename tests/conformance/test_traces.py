@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from conftest import make_world
-from programs import EMBEDDED
+from programs import EMBEDDED, Server, eventually
 from provisioning import ADDRESS
 from test_webhooks import SECRET, Receiver, listen
 
@@ -44,8 +44,7 @@ class Collector:
             def log_message(self, *words):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = Server(("127.0.0.1", 0), Handler)
         scheme = "http"
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
@@ -58,6 +57,16 @@ class Collector:
 
     def spans(self):
         return [span for resource in self.resources() for scope in resource.scope_spans for span in scope.spans]
+
+    def expect(self, *names):
+        """Waits for spans of these names and for the parents of all spans. The last batch of a service can be lost."""
+
+        def complete():
+            spans = self.spans()
+            known, parents = {span.span_id for span in spans}, {span.parent_span_id for span in spans} - {b""}
+            return set(names) <= {span.name for span in spans} and parents <= known and spans
+
+        return eventually(complete, f"the collector has {names} and every parent")
 
     def said(self):
         """All received data, as bytes and as text."""
@@ -73,7 +82,8 @@ def collector():
 
 def make_traced(folder, contract, collector, **settings):
     """A service with logs of every level and every trace."""
-    return make_world(folder, contract, PENSTOCK_OTLP_ENDPOINT=collector.address, RUST_LOG="trace", **settings)
+    settings |= {"PENSTOCK_OTLP_ENDPOINT": collector.address, "OTEL_BSP_SCHEDULE_DELAY": "500", "RUST_LOG": "trace"}
+    return make_world(folder, contract, **settings)
 
 
 @pytest.fixture
@@ -108,13 +118,14 @@ def test_collector_reads_every_trace_and_no_secret(traced, collector):
     assert partner.poll(quote["quoteId"])["status"] == "settled"
     partner.client.get("/pools/EUR-USDT/funding")
     receiver.expect(1)
+    served, sent = "POST /v1/pools/{id}/transact", "webhook.attempt"
+    spans = collector.expect(served, sent, "engine hold", "engine report", "transaction", "lane.batch")
     assert traced.service.stop() == 0
     receiver.server.shutdown()
 
     for part in collector.resources():
         names = {attribute.key: attribute.value.string_value for attribute in part.resource.attributes}
         assert names["service.name"] == "pools-service" and names["service.version"]
-    spans = collector.spans()
     by_id = {span.span_id: span for span in spans}
     assert len(by_id) == len(spans)
     for span in spans:
@@ -123,9 +134,8 @@ def test_collector_reads_every_trace_and_no_secret(traced, collector):
         if span.parent_span_id:
             assert by_id[span.parent_span_id].trace_id == span.trace_id
     kinds = {span.name: span.kind for span in spans}
-    assert kinds["POST /v1/pools/{id}/transact"] == Span.SPAN_KIND_SERVER
-    assert kinds["webhook.attempt"] == Span.SPAN_KIND_CLIENT
-    assert {"engine hold", "engine report", "transaction", "lane.batch"} <= set(kinds)
+    assert kinds[served] == Span.SPAN_KIND_SERVER
+    assert kinds[sent] == Span.SPAN_KIND_CLIENT
     log = traced.service.log()
     assert '"level":"TRACE"' in log
     assert_unsaid(secrets_of(traced, partner, once), traces=collector.said(), log=log)
@@ -145,12 +155,16 @@ def test_database_failure_logs_no_secret(traced, collector):
     with sqlite3.connect(traced.installation.database, timeout=30) as database:
         database.execute("ALTER TABLE trades_elsewhere RENAME TO trades")
     assert partner.transact(quote["quoteId"], idempotency=once).status == 200
+
+    def traces_the_failure():
+        requests = [span for span in collector.spans() if span.name == "POST /v1/pools/{id}/transact"]
+        return Status.STATUS_CODE_ERROR in {span.status.code for span in requests}
+
+    eventually(traces_the_failure, "the failed request is traced as an error")
     assert traced.service.stop() == 0
     log = traced.service.log()
     failed = [line for line in traced.service.log_lines() if line.get("message") == "Failed to answer a request"]
     assert len(failed) == 2 and all("no such table" in line["error.chain"] for line in failed)
-    requests = [span for span in collector.spans() if span.name == "POST /v1/pools/{id}/transact"]
-    assert Status.STATUS_CODE_ERROR in {span.status.code for span in requests}
     found = secrets_of(traced, partner, once)
     assert_unsaid(found, traces=collector.said(), log=log, answer=refused.text)
 
@@ -196,9 +210,9 @@ def test_collector_receives_traces_and_headers_over_tls(tmp_path, contract):
     settings = {"SSL_CERT_FILE": str(certificate), "PENSTOCK_OTLP_HEADERS": "api-key=topsecretkey%2C1,x-scope=blue"}
     world = make_traced(tmp_path / "traced", contract, collector, **settings)
     world.partner().client.get("/pools")
+    collector.expect("GET /v1/pools")
     assert world.service.stop() == 0
     collector.server.shutdown()
-    assert "GET /v1/pools" in {span.name for span in collector.spans()}
     assert all("api-key: topsecretkey,1" in head and "x-scope: blue" in head for head, _, _ in collector.requests)
     assert "topsecretkey" not in world.service.log()
 
@@ -208,6 +222,7 @@ def test_collector_with_unknown_certificate_gets_nothing(tmp_path, contract):
     collector = Collector(context)
     world = make_traced(tmp_path / "traced", contract, collector)
     world.partner().client.get("/pools")
+    eventually(lambda: "Failed to send traces" in world.service.log(), "the failure is logged")
     assert world.service.stop() == 0
     collector.server.shutdown()
     assert collector.requests == []

@@ -9,7 +9,7 @@ that, by hand, with the programs of two releases.
 import pytest
 
 from client import Client
-from programs import SERVER
+from programs import SERVER, await_ready
 from provisioning import new_key
 from upgrade import Load, provision, trade
 
@@ -50,10 +50,10 @@ def test_old_replica_restarts_after_an_additive_migration_under_load(upgraded):
             trades(leaving, key)
         migrate(installation, NEXT, "labels additive", ADDED)
         with installation.start() as back:
-            assert Client(back).root("GET", "/health/ready").status == 200
+            await_ready(back)
             trades(back, key)
         answers = load.stop()
-        assert Client(staying).root("GET", "/health/ready").status == 200
+        await_ready(staying)
     assert load.faults == [] and answers["trade", 200] > 0
     installation.verify()
 

@@ -27,5 +27,21 @@ export async function newPage(browser, options = {}) {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(PATIENCE_MS);
   context.setDefaultNavigationTimeout(PATIENCE_MS);
+  // The time that the SDK gives the widget to start. A test of this time installs a clock, which has timers of its own.
+  await stretch(context, 10_000);
   return context.newPage();
+}
+
+/** Makes a timer of exactly this length last ten minutes in the pages that open from now on, so that no slow test sees its end. */
+export function stretch(target, length) {
+  return target.addInitScript((stretched) => {
+    const { setTimeout } = window;
+    window.setTimeout = (run, delay, ...rest) => setTimeout(run, delay === stretched ? 600_000 : delay, ...rest);
+  }, length);
+}
+
+/** Stops the clock of the pages that open from now on. Their time passes only when a test moves it. */
+export async function stopClock(page) {
+  await page.clock.install({ time: 0 });
+  await page.clock.pauseAt(3_600_000);
 }

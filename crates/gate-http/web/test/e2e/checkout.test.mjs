@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  act, audit, createSession, decision, embedded, eventsOf, expectRecords, launchBrowser, NARROW, openCheckout, openShop, order, recordsOf, sandbox, step, walk,
+  act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
+  recordsOf, sandbox, step, unapprove, walk,
 } from './shop.mjs';
 
 const PAID = ['gate_session.created', 'gate_session.processing', 'gate_session.completed'];
@@ -82,6 +83,7 @@ test('swap sends one asset and delivers another', async () => {
   const page = await openShop(browser);
   const { session_id: session } = await order(page, { flow: 'swap', amount: '100.33' });
   await walk(embedded(page), 'confirm', { side: 'swap', look: () => audit(page) });
+  const release = await hold(page);
   const paid = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'));
   await act(embedded(page), 'pay');
   await step(embedded(page), 'instructions');
@@ -94,6 +96,7 @@ test('swap sends one asset and delivers another', async () => {
   await embedded(page).locator(`[data-value="${payment.source_amount}"]`).first().waitFor();
   await embedded(page).getByText(payment.instructions.address).first().waitFor();
   await audit(page);
+  release();
   await step(embedded(page), 'done');
   await decision(page, 'paid');
   await expectEvents(page, session, PAID);
@@ -116,13 +119,16 @@ test('failed payment can be tried again', async () => {
 });
 
 test('payment under way can be cancelled', async () => {
-  const page = await openShop(browser);
-  const { session_id: session } = await order(page, { amount: '100.33' });
-  await walk(embedded(page), 'confirm');
-  await act(embedded(page), 'pay');
-  await step(embedded(page), 'instructions');
-  await act(embedded(page), 'cancel');
-  await step(embedded(page), 'failed');
+  let session;
+  const cancel = async (page) => {
+    ({ session_id: session } = await order(page, { amount: '100.33' }));
+    await walk(embedded(page), 'confirm');
+    await act(embedded(page), 'pay');
+    await step(embedded(page), 'instructions');
+    await act(embedded(page), 'cancel');
+    await step(embedded(page), 'failed');
+  };
+  const page = await inTime(() => openShop(browser), cancel, embedded);
   await expectRecords(session, 'open', 'on_ramp cancelled 100.33');
   await act(embedded(page), 'retry');
   await step(embedded(page), 'choose');
@@ -147,11 +153,15 @@ test('verification is approved before the payment', async () => {
 
 test('verification that is pending for three seconds is followed to the payment', async () => {
   const page = await openShop(browser);
+  const release = await hold(page);
   const { session_id: session } = await order(page, { amount: '100.63' });
   await walk(embedded(page), 'verification');
+  const endEdits = await editSession(page, unapprove);
   await act(embedded(page), 'continue');
   await embedded(page).locator('[data-step="verification"] .sign.wait').waitFor();
   await expectRecords(session, 'open');
+  await endEdits();
+  release();
   // The widget goes on by itself.
   await step(embedded(page), 'confirm');
   await act(embedded(page), 'pay');
@@ -180,9 +190,10 @@ test('double click and reload pay once', async () => {
   const tab = await page.context().newPage();
   await tab.goto(url);
   await walk(tab, 'confirm');
-  const sent = tab.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
-  await tab.locator('[data-action="pay"]').dblclick({ noWaitAfter: true });
-  await sent;
+  // The second click has to meet the same screen.
+  const release = await hold(tab, /\/v1\/embed\/payments$/);
+  await tab.locator('[data-action="pay"]').dblclick();
+  release();
   // The reload may cancel a request that the browser still holds back, so the server must have it.
   while ((await recordsOf(session)).payments.length === 0) {
     await pause(50);
@@ -204,9 +215,13 @@ test('two tabs pay once', async () => {
     await tab.goto(url);
     await walk(tab, 'confirm');
   }
-  // A tab that is too late for a click already shows the payment of the other one.
-  await Promise.all(tabs.map((tab) => tab.evaluate(() => document.querySelector('[data-action="pay"]')?.click())));
-  // The second tab's price retired the first one's. Whoever did not pay sees the payment, or a new price to accept.
+  // The second tab's price retired the first one's. Whoever did not pay sees the payment, or a new price to accept. Such a price can
+  // retire that of the other tab in turn, so that neither has paid.
+  do {
+    // A tab that is too late for a click already shows the payment of the other one.
+    await Promise.all(tabs.map((tab) => tab.evaluate(() => document.querySelector('[data-action="pay"]')?.click())));
+    await pause(500);
+  } while ((await recordsOf(session)).payments.length === 0);
   await decision(page, 'paid');
   await expectEvents(page, session, PAID);
   await expectRecords(session, 'completed', 'on_ramp completed 100.00');

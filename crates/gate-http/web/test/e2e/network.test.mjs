@@ -3,7 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { act, decision, embedded, expectRecords, FLOWS, launchBrowser, openCheckout, openShop, order, step, walk } from './shop.mjs';
+import {
+  act, decision, editSession, embedded, expectRecords, FLOWS, hold, inTime, launchBrowser, openCheckout, openShop, order, step, unsettle, walk,
+} from './shop.mjs';
 
 let browser;
 before(async () => { browser = await launchBrowser(); });
@@ -132,20 +134,22 @@ for (const loss of LOSSES) {
   }
 
   test(`lost ${loss} of a cancellation leads to the cancelled payment`, async () => {
-    const page = await openCheckout(browser, { amount: '100.33' });
-    await lose(page, loss, 'POST', /\/payments\/[^/]+\/cancel$/, { holds: loss === 'request' });
-    await page.goto(page.address);
-    await walk(page, 'confirm');
-    await act(page, 'pay');
-    await step(page, 'instructions');
-    await act(page, 'cancel');
-    if (loss === 'request') {
-      await retry(page);
+    const cancel = async (page) => {
+      await lose(page, loss, 'POST', /\/payments\/[^/]+\/cancel$/, { holds: loss === 'request' });
+      await page.goto(page.address);
+      await walk(page, 'confirm');
+      await act(page, 'pay');
       await step(page, 'instructions');
       await act(page, 'cancel');
-    }
-    // The state that the widget waits for shows a cancellation whose response was lost.
-    await step(page, 'failed');
+      if (loss === 'request') {
+        await retry(page);
+        await step(page, 'instructions');
+        await act(page, 'cancel');
+      }
+      // The state that the widget waits for shows a cancellation whose response was lost.
+      await step(page, 'failed');
+    };
+    const page = await inTime(() => openCheckout(browser, { amount: '100.33' }), cancel);
     await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
     await page.context().close();
   });
@@ -171,14 +175,7 @@ test('lost state of a payment is asked for again', async () => {
   const page = await openCheckout(browser);
   const { lost } = await lose(page, 'request', 'GET', /\/session\?after=/);
   // The first state after the payment is the one before its end, so that the widget asks for the next one.
-  await page.route(/\/v1\/embed\/session$/, async (route) => {
-    const response = await route.fetch();
-    const session = await response.json();
-    if (session.payment) {
-      Object.assign(session, { status: 'open', version: '0000000000000000', payment: { ...session.payment, status: 'processing' } });
-    }
-    await route.fulfill({ response, json: session });
-  });
+  await editSession(page, unsettle);
   await page.goto(page.address);
   await walk(page, 'confirm');
   await act(page, 'pay');
@@ -189,27 +186,31 @@ test('lost state of a payment is asked for again', async () => {
 });
 
 test('connection that is down for a while has its screen at each step, and the step comes back', async () => {
-  const page = await openCheckout(browser, { amount: '100.33' });
-  const interrupt = async (name) => {
+  const interrupt = async (page, name) => {
     await page.context().setOffline(true);
     await step(page, 'offline');
     await page.context().setOffline(false);
     await step(page, name);
   };
-  await page.goto(page.address);
-  await walk(page, 'confirm', { look: interrupt });
-  await act(page, 'pay');
-  await step(page, 'instructions');
-  await interrupt('instructions');
-  await act(page, 'cancel');
-  await step(page, 'failed');
-  await interrupt('failed');
+  const cancel = async (page) => {
+    await page.goto(page.address);
+    await walk(page, 'confirm', { look: (name) => interrupt(page, name) });
+    await act(page, 'pay');
+    await step(page, 'instructions');
+    await interrupt(page, 'instructions');
+    await act(page, 'cancel');
+    await step(page, 'failed');
+  };
+  const page = await inTime(() => openCheckout(browser, { amount: '100.33' }), cancel);
+  await interrupt(page, 'failed');
   await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
   await page.context().close();
 });
 
 test('payment during an outage is sent after it, once', async () => {
   const page = await openCheckout(browser);
+  // A waiting read that is answered would end the offline screen.
+  const release = await hold(page);
   await page.goto(page.address);
   await walk(page, 'confirm');
   const keys = new Set();
@@ -226,6 +227,7 @@ test('payment during an outage is sent after it, once', async () => {
   await expectRecords(page.session, 'open');
   isDown = false;
   await act(page, 'retry');
+  release();
   await step(page, 'done');
   assert.equal(keys.size, 1);
   await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');

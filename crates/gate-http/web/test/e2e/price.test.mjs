@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { act, expectRecords, launchBrowser, openCheckout, recordsOf, sandbox, step, walk } from './shop.mjs';
+import { act, expectRecords, hold, launchBrowser, openCheckout, recordsOf, sandbox, step, walk } from './shop.mjs';
 
 let browser;
 before(async () => { browser = await launchBrowser(); });
@@ -19,6 +19,8 @@ async function openAtConfirm({ standsStill = false } = {}) {
   const page = await openCheckout(browser, { currency: 'GBP' });
   if (standsStill) {
     await page.clock.install();
+    // A waiting read would bring the time of the server.
+    page.release = await hold(page);
   }
   await page.goto(page.address);
   await walk(page, 'confirm');
@@ -71,6 +73,7 @@ test('price that runs out at confirm is renewed, and only a further click pays',
   await late.locator('[data-code="quote_expired"]').waitFor();
 
   await late.clock.resume();
+  late.release();
   await payAt(late, lateNow);
   await page.bringToFront();
   await payAt(page, now);

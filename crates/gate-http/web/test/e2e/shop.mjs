@@ -132,6 +132,64 @@ export async function openCheckout(browser, fields = {}, options = {}) {
   return page;
 }
 
+/** Holds back these requests. Without its waiting reads of the session, the widget learns of no change. Returns a function that lets go. */
+export async function hold(page, requests = /\/session\?after=/) {
+  let release;
+  const released = new Promise((resolve) => { release = resolve; });
+  await page.route(requests, async (route) => {
+    await released;
+    // The page may have given up by now.
+    await route.continue().catch(() => undefined);
+  });
+  return release;
+}
+
+/** Lets `edit` change the session that the widget reads, except by a waiting read. Returns a function that ends this. */
+export async function editSession(page, edit) {
+  const reads = /\/v1\/embed\/session$/;
+  await page.route(reads, async (route) => {
+    const response = await route.fetch();
+    const session = await response.json();
+    edit(session);
+    await route.fulfill({ response, json: session });
+  });
+  return () => page.unroute(reads);
+}
+
+/** An edit that shows a payment as it was before its end. The old version makes the next waiting read end at once. */
+export function unsettle(session, status = 'processing') {
+  if (session.payment) {
+    Object.assign(session, { status: 'open', version: '0000000000000000', payment: { ...session.payment, status } });
+  }
+}
+
+/** An edit that shows a verification as it was before its approval. */
+export function unapprove(session) {
+  if (session.verification.status === 'approved' && !session.payment) {
+    Object.assign(session, { version: '0000000000000000', verification: { status: 'pending', reason: null } });
+  }
+}
+
+/**
+ * Does work on a payment of `.33`, which settles by itself after ten seconds. Work that is too late is repeated in a new page.
+ * Returns the page of the work that was in time. `widgetOf` finds the widget in a page.
+ */
+export async function inTime(open, work, widgetOf = (page) => page) {
+  for (let attempt = 1; attempt <= 5; attempt += 1) {
+    const page = await open();
+    const late = widgetOf(page).locator('[data-step="done"]').waitFor({ timeout: 0 }).then(() => false);
+    const done = work(page).then(() => true);
+    // The one that loses the race fails when its page closes.
+    late.catch(() => undefined);
+    done.catch(() => undefined);
+    if (await Promise.race([late, done])) {
+      return page;
+    }
+    await page.context().close();
+  }
+  assert.fail('Each payment settled before the work on it was done.');
+}
+
 /** Runs axe in the page and in its frames. */
 export async function audit(page, name = '') {
   for (const frame of page.frames()) {

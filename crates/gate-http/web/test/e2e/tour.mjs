@@ -1,11 +1,13 @@
 // Visits every screen of the widget in a running sandbox, so that a suite can look at each.
 
-import { act, FLOWS, newPage, openCheckout, sandbox, step, walk } from './shop.mjs';
+import { act, editSession, FLOWS, newPage, openCheckout, sandbox, step, unapprove, unsettle, walk } from './shop.mjs';
 
 const SIDES = Object.keys(FLOWS);
 
 /** Keeps the state that the page shows. Otherwise a slow look at a screen that waits would see the next one. */
-const holdState = (page) => page.route(/\/session\?after=/, () => undefined);
+const holdState = (page) =>
+  page.route(/\/session\?after=/, (route) =>
+    route.fulfill({ status: 429, headers: { 'Retry-After': '3600', 'Access-Control-Expose-Headers': 'Retry-After' }, json: { code: 'rate_limited' } }));
 
 const pay = async (page) => {
   await act(page, 'pay');
@@ -54,6 +56,14 @@ const VISITS = [
     await look(`done-${side}`);
   }]),
   [{ amount: '100.33' }, async (page, look) => {
+    // The payment settles by itself after ten seconds, so the page sees one that can be cancelled at any time.
+    let status = 'processing';
+    await holdState(page);
+    await editSession(page, (session) => unsettle(session, status));
+    await page.route(/\/payments\/[^/]+\/cancel$/, (route) => {
+      status = 'cancelled';
+      return route.fulfill({ json: {} });
+    });
     await walk(page, 'confirm');
     await pay(page);
     await act(page, 'cancel');
@@ -74,9 +84,10 @@ const VISITS = [
     await look('price-unavailable');
   }],
   [{ amount: '100.63' }, async (page, look) => {
+    await holdState(page);
+    await editSession(page, unapprove);
     await walk(page, 'verification');
     await look('verification');
-    await holdState(page);
     await act(page, 'continue');
     await page.locator('[data-step=verification] .sign.wait').waitFor();
     await look('verification-pending');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { launchBrowser, newPage } from '../browser.mjs';
+import { launchBrowser, newPage, stretch } from '../browser.mjs';
 import { startDemo } from './demo_simulation.mjs';
 import { envelope } from './simulation.mjs';
 
@@ -278,6 +278,8 @@ describe('failures', () => {
 describe('code', () => {
   test('examples_follow_the_order_and_can_be_copied', async () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    // The time for which a button says that it has copied.
+    await stretch(page, 1600);
     await open();
     await page.click('[data-amount="100.33"]');
     await page.check('[name=flow][value=swap]');
@@ -339,7 +341,7 @@ describe('presentation', () => {
     await page.focus('[name=amount]');
     await page.keyboard.press('Enter');
     await decision('waiting');
-    await widget().locator('[data-action=pay]').focus();
+    await widget().locator('[data-action=pay]:enabled').focus();
     await page.keyboard.press('Enter');
     await decision('paid');
     await page.locator('[data-event-type] summary').first().focus();

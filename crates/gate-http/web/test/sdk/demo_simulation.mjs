@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { CLIENT_SECRET, DIST, embedToken, envelope, listen, PUBLISHABLE_KEY, readBody, SESSION_ID, sendJson, sendText, served } from './simulation.mjs';
 
 const WIDGET_PAGE = `<!doctype html><html lang="en"><head><title>Checkout</title><link rel="stylesheet" href="/widget.css"><script src="/widget.js" defer></script></head>
-<body><main data-step="confirm"><h1>Pay</h1><p id="sum">…</p><button data-action="pay">Pay now</button><button data-action="cancel">Cancel</button><p id="state"></p></main></body></html>`;
+<body><main data-step="confirm"><h1>Pay</h1><p id="sum">…</p><button data-action="pay" disabled>Pay now</button><button data-action="cancel" disabled>Cancel</button><p id="state"></p></main></body></html>`;
 
 const WIDGET_STYLE = `body{margin:0;font:16px/1.5 system-ui,sans-serif;background:#f4f8f7;color:#10211e}main{padding:24px}h1{margin:0;font-size:20px}
 button{display:block;width:100%;min-height:52px;margin-top:12px;border:0;border-radius:12px;font:inherit;font-weight:600;background:#0b6b5d;color:#fff}
 button+button{background:none;color:#4d615c}[data-theme=dark]{background:#0d1716;color:#e6f0ee}[data-theme=dark] button+button{color:#9db3ae}`;
 
-/** A widget with two buttons. It speaks the frame protocol, and the simulated gate does the rest. */
+/** A widget with two buttons, which wait for the token. It speaks the frame protocol, and the simulated gate does the rest. */
 const WIDGET_SCRIPT = `
   const fragment = new URLSearchParams(location.hash.slice(1));
   const target = fragment.get('parent_origin');
@@ -23,6 +23,7 @@ const WIDGET_SCRIPT = `
   const leave = (action) => fetch('/simulated/' + action, { method: 'POST', body: JSON.stringify({ session }) }).then((response) => response.json());
   const begin = (id) => {
     session = id;
+    document.querySelectorAll('button').forEach((button) => { button.disabled = false; });
     document.getElementById('sum').textContent = 'Order ' + id;
     step('confirm');
     send({ type: 'quote', rate: '1.0822875', expires_at: '2026-11-22T11:10:26.885Z' });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { launchBrowser, newPage } from '../browser.mjs';
+import { launchBrowser, newPage, stopClock } from '../browser.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
 
 let browser;
@@ -138,7 +138,7 @@ test('inner_part_of_a_shadow_root_that_is_removed_leaves_nothing', async () => {
 
 test('container_that_is_removed_while_the_frame_loads_calls_nothing_back', async () => {
   world.state.silent = true;
-  await page.clock.install();
+  await stopClock(page);
   await mount();
   await page.waitForSelector('iframe', { state: 'attached' });
   await page.evaluate(() => document.getElementById('ramp').remove());

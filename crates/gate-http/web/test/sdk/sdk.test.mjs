@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { launchBrowser, newPage } from '../browser.mjs';
+import { launchBrowser, newPage, stopClock } from '../browser.mjs';
 import { CLIENT_SECRET, embedToken, envelope, listen, PUBLISHABLE_KEY, SESSION_ID, sendText, startSimulation } from './simulation.mjs';
 
 let browser;
@@ -186,6 +186,7 @@ describe('handshake', () => {
   });
 
   test('frame_that_asks_again_at_once_gets_the_same_token', async () => {
+    await stopClock(page);
     await mount();
     await callsWith('onReady');
     await Promise.all([page.waitForEvent('framenavigated'), (await widgetFrame()).evaluate(() => location.reload())]);
@@ -198,7 +199,7 @@ describe('handshake', () => {
 
   test('frame_that_asks_again_later_gets_a_new_token', async () => {
     world.state.respond = () => [200, embedToken({ embed_token: `token-${world.state.requests.length}` })];
-    await page.clock.install();
+    await stopClock(page);
     await mount();
     await callsWith('onReady');
     const frame = await widgetFrame();
@@ -214,7 +215,7 @@ describe('handshake', () => {
   });
 
   test('refused_renewal_keeps_the_frame_and_its_token', async () => {
-    await page.clock.install();
+    await stopClock(page);
     await mount();
     await callsWith('onReady');
     const frame = await widgetFrame();
@@ -573,7 +574,7 @@ describe('refused start', () => {
 
   test('frame_that_never_becomes_ready_gets_on_error', async () => {
     world.state.silent = true;
-    await page.clock.install();
+    await stopClock(page);
     await mount();
     await widgetFrame();
     await page.clock.fastForward(9_000);
@@ -589,7 +590,7 @@ describe('refused start', () => {
 
   test('gate_that_never_responds_gets_on_error', async () => {
     world.state.respond = () => new Promise(() => {});
-    await page.clock.install();
+    await stopClock(page);
     await mount();
     await widgetFrame();
     await page.clock.fastForward(10_500);
@@ -598,7 +599,7 @@ describe('refused start', () => {
   });
 
   test('started_widget_never_times_out', async () => {
-    await page.clock.install();
+    await stopClock(page);
     await mount();
     await callsWith('onReady');
     await page.clock.fastForward(120_000);

@@ -36,6 +36,7 @@ test('embedded purchase reports ready, steps, price, size and success', async ()
   await step(frame, 'instructions');
   stage.server.simulation.finish();
   await step(frame, 'done');
+  await page.waitForFunction(() => messages.some(({ type }) => type === 'success'));
   const seen = await types(page);
   for (const type of ['ready', 'resize', 'step', 'quote', 'success']) assert.ok(seen.includes(type), type);
   const success = await page.evaluate(() => messages.find(({ type }) => type === 'success'));

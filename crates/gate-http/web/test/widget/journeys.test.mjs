@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { stretch } from '../browser.mjs';
 import { languages } from '../languages.mjs';
 import { act, open, step, until, WALLET, walk } from './driving.mjs';
 
@@ -117,8 +118,13 @@ for (const outcome of ['approved', 'rejected']) {
   });
 }
 
+/** The time for which a button says that it has copied. */
+const COPIED_MS = 2000;
+
 test('copy buttons copy the exact value of their row', async () => {
-  const page = await checkout({}, { permissions: ['clipboard-read', 'clipboard-write'] });
+  const page = await stage.page({}, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await stretch(page, COPIED_MS);
+  await page.goto(stage.checkout);
   await walk(page, 'confirm');
   await pay(page);
   const { instructions } = simulation().payments[0];
@@ -141,6 +147,7 @@ for (const works of [true, false]) {
         return result;
       };
     }, works);
+    await stretch(page, COPIED_MS);
     await page.goto(stage.checkout);
     await walk(page, 'confirm');
     await pay(page);
@@ -156,11 +163,10 @@ for (const works of [true, false]) {
     } else {
       await page.getByText('The text is selected.').waitFor();
       assert.equal(await button.textContent(), 'Copy');
-      const chosen = await page.evaluate(() => {
+      await page.waitForFunction((wanted) => {
         const { value, selectionStart, selectionEnd } = document.activeElement;
-        return value.slice(selectionStart, selectionEnd);
-      });
-      assert.equal(chosen, amount);
+        return value?.slice(selectionStart, selectionEnd) === wanted;
+      }, amount);
     }
     await page.context().close();
   });
