@@ -72,7 +72,7 @@ async fn say<'p>(at: SocketAddr, pieces: impl IntoIterator<Item = &'p [u8]>) -> 
     }
     let _ = stream.shutdown().await;
     let mut answers = Vec::new();
-    let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut answers)).await;
+    let end = timeout(Duration::from_secs(30), stream.read_to_end(&mut answers)).await;
     end.expect("the service closes the connection").unwrap();
     String::from_utf8(answers).unwrap()
 }

@@ -269,3 +269,14 @@ impl Session {
         Ok(session)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: base.database-readiness
+    #[test]
+    fn refused_writes_are_reported_within_two_seconds() {
+        assert!(MAX_RESULT_AGE + READY_TIMEOUT < Duration::from_secs(2));
+    }
+}

@@ -141,3 +141,14 @@ impl Health {
             .map_err(|fault| errors::opening(&self.file, fault))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: base.database-readiness
+    #[test]
+    fn refused_writes_are_reported_within_two_seconds() {
+        assert!(MAX_RESULT_AGE + READY_TIMEOUT < Duration::from_secs(2));
+    }
+}

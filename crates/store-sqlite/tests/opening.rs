@@ -14,6 +14,7 @@ use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 use store_sqlite::{Options, SqliteStore};
+use test_support::contract::outages::soon_ready;
 use test_support::contract::{ManualClock, upgrades};
 
 /// Longer than the result of a readiness probe counts.
@@ -54,7 +55,7 @@ async fn several_stores_open_new_database_together() {
             })
             .collect();
         for one in opening {
-            one.await.unwrap().unwrap().ready().await.unwrap();
+            soon_ready(&one.await.unwrap().unwrap()).await;
         }
     }
 }
@@ -167,8 +168,8 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
     let path = folder.path().join("penstock.db");
     let store = open(&path).await.unwrap();
     run(&path, &next_release(9000, "labels additive")).await;
-    store.ready().await.unwrap();
-    open(&path).await.unwrap().ready().await.unwrap();
+    soon_ready(&store).await;
+    soon_ready(&open(&path).await.unwrap()).await;
     for next in [
         "UPDATE _sqlx_migrations SET description = 'labels' WHERE version = 9000",
         "UPDATE _sqlx_migrations SET description = 'labels additive' WHERE version = 9000;

@@ -169,10 +169,15 @@ impl<T> InFlight<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use kernel::{Entropy, Mode, Timestamp};
 
     use super::*;
     use EndpointHealth::{Failing, Fast, Slow};
+
+    /// The instant of every step that does not say another.
+    static NOW: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     struct Number(u32);
     impl Entropy for Number {
@@ -195,7 +200,7 @@ mod tests {
 
     /// Adds this many deliveries for an endpoint. Returns the started ones.
     fn add(in_flight: &mut InFlight<u32>, number: u32, count: u32) -> Vec<u32> {
-        let now = Instant::now();
+        let now = *NOW;
         let later = now + PREFETCH_TIMEOUT * 20;
         (0..count)
             .filter_map(|delivery| in_flight.add(endpoint(number), delivery, now, later))
@@ -204,7 +209,7 @@ mod tests {
 
     /// Ends an attempt. Returns the delivery that starts instead.
     fn end(in_flight: &mut InFlight<u32>, number: u32, health: EndpointHealth) -> Option<u32> {
-        let now = Instant::now();
+        let now = *NOW;
         in_flight.end(endpoint(number), Some(health), now);
         in_flight.start_at(endpoint(number), now)
     }
@@ -226,7 +231,7 @@ mod tests {
         for _ in 0..31 {
             end(&mut in_flight, 1, Slow);
         }
-        assert!(in_flight.remove_expired(Instant::now()).is_empty());
+        assert!(in_flight.remove_expired(*NOW).is_empty());
         assert_eq!(in_flight.capacity(), InFlight::<u32>::default().capacity());
     }
 
@@ -239,11 +244,11 @@ mod tests {
         assert_eq!(load(&in_flight, 1), Some((0, Failing)));
         assert_eq!(add(&mut in_flight, 1, 3), [0], "two wait");
         assert_eq!(end(&mut in_flight, 1, Failing), Some(1));
-        assert_eq!(in_flight.start_any(Instant::now()), None);
+        assert_eq!(in_flight.start_any(*NOW), None);
         add(&mut in_flight, 1, 2);
         assert_eq!(end(&mut in_flight, 1, Fast), Some(2));
-        assert_eq!(in_flight.start_any(Instant::now()), Some(0));
-        assert_eq!(in_flight.start_any(Instant::now()), Some(1));
+        assert_eq!(in_flight.start_any(*NOW), Some(0));
+        assert_eq!(in_flight.start_any(*NOW), Some(1));
         assert_eq!(load(&in_flight, 1), Some((3, Fast)));
     }
 
@@ -263,7 +268,7 @@ mod tests {
     #[test]
     fn fast_endpoint_is_remembered_for_a_while_when_nothing_is_in_flight() {
         let mut in_flight = InFlight::default();
-        let now = Instant::now();
+        let now = *NOW;
         for (number, health) in [(1, Fast), (2, Slow), (3, Failing)] {
             add(&mut in_flight, number, 1);
             in_flight.end(endpoint(number), Some(health), now);
@@ -284,7 +289,7 @@ mod tests {
         end(&mut in_flight, 1, Fast);
         assert_eq!(add(&mut in_flight, 1, 40).len(), 32);
         assert_eq!(load(&in_flight, 1), Some((40, Fast)));
-        let expired = in_flight.remove_expired(Instant::now() + PREFETCH_TIMEOUT);
+        let expired = in_flight.remove_expired(*NOW + PREFETCH_TIMEOUT);
         assert_eq!((expired.len(), load(&in_flight, 1)), (8, Some((32, Slow))));
         end(&mut in_flight, 1, Fast);
         assert_eq!(load(&in_flight, 1), Some((31, Fast)));
@@ -295,7 +300,7 @@ mod tests {
     #[test]
     fn delivery_never_starts_when_its_lease_is_too_old() {
         let mut in_flight = InFlight::default();
-        let now = Instant::now();
+        let now = *NOW;
         assert_eq!(in_flight.add(endpoint(1), 1, now, now), None);
         assert_eq!(in_flight.start_any(now), None);
         assert_eq!(in_flight.remove_expired(now), [1]);
@@ -307,14 +312,14 @@ mod tests {
     #[test]
     fn delivery_never_starts_when_prefetched_for_too_long() {
         let mut in_flight = InFlight::default();
-        let claimed = Instant::now();
+        let claimed = *NOW;
         assert_eq!(add(&mut in_flight, 1, 40).len(), 32);
         in_flight.end(endpoint(1), None, claimed);
         let early = claimed + PREFETCH_TIMEOUT - Duration::from_millis(100);
         assert!(in_flight.remove_expired(early).is_empty());
         assert_eq!(in_flight.start_at(endpoint(1), early), Some(32));
         in_flight.end(endpoint(1), None, claimed);
-        let late = Instant::now() + PREFETCH_TIMEOUT;
+        let late = *NOW + PREFETCH_TIMEOUT;
         assert_eq!(in_flight.start_at(endpoint(1), late), None);
         assert_eq!(in_flight.start_any(late), None);
         assert_eq!(in_flight.remove_expired(late), (33..40).collect::<Vec<_>>());
@@ -328,7 +333,7 @@ mod tests {
         add(&mut in_flight, 1, 40);
         add(&mut in_flight, 2, 33);
         assert_eq!(in_flight.remove_prefetched().len(), 9);
-        assert_eq!(in_flight.start_any(Instant::now()), None);
+        assert_eq!(in_flight.start_any(*NOW), None);
         assert_eq!(
             (load(&in_flight, 1), load(&in_flight, 2)),
             (Some((32, Slow)), Some((32, Slow)))

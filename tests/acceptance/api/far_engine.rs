@@ -281,7 +281,7 @@ async fn invalid_engine_response_leaves_the_trade_unchanged() {
 async fn lost_engine_response_is_requested_again_and_acts_once() {
     let (world, far) = far().await;
     let acme = world.acme();
-    let soon = far.adapter_with_timeout(SECRET, Duration::from_millis(300));
+    let soon = far.adapter_with_timeout(SECRET, Duration::from_secs(3));
     // The first confirmation delivers, but its response is lost.
     for (operation, fault) in [
         ("confirm", FarFault::Broken),

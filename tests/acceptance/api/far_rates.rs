@@ -173,7 +173,7 @@ async fn rate_is_the_median_of_agreeing_sources() {
         assert_eq!(quote_result(&world).await, "1.0790325", "{status}");
     }
     sources[2].is_mute();
-    let short_timeout = all_of(&sources).replace("20000", "300");
+    let short_timeout = all_of(&sources).replace("20000", "3000");
     opens(&world, &short_timeout).await;
     assert_eq!(quote_result(&world).await, "1.0790325");
     sources[1].says(

@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// An engine's timeout after which no transact of a quote gives up on a busy machine.
+const PATIENT: Duration = Duration::from_secs(60);
+
 async fn funded(amount: &str) -> World {
     let world = World::new().await;
     world.operator().credit(ACME, amount, "EUR").await;
@@ -16,6 +19,7 @@ async fn funded(amount: &str) -> World {
 
 /// Twenty concurrent transacts of a quote, each with its own key.
 async fn twenty_at_once(world: &World, quote: &str) -> Vec<Answer> {
+    world.engine().timeout_is(PATIENT);
     let clients = [world.client(ACME_SECRET), world.client(ACME_SECRET_2)];
     let calls = (0..20).map(|at| {
         let (client, quote) = (clients[at % 2].clone(), quote.to_owned());
@@ -264,6 +268,7 @@ async fn second_transact_of_a_quote_waits_for_the_first_and_names_its_trade() {
     let waited = transact("second").await.unwrap();
     waited.refused(409, "quote_in_progress");
     assert!(since.elapsed() >= Duration::from_secs(3));
+    world.engine().timeout_is(PATIENT);
     let third = transact("third");
     tokio::time::sleep(Duration::from_millis(50)).await;
     // Another quote and reads are not delayed.

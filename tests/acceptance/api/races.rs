@@ -428,9 +428,14 @@ async fn concurrent_credits_and_trades_lose_no_cent() {
     for _ in 0..60 {
         quotes.push(acme.buy("EUR-USDT", "10").await);
     }
-    let crediting = (0..60).map(|_| {
+    // Few at a time, because the operator has two connections.
+    let crediting = (0..6).map(|_| {
         let world = world.clone();
-        tokio::spawn(async move { world.operator().credit(ACME, "10.00", "EUR").await })
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                world.operator().credit(ACME, "10.00", "EUR").await;
+            }
+        })
     });
     let crediting: Vec<_> = crediting.collect();
     let answers = at_once(quotes.iter().map(|quote| transact(&acme, quote, quote))).await;
@@ -492,6 +497,8 @@ async fn transact_never_commits_after_the_revocation() {
             let answer = answer.await.unwrap();
             match code(&answer) {
                 "ok" => answered += 1,
+                // On a busy machine a transact may be refused without being made.
+                "service_unavailable" => {}
                 other => assert_eq!(other, "key_revoked"),
             }
         }

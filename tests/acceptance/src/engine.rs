@@ -67,6 +67,7 @@ struct Script {
     meanwhile: Option<Hook>,
     asked: Vec<Asked>,
     contradictions: Vec<Contradiction>,
+    timeout: Option<Duration>,
 }
 
 /// An engine that records every call and returns scripted responses.
@@ -84,6 +85,7 @@ impl Default for ScriptedEngine {
             meanwhile: None,
             asked: Vec::new(),
             contradictions: Vec::new(),
+            timeout: None,
         }))
     }
 }
@@ -107,6 +109,11 @@ impl ScriptedEngine {
 
     fn behind(&self) -> Arc<dyn Engine> {
         Arc::clone(&self.0.lock().behind)
+    }
+
+    /// Replaces the engine's timeout.
+    pub fn timeout_is(&self, timeout: Duration) {
+        self.0.lock().timeout = Some(timeout);
     }
 
     /// Scripts depth.
@@ -217,6 +224,7 @@ impl Engine for ScriptedEngine {
     }
 
     fn timeout(&self) -> Duration {
-        self.behind().timeout()
+        let replaced = self.0.lock().timeout;
+        replaced.unwrap_or_else(|| self.behind().timeout())
     }
 }

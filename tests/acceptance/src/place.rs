@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::Clock;
 use runtime::Store;
 use sqlx::PgConnection;
-use store_postgres::PostgresStore;
+use store_postgres::{PostgresStore, Timeouts};
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use test_support::test_database::StoreKind;
@@ -16,6 +17,11 @@ use crate::setup::Setup;
 
 /// Enough connections for two batch queues and the reads.
 const CONNECTIONS: u32 = 6;
+/// Generous timeouts for a busy machine.
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(30),
+    statement: Duration::from_secs(30),
+};
 
 /// A database for one world, deleted when the value is dropped.
 #[derive(Debug)]
@@ -57,7 +63,7 @@ impl Place {
                     velocity_window,
                     idempotency_ttl,
                     connections: CONNECTIONS,
-                    timeouts: store_postgres::Timeouts::default(),
+                    timeouts: TIMEOUTS,
                     process: Arc::clone(&clock),
                     clock: Some(clock),
                 };

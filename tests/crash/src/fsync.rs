@@ -17,6 +17,9 @@ const TURNS: u32 = 12;
 const RESPONSES_PER_TURN: u32 = 5;
 const RESPONSES: u32 = TURNS * RESPONSES_PER_TURN;
 const CALLS: &str = "trace=pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg";
+/// Number of traces of which one must be clean: a background task may have written to the log when a response is sent. A missing
+/// flush shows in each of them.
+const TRACES: u32 = 3;
 /// The part of a line of the trace that shows a response.
 const RESPONSE: &str = "\"HTTP/1.1 200 ";
 
@@ -35,6 +38,16 @@ pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     if let Some(why) = cannot_trace() {
         return Ok(Seen::NotChecked(why));
     }
+    for _ in 1..TRACES {
+        if let Ok(answers) = traced(programs) {
+            return Ok(Seen::Synced(answers));
+        }
+    }
+    Ok(Seen::Synced(traced(programs)?))
+}
+
+/// Traces a new service. Returns the number of its responses, each sent after the log was on disk.
+fn traced(programs: &Programs) -> Result<u32> {
     let folder = tempfile::tempdir()?;
     let installation = Installation::new(folder.path(), programs, &[]);
     provision(&installation)?;
@@ -60,7 +73,7 @@ pub(crate) fn run(programs: &Programs) -> Result<Seen> {
     if answers != RESPONSES {
         return Err(format!("{RESPONSES} responses expected in the trace, {answers} found").into());
     }
-    Ok(Seen::Synced(answers))
+    Ok(answers)
 }
 
 /// Returns why a program cannot be traced on this machine; `None` if it can.

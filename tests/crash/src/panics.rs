@@ -186,6 +186,8 @@ fn all_panic<S: Handled>(
             Ok(answer) if answer.status < 300 => {}
             // A handler that panicked at its end may have rejected, finished or replayed the object.
             Ok(answer) if side == Edge::After && is_done(&answer) => {}
+            // The sandbox settles the payment ten seconds after it began.
+            Ok(answer) if operation.id == "cancelEmbedPayment" && is_done(&answer) => {}
             other => breaches.push(format!("{} after its panics: {other:?}", operation.id)),
         }
     }

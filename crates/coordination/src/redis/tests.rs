@@ -262,13 +262,20 @@ async fn window_uses_time_of_redis_server() {
         Replica::of(&server, LONG_TIMEOUTS).await,
     );
     let second = tier("short", 1, 1);
-    let (left, reset, full) = one.take(&second).await[0];
-    assert_eq!((left, reset, full), (0, 1_000, false));
-    sleep(Duration::from_millis(10)).await;
-    let (_, reset, full) = other.take(&second).await[0];
-    assert!(full && reset < 1_000, "{reset}");
-    sleep(Duration::from_millis(u64::try_from(reset).unwrap() + 10)).await;
-    assert!(!other.take(&second).await[0].2);
+    // On a busy machine the window may end before the other replica asks, which then opens a new one.
+    for _ in 0..10 {
+        let (left, reset, full) = one.take(&second).await[0];
+        assert_eq!((left, reset, full), (0, 1_000, false));
+        sleep(Duration::from_millis(10)).await;
+        let (_, reset, full) = other.take(&second).await[0];
+        sleep(Duration::from_millis(u64::try_from(reset).unwrap() + 10)).await;
+        if full {
+            assert!(reset < 1_000, "{reset}");
+            assert!(!other.take(&second).await[0].2);
+            return;
+        }
+    }
+    panic!("the other replica never found the window full");
 }
 
 // rule: throttle.shared
@@ -318,10 +325,10 @@ async fn silent_redis_is_called_once_and_delays_requests_by_one_timeout() {
     let minute = tier("short", 5, 60);
     server.pause().unwrap();
     let begun = Instant::now();
-    assert!(replica.admitted(&minute, 10_000).await <= 5);
-    // The first request waited for its timeout; the others decided immediately.
+    assert!(replica.admitted(&minute, 1_000).await <= 5);
+    // The first request waited for its timeout; the others decided immediately. With a timeout for each it would be 50 s.
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        begun.elapsed() < Duration::from_secs(25),
         "{:?}",
         begun.elapsed()
     );
@@ -584,5 +591,5 @@ async fn ticket_dropped_while_redis_is_silent_is_released_on_reconnect() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(4), freed).await.unwrap();
+    timeout(EVENT_TIMEOUT, freed).await.unwrap();
 }

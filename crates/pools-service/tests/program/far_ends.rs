@@ -29,7 +29,7 @@ impl UpstreamServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let report = current_report.lock().unwrap().clone();
-                kept.lock().unwrap().push(respond(stream, &report));
+                respond(stream, &report, &kept);
             }
         });
         Self { url, heads, report }
@@ -50,8 +50,8 @@ impl UpstreamServer {
     }
 }
 
-/// Reads one request, responds and closes the connection. Returns the head of the request.
-fn respond(mut stream: TcpStream, report: &str) -> String {
+/// Reads one request, records its head, responds and closes the connection.
+fn respond(mut stream: TcpStream, report: &str, heads: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -74,8 +74,8 @@ fn respond(mut stream: TcpStream, report: &str) -> String {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
+    heads.lock().unwrap().push(head);
     stream.write_all(response.as_bytes()).unwrap();
-    head
 }
 
 /// Writes `rates.toml` with one source.
@@ -86,6 +86,8 @@ pub(crate) fn name_source(folder: &Path, rates: &UpstreamServer) {
         max_age_ms = 60000
         max_spread_bps = 50
         min_sources = 1
+        refresh_ms = 20000
+        timeout_ms = 20000
         [[pairs]]
         pair = "EUR-USDT"
         spread_bps = 25

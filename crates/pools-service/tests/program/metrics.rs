@@ -270,7 +270,8 @@ fn gauges_are_read_from_database_at_start() {
     let private = served.metrics_address();
     let metrics = eventually(|| {
         let metrics = get(&private, "/metrics");
-        metrics.contains("penstock_trades{").then_some(metrics)
+        let states = metrics.matches("penstock_trades{").count();
+        (states == 5).then_some(metrics)
     });
     for (state, count) in [
         ("settled", 1),

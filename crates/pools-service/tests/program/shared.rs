@@ -42,7 +42,7 @@ fn unanswered(served: &Served) -> String {
     )
 }
 
-/// Whether a request is admitted. Panics if the response takes five seconds or longer.
+/// Whether a request is admitted. Panics if the response takes twenty seconds or longer.
 #[expect(
     clippy::disallowed_methods,
     reason = "the test measures the duration of a request"
@@ -52,7 +52,7 @@ fn admitted(served: &Served) -> bool {
     let begun = Instant::now();
     let response = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(20),
         "{:?}",
         begun.elapsed()
     );
@@ -99,17 +99,12 @@ fn services_share_one_limit_and_continue_without_redis() {
         undisturbed
     });
     assert!(undisturbed);
-    assert_eq!(
-        both.map(|served| metric(served, "penstock_redis_up{}")),
-        ["1", "1"]
-    );
+    let redis_up = || both.map(|served| metric(served, "penstock_redis_up{}"));
+    eventually(|| (redis_up() == ["1", "1"]).then_some(()));
 
     redis.kill().unwrap();
     are_counted(both, "apart");
-    assert_eq!(
-        both.map(|served| metric(served, "penstock_redis_up{}")),
-        ["0", "0"]
-    );
+    eventually(|| (redis_up() == ["0", "0"]).then_some(()));
     // Each service continues with the requests it has admitted itself, which are half of the twenty.
     assert!(admitted_of_thirty(both) <= 20);
 

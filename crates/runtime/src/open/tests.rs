@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel::Mode;
+use test_support::contract::outages::soon_ready;
 
 use crate::config::Sources;
 
@@ -26,7 +27,7 @@ async fn runtime_opens_twice_and_closes_in_order() {
     for _ in 0..2 {
         let config = config(folder.path(), &[]);
         let runtime = Runtime::open(config, Ports::of_machine()).await.unwrap();
-        runtime.base.store.ready().await.unwrap();
+        soon_ready(&*runtime.base.store).await;
         let pools = runtime.pools_directory.listing(Mode::Test).await.unwrap();
         assert!(pools.is_empty());
         runtime.close().await;
@@ -57,7 +58,7 @@ async fn panicked_worker_restarts() {
     let runtime = Runtime::open(config(folder.path(), &[]), ports).await;
     let runtime = runtime.unwrap();
     runtime.deliver(Service::Pools);
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         if entropy.0.load(Ordering::SeqCst) > 1 {
             break;
         }

@@ -35,6 +35,8 @@ async fn open(database: &str) -> Runtime {
     let given = [
         ("PENSTOCK_DATABASE_URL", database),
         ("PENSTOCK_MASTER_KEY", KEY),
+        // No quote expires on a busy machine.
+        ("PENSTOCK_QUOTE_TTL", "10m"),
     ];
     let sources = Sources {
         environment: given.map(|(name, text)| (name.into(), text.into())).into(),
@@ -159,6 +161,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access<PoolsProfile>>, number: u
             one,
             Ok(_)
                 | Err(TransactError::InProgress
+                    | TransactError::QuoteInProgress
                     | TransactError::Refused(Refusal::InsufficientBalance))
         );
         assert!(expected, "{one:?}");

@@ -75,6 +75,14 @@ async fn exchanges(batches: usize) -> usize {
 /// The exchanges are begin, lock, read, write and commit. One statement opens the quotes of all batches, so it cancels out.
 #[tokio::test]
 async fn batch_takes_five_exchanges() {
-    let (few, more) = (exchanges(4).await, exchanges(14).await);
-    assert_eq!(more - few, 10 * 5);
+    let mut counted = Vec::new();
+    // On a busy machine a connection may be idle for so long that the store tests it, which is one more exchange.
+    for _ in 0..5 {
+        let (few, more) = (exchanges(4).await, exchanges(14).await);
+        if more == few + 10 * 5 {
+            return;
+        }
+        counted.push((few, more));
+    }
+    panic!("{counted:?}");
 }

@@ -10,12 +10,13 @@ use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, Connection as _};
 use store_postgres::PostgresStore;
+use test_support::contract::outages::soon_ready;
 use test_support::contract::{WINDOW, upgrades};
 
 use crate::fixture::{Database, options, run, with_ids};
 
 /// Much longer than the timeout of the migration.
-const MIGRATION_DEADLINE: Duration = Duration::from_secs(10);
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(60);
 /// Longer than the result of a readiness probe counts.
 const PROBE_AGE: Duration = Duration::from_millis(600);
 
@@ -41,7 +42,7 @@ async fn open_names_migrate_command_when_schema_is_missing() {
     let store = PostgresStore::open(&url, options(WINDOW, None))
         .await
         .unwrap();
-    store.ready().await.unwrap();
+    soon_ready(&store).await;
     store.close().await;
 }
 
@@ -127,9 +128,9 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
          INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (9000, 'labels additive', TRUE, '\\x00', 0)";
     run(&mut owner, next_release).await;
-    store.ready().await.unwrap();
+    soon_ready(&store).await;
     let again = PostgresStore::open(&url, options(WINDOW, None)).await;
-    again.unwrap().ready().await.unwrap();
+    soon_ready(&again.unwrap()).await;
     PostgresStore::migrate(&database.owning()).await.unwrap();
     for next in [
         "UPDATE _sqlx_migrations SET description = 'labels' WHERE version = 9000",

@@ -1,7 +1,5 @@
 //! Receivers that misbehave.
 
-use std::net::SocketAddr;
-
 use partner_core::webhooks::delivery::DeliveryState;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -113,71 +111,80 @@ fn breaks() -> impl Iterator<Item = Fault> {
     })
 }
 
-fn faults() -> impl Iterator<Item = Fault> {
-    refusals().chain(delays()).chain(breaks())
+/// The faults that end an attempt at once, and those that end it at its timeout, each with a world.
+async fn faults(waits: &[u64]) -> [(World, Vec<Fault>); 2] {
+    let patient = World::new(waits).await;
+    let mut hasty = World::new(waits).await;
+    hasty.setup.timeout = millis(300);
+    [
+        (patient, refusals().chain(breaks()).collect()),
+        (hasty, delays().collect()),
+    ]
 }
 
-/// Each receiver fails four times, on five events about two objects, then recovers. All partners run
-/// concurrently, so that a delay of one by another would show.
+/// Each receiver fails four times, on five events about two objects, then recovers. All partners of a
+/// world run concurrently, so that a delay of one by another would show.
 // rule: webhook.at-least-once, webhook.fresh, webhook.order, webhook.non-2xx, webhook.timeout
 #[tokio::test]
 async fn deliveries_arrive_in_order_when_receiver_recovers() {
-    let world = World::new(&[40, 50, 60, 70, 80]).await;
-    let mut partners = Vec::new();
-    for Fault { name, reply, .. } in faults() {
-        let receiver = Receiver::start(vec![reply; 4]).await;
-        let listener = world.listener(name, &receiver.url()).await;
-        for (object, events) in [("a", ["a1", "a2", "a3"].as_slice()), ("b", &["b1", "b2"])] {
-            world
-                .emit_over(&world.store, &listener, object, events)
-                .await;
+    for (world, faults) in faults(&[40; 40]).await {
+        let mut partners = Vec::new();
+        for Fault { name, reply, .. } in faults {
+            let receiver = Receiver::start(vec![reply; 4]).await;
+            let listener = world.listener(name, &receiver.url()).await;
+            for (object, events) in [("a", ["a1", "a2", "a3"].as_slice()), ("b", &["b1", "b2"])] {
+                world
+                    .emit_over(&world.store, &listener, object, events)
+                    .await;
+            }
+            partners.push((name, listener, receiver));
         }
-        partners.push((name, listener, receiver));
+        let worker = world.start();
+        for (name, listener, receiver) in &partners {
+            for (object, count) in [("a", 3), ("b", 2)] {
+                let delivered = world.delivered(listener, object).await;
+                assert_eq!(delivered.len(), count, "{name}");
+            }
+            let received = receiver.received();
+            for one in &received {
+                assert_eq!(one.body, body(one.event()), "{name}");
+            }
+            for (object, events) in [("a", ["a1", "a2", "a3"].as_slice()), ("b", &["b1", "b2"])] {
+                let mut arrived: Vec<&str> = received.iter().map(|one| one.event()).collect();
+                arrived.retain(|id| id.starts_with(object));
+                assert!(arrived.is_sorted(), "{name}: {arrived:?}");
+                arrived.dedup();
+                assert_eq!(arrived, events, "{name}");
+            }
+        }
+        worker.stop().await;
     }
-    let worker = world.start();
-    for (name, listener, receiver) in &partners {
-        for (object, count) in [("a", 3), ("b", 2)] {
-            let delivered = world.delivered(listener, object).await;
-            assert_eq!(delivered.len(), count, "{name}");
-        }
-        let received = receiver.received();
-        for one in &received {
-            assert_eq!(one.body, body(one.event()), "{name}");
-        }
-        for (object, events) in [("a", ["a1", "a2", "a3"].as_slice()), ("b", &["b1", "b2"])] {
-            let mut arrived: Vec<&str> = received.iter().map(|one| one.event()).collect();
-            arrived.retain(|id| id.starts_with(object));
-            assert!(arrived.is_sorted(), "{name}: {arrived:?}");
-            arrived.dedup();
-            assert_eq!(arrived, events, "{name}");
-        }
-    }
-    worker.stop().await;
 }
 
 // rule: webhook.dead-letter, webhook.non-2xx, webhook.timeout, webhook.answer-bound
 #[tokio::test]
 async fn failed_attempt_is_recorded_with_status_and_error() {
-    let world = World::new(&[]).await;
-    let mut partners = Vec::new();
-    for fault in faults() {
-        let receiver = Receiver::start([fault.reply.clone()]).await;
-        let listener = world.listener(fault.name, &receiver.url()).await;
-        world.emit(&listener, "o", "e").await;
-        partners.push((fault, listener, receiver));
+    for (world, faults) in faults(&[]).await {
+        let mut partners = Vec::new();
+        for fault in faults {
+            let receiver = Receiver::start([fault.reply.clone()]).await;
+            let listener = world.listener(fault.name, &receiver.url()).await;
+            world.emit(&listener, "o", "e").await;
+            partners.push((fault, listener, receiver));
+        }
+        let worker = world.start();
+        for (fault, listener, receiver) in &partners {
+            let name = fault.name;
+            let record = world.closed(listener, "o").await;
+            assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
+            assert_eq!(record.last_response_status, fault.status, "{name}");
+            let error = record.last_error.unwrap_or_default();
+            assert!(error.contains(&fault.error), "{name}: {error}");
+            // The buffers of the two sockets are not limited here, only the bytes read.
+            assert!(receiver.flooded() < 16 << 20, "{name}");
+        }
+        worker.stop().await;
     }
-    let worker = world.start();
-    for (fault, listener, receiver) in &partners {
-        let name = fault.name;
-        let record = world.closed(listener, "o").await;
-        assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
-        assert_eq!(record.last_response_status, fault.status, "{name}");
-        let error = record.last_error.unwrap_or_default();
-        assert!(error.contains(&fault.error), "{name}: {error}");
-        // The buffers of the two sockets are not limited here, only the bytes read.
-        assert!(receiver.flooded() < 16 << 20, "{name}");
-    }
-    worker.stop().await;
 }
 
 // rule: webhook.answer-bound
@@ -238,7 +245,8 @@ async fn delivery_succeeds_by_status_when_body_is_malformed() {
 // rule: webhook.timeout, webhook.at-least-once
 #[tokio::test]
 async fn delivery_arrives_when_receiver_accepts_connections_again() {
-    let world = World::new(&[50; 60]).await;
+    let mut world = World::new(&[50; 60]).await;
+    world.setup.timeout = millis(300);
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -264,10 +272,11 @@ async fn delivery_arrives_when_receiver_accepts_connections_again() {
 // rule: webhook.at-least-once
 #[tokio::test]
 async fn deliveries_arrive_when_stopped_receiver_is_back() {
-    let world = World::new(&[80; 40]).await;
-    let gone = Receiver::start([]).await;
-    let (address, url) = (gone.address, gone.url());
-    drop(gone);
+    let world = World::new(&[80; 400]).await;
+    // Until it listens, its port refuses connections and nothing else takes it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/", socket.local_addr().unwrap());
     let listener = world.listener("acme", &url).await;
     for number in 0..20 {
         let id = format!("e{number}");
@@ -279,7 +288,8 @@ async fn deliveries_arrive_when_stopped_receiver_is_back() {
         .await;
     let error = refused.last_error.unwrap_or_default();
     assert_eq!(error, "cannot connect: connection refused");
-    let back = restarted(address).await;
+    let bound = socket.listen(64).unwrap();
+    let back = Receiver::start_on(bound, [], |stream| async { Some(stream) });
     for number in 0..20 {
         world.closed(&listener, &format!("e{number}")).await;
     }
@@ -288,19 +298,6 @@ async fn deliveries_arrive_when_stopped_receiver_is_back() {
     events.dedup();
     assert_eq!(events.len(), 20);
     worker.stop().await;
-}
-
-/// Starts a receiver once the port is free.
-async fn restarted(address: SocketAddr) -> Receiver {
-    for _ in 0..100 {
-        if tokio::net::TcpSocket::new_v4()
-            .is_ok_and(|socket| socket.set_reuseaddr(true).is_ok() && socket.bind(address).is_ok())
-        {
-            break;
-        }
-        tokio::time::sleep(millis(10)).await;
-    }
-    Receiver::start_at(address, []).await
 }
 
 // rule: webhook.at-least-once

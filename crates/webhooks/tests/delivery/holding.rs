@@ -19,7 +19,8 @@ use crate::world::{World, millis};
 async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(30);
-    let quick = Receiver::start([Reply::Slow(millis(80), 200)]).await;
+    world.setup.grace = Duration::from_secs(3);
+    let quick = Receiver::start([Reply::Slow(millis(1000), 200)]).await;
     let silent = Receiver::start([Reply::Silence]).await;
     let to_quick = world.listener("quick", &quick.url()).await;
     let to_silent = world.listener("silent", &silent.url()).await;
@@ -30,10 +31,10 @@ async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
     silent.wait_for(1).await;
     let began = tokio::time::Instant::now();
     let stopping = tokio::spawn(worker.stop());
-    tokio::time::sleep(millis(20)).await;
+    tokio::time::sleep(millis(500)).await;
     world.emit(&to_quick, "late", "late").await;
     stopping.await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(25));
     let done = world.delivery(&to_quick, "q").await.progress;
     assert!(
         matches!(done.state, DeliveryState::Succeeded { .. }),
@@ -66,7 +67,7 @@ async fn delivery_of_killed_worker_arrives_after_lease_expiry() {
     let worker = world.start();
     tokio::time::sleep(millis(250)).await;
     assert_eq!(receiver.received().len(), 1, "the lease has not expired");
-    world.clock.advance(Duration::from_secs(21));
+    world.clock.advance(Duration::from_secs(81));
     let record = world.closed(&listener, "o").await;
     assert_eq!(record.progress.attempts, 1);
     assert_eq!(receiver.events(), ["e", "e"]);
@@ -79,7 +80,9 @@ async fn delivery_of_killed_worker_arrives_after_lease_expiry() {
 async fn late_report_changes_nothing_when_another_worker_delivered() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(30);
-    let script = [Reply::Slow(millis(300), 500), Reply::Status(200)];
+    world.setup.grace = Duration::from_secs(30);
+    let released = Arc::new(AtomicBool::new(false));
+    let script = [Reply::Held(Arc::clone(&released), 500), Reply::Status(200)];
     let receiver = Receiver::start(script).await;
     let listener = world.listener("acme", &receiver.url()).await;
     let slow = world.start();
@@ -92,9 +95,10 @@ async fn late_report_changes_nothing_when_another_worker_delivered() {
         record.progress.state,
         DeliveryState::Succeeded { .. }
     ));
-    tokio::time::sleep(millis(350)).await;
-    assert_eq!(world.delivery(&listener, "o").await, record);
+    released.store(true, Ordering::SeqCst);
+    // Reports its attempt first.
     slow.stop().await;
+    assert_eq!(world.delivery(&listener, "o").await, record);
     other.stop().await;
 }
 
@@ -128,7 +132,7 @@ async fn panicked_attempt_is_repeated_after_lease_expiry() {
     world.emit(&listener, "second", "second").await;
     world.closed(&listener, "second").await;
     assert_eq!(receiver.events(), ["second"]);
-    world.clock.advance(Duration::from_secs(21));
+    world.clock.advance(Duration::from_secs(81));
     world.closed(&listener, "first").await;
     assert_eq!(receiver.events(), ["second", "first"]);
     worker.stop().await;
@@ -146,7 +150,9 @@ async fn worker_backs_off_when_store_is_unavailable() {
     let listener = world.listener("acme", &receiver.url()).await;
     let worker = world.start();
     world.emit(&listener, "o", "e").await;
-    receiver.wait_for(1).await;
+    while queue.records.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(millis(5)).await;
+    }
     tokio::time::sleep(millis(500)).await;
     let asked = queue.records.load(Ordering::SeqCst);
     assert!((1..=8).contains(&asked), "{asked} calls");

@@ -10,14 +10,16 @@ use webhooks::{NameServer, Resolve, SystemResolver};
 
 use crate::dns::Dns;
 use crate::receiver::Receiver;
-use crate::world::World;
+use crate::world::{World, millis};
 
 /// In the public range, but unassigned: a connection to it reaches no host.
 const UNASSIGNED: &str = "3000::1";
 
-/// A world that uses this name server, with two attempts for each delivery.
+/// A world that uses this name server, with two attempts for each delivery. An attempt to reach [`UNASSIGNED`] fails at once or times
+/// out, depending on the network.
 async fn world_with(dns: &Dns, allow: AllowPrivate) -> World {
     let mut world = World::new(&[20]).await;
+    world.setup.timeout = Duration::from_secs(3);
     world.setup.resolver = Arc::new(NameServer(dns.address));
     world.setup.allow_private = allow;
     world
@@ -117,6 +119,7 @@ async fn connection_goes_to_new_address_when_name_moves() {
 async fn attempt_times_out_when_name_server_is_silent() {
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut world = World::new(&[]).await;
+    world.setup.timeout = millis(300);
     world.setup.resolver = Arc::new(NameServer(silent.local_addr().unwrap()));
     let receiver = Receiver::start([]).await;
     let worker = world.start();
@@ -150,7 +153,7 @@ async fn attempt_fails_when_name_is_unknown() {
 /// The hosts file needs no name server.
 #[tokio::test]
 async fn system_resolver_resolves_localhost() {
-    let found = tokio::time::timeout(Duration::from_secs(5), SystemResolver.resolve("localhost"));
+    let found = tokio::time::timeout(Duration::from_secs(30), SystemResolver.resolve("localhost"));
     let found = found.await.unwrap().unwrap();
     assert!(!found.is_empty() && found.iter().all(|one| one.is_loopback()));
 }

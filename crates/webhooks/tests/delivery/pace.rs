@@ -59,7 +59,7 @@ async fn calm_endpoint_is_not_delayed_when_slow_ones_have_backlogs() {
     let mut slow = Vec::new();
     for number in 0..24 {
         let name = format!("slow{number}");
-        let late = Reply::Slow(Duration::from_millis(1500), 200);
+        let late = Reply::Slow(Duration::from_secs(100), 200);
         let receiver = Receiver::start(vec![late; 200]).await;
         let listener = world.listener(&name, &receiver.url()).await;
         world.emit_crowd(&listener, 120).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use partner_core::events::Endpoint;
@@ -127,9 +128,12 @@ async fn prefetched_deliveries_of_killed_worker_arrive_after_lease_expiry() {
     let Prefetched {
         world,
         receiver,
+        listener,
         worker,
-        ..
     } = Prefetched::with(Reply::Silence).await;
+    for accepted in receiver.events().iter().take(ACCEPTED) {
+        world.closed(&listener, accepted).await;
+    }
     worker.kill();
     world.clock.advance(Duration::from_secs(81));
     let worker = world.start();
@@ -169,7 +173,7 @@ async fn burst_is_prefetched_when_endpoint_was_fast_a_moment_ago() {
 }
 
 async fn until_delivered(world: &World, listener: &Listener, event: &str) {
-    for _ in 0..1000 {
+    for _ in 0..20_000 {
         if world.delivery(listener, event).await.progress.attempts > 0 {
             return;
         }
@@ -242,12 +246,13 @@ fn assert_in_order(events: &[String]) {
 // rule: webhook.rotation-seen
 #[tokio::test]
 async fn prefetched_delivery_is_not_sent_to_old_address_with_old_secret() {
+    let released = Arc::new(AtomicBool::new(false));
     let Prefetched {
         world,
         receiver: old,
         listener,
         worker,
-    } = Prefetched::with(Reply::Slow(millis(2500), 200)).await;
+    } = Prefetched::with(Reply::Held(Arc::clone(&released), 200)).await;
     let new = Receiver::start([]).await;
     let rotated = Endpoint {
         url: new.url(),
@@ -255,6 +260,9 @@ async fn prefetched_delivery_is_not_sent_to_old_address_with_old_secret() {
         ..listener.endpoint.clone()
     };
     world.change(&listener, &rotated).await;
+    // Longer than a delivery may be prefetched.
+    tokio::time::sleep(millis(1500)).await;
+    released.store(true, Ordering::SeqCst);
     new.wait_for(CROWD - ACCEPTED - MAX_ATTEMPTS).await;
     wait_for_in_flight(&world, |count| count == 0).await;
     assert_eq!(old.received().len(), ACCEPTED + MAX_ATTEMPTS);

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kernel::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
@@ -37,6 +38,8 @@ pub(crate) enum Reply {
     StatusAndHangUp(u16),
     /// Responds after a delay.
     Slow(Duration, u16),
+    /// Responds once this is set.
+    Held(Arc<AtomicBool>, u16),
     Redirect(u16, String),
     /// Never responds.
     Silence,
@@ -77,6 +80,12 @@ impl Received {
     pub(crate) fn event(&self) -> &str {
         self.header("webhook-id")
     }
+
+    /// The second of the signature.
+    pub(crate) fn signed_at(&self) -> Timestamp {
+        let seconds: i64 = self.header("webhook-timestamp").parse().unwrap();
+        Timestamp::from_millis(seconds * 1000).unwrap()
+    }
 }
 
 #[derive(Default)]
@@ -115,15 +124,7 @@ impl Drop for Receiver {
 impl Receiver {
     /// Follows the script, then responds with 200.
     pub(crate) async fn start(script: impl IntoIterator<Item = Reply>) -> Self {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self::start_at(any, script).await
-    }
-
-    pub(crate) async fn start_at(
-        address: SocketAddr,
-        script: impl IntoIterator<Item = Reply>,
-    ) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::start_on(listener, script, |stream| async { Some(stream) })
     }
 
@@ -188,7 +189,7 @@ impl Receiver {
 
     /// Waits for this many requests.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Received> {
-        for _ in 0..2000 {
+        for _ in 0..6000 {
             let received = self.received();
             if received.len() >= count {
                 return received;
@@ -196,6 +197,18 @@ impl Receiver {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("{count} requests expected, got {:#?}", self.received());
+    }
+
+    /// Waits for the first request of an event.
+    pub(crate) async fn wait_for_event(&self, id: &str) -> Received {
+        for _ in 0..6000 {
+            let mut received = self.received().into_iter();
+            if let Some(found) = received.find(|one| one.event() == id) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{id} expected, got {:#?}", self.received());
     }
 }
 
@@ -258,6 +271,12 @@ async fn reply<S: Wire>(stream: &mut S, inner: &Inner, reply: Reply) -> bool {
         }
         Reply::Slow(wait, status) => {
             tokio::time::sleep(wait).await;
+            response(status)
+        }
+        Reply::Held(released, status) => {
+            while !released.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             response(status)
         }
         Reply::Redirect(status, to) => {

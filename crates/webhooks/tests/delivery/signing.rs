@@ -10,12 +10,12 @@ use partner_core::webhooks::signing::Message;
 use standardwebhooks::Webhook;
 
 use crate::receiver::{Receiver, Reply};
-use crate::world::{NEWER, SECRET, World, body, millis, secret};
+use crate::world::{NEWER, SECRET, World, body, secret};
 
 // rule: webhook.signature, webhook.standard-headers, webhook.fresh
 #[tokio::test]
 async fn attempts_have_new_signatures_over_same_bytes() {
-    let world = World::new(&[50, 50]).await;
+    let world = World::new(&[60_000; 2]).await;
     let receiver = Receiver::start([Reply::Status(500), Reply::Status(500)]).await;
     let listener = world.listener("acme", &receiver.url()).await;
     let worker = world.start();
@@ -40,7 +40,7 @@ async fn attempts_have_new_signatures_over_same_bytes() {
             message.verify(signature, &secret(SECRET), now),
             "{signature}"
         );
-        let signed = message.sign(&[secret(SECRET)], now);
+        let signed = message.sign(&[secret(SECRET)], arrived.signed_at());
         assert_eq!(arrived.header("webhook-signature"), signed[3].1);
         assert_eq!(signature.matches("v1=").count(), 1);
         let time = arrived.header("webhook-timestamp").to_owned();
@@ -55,7 +55,11 @@ async fn attempts_have_new_signatures_over_same_bytes() {
         for name in unwanted {
             assert!(!arrived.headers.contains_key(name), "{name}");
         }
-        world.clock.advance(millis(2_000));
+        let recorded = world.until(&listener, "o", |record| {
+            record.progress.attempts as usize == count
+        });
+        recorded.await;
+        world.clock.advance(Duration::from_secs(70));
     }
     let record = world.closed(&listener, "o").await;
     assert_eq!(record.progress.attempts, 3);

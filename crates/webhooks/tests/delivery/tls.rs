@@ -46,7 +46,6 @@ async fn delivery_needs_trusted_valid_certificate_of_host() {
     let mut world = World::new(&[]).await;
     let authority = authority();
     world.setup.trust = Trust::Only(vec![authority.der().clone()]);
-    world.setup.timeout = millis(2_000);
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
     let mut receivers = Vec::new();
     for (name, certified, trusted, expired) in [
@@ -101,6 +100,7 @@ async fn delivery_needs_trusted_valid_certificate_of_host() {
 async fn https_delivery_is_not_sent_when_server_speaks_plain_http() {
     let mut world = World::new(&[]).await;
     world.setup.mode = Mode::Live;
+    world.setup.timeout = millis(300);
     let receiver = Receiver::start([]).await;
     let listener = world
         .listener("acme", &format!("https://{}/", receiver.address))

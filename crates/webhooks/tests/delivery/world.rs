@@ -144,7 +144,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Retries after these waits in milliseconds. Attempts time out after 300 ms.
+    /// Retries after these waits in milliseconds. Attempts time out after a minute.
     pub(crate) async fn new(waits: &[u64]) -> Self {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
@@ -169,7 +169,7 @@ impl World {
             clock: clock.clone(),
             entropy: entropy.clone(),
             schedule: Schedule::new(waits.iter().map(|wait| millis(*wait)).collect()),
-            timeout: millis(300),
+            timeout: Duration::from_secs(60),
             allow_private: AllowPrivate::Loopback,
             resolver: names.clone(),
             trust: Trust::Only(Vec::new()),
@@ -319,7 +319,7 @@ impl World {
         wanted: impl Fn(&DeliveryRecord) -> bool,
     ) -> DeliveryRecord {
         let mut last = None;
-        for _ in 0..1000 {
+        for _ in 0..3000 {
             let record = self.delivery(listener, object).await;
             if wanted(&record) {
                 return record;
@@ -336,7 +336,7 @@ impl World {
             matches!(record.progress.state, DeliveryState::Succeeded { .. })
         };
         let mut last = Vec::new();
-        for _ in 0..1000 {
+        for _ in 0..3000 {
             let records = self.store.deliveries_of(&listener.who, object).await;
             last = records.unwrap();
             if last.iter().all(is_accepted) {

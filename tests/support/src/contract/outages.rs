@@ -1,11 +1,28 @@
 //! Writes for a store's own tests of an unavailable database.
 
+use std::time::Duration;
+
 use kernel::StoreError;
+use partner_core::ports::Readiness;
 use pools_core::batch::TransactCommand;
 use pools_core::quote::{Quote, Side};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+
+/// Waits until a store is ready. On a busy machine its probe may be late.
+///
+/// # Panics
+/// If the store is never ready.
+pub async fn soon_ready(store: &dyn Readiness) {
+    for _ in 0..200 {
+        if store.ready().await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    store.ready().await.unwrap();
+}
 
 /// A funded partner and its writes.
 #[expect(
@@ -64,6 +81,11 @@ impl<F: Fixture> Writer<F> {
     /// The store's error.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.world.ports().readiness.ready().await
+    }
+
+    /// Waits until the store is ready.
+    pub async fn soon_ready(&self) {
+        soon_ready(&*self.world.ports().readiness).await;
     }
 
     /// The partner's balance in whole euros.

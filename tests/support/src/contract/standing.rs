@@ -1,6 +1,6 @@
 //! All rows of a partner, for comparison before and after.
 
-use kernel::Asset;
+use kernel::{Asset, StoreError};
 use partner_core::Tenant;
 use partner_core::key::{KeyKind, NewKey};
 use pools_core::batch::TransactCommand;
@@ -64,7 +64,16 @@ impl<F: Fixture> World<F> {
         let mut running = tokio::task::JoinSet::new();
         for batch in batches {
             let port = self.ports().transact.clone();
-            running.spawn(async move { port.transact(&batch).await.unwrap() });
+            running.spawn(async move {
+                for _ in 0..10 {
+                    match port.transact(&batch).await {
+                        // On a busy machine the wait for a connection or a lock may time out. Nothing was written.
+                        Err(StoreError::Unavailable(_)) => {}
+                        decided => return decided.unwrap(),
+                    }
+                }
+                panic!("the store stays unavailable")
+            });
         }
         running.join_all().await.into_iter().flatten().collect()
     }
