@@ -16,8 +16,8 @@ use test_support::recorded::{kind_of, recorded};
 use crate::Result;
 use crate::http::{Answer, Client, request};
 use crate::kills::{Tally, close};
-use crate::programs::Service;
-use crate::storm::{at_rest, free_port};
+use crate::programs::{Service, WITH_METRICS};
+use crate::storm::at_rest;
 use crate::subject::Subject;
 
 /// Panics of each handler on each side: more than the database has connections, so that one leak per panic is noticed.
@@ -147,8 +147,6 @@ fn all_panic<S: Handled>(
     let preparing = subject.installation().serve(None, S::LONG_LIFETIMES)?;
     let objects = subject.prepare(preparing.address)?;
     preparing.kill();
-    let metrics = free_port()?;
-    let listen = metrics.to_string();
     let armed: Vec<String> = operations
         .iter()
         .map(|operation| {
@@ -158,11 +156,7 @@ fn all_panic<S: Handled>(
             )
         })
         .collect();
-    let more = [
-        S::LONG_LIFETIMES,
-        &[("PENSTOCK_METRICS_LISTEN", listen.as_str())],
-    ]
-    .concat();
+    let more = [S::LONG_LIFETIMES, WITH_METRICS].concat();
     let service = subject
         .installation()
         .serve(Some(&armed.join(";")), &more)?;
@@ -195,7 +189,7 @@ fn all_panic<S: Handled>(
     breaches.extend(subject.judge(service.address, true)?);
     subject.work(&objects, service.address)?;
     if side == Edge::After {
-        breaches.extend(at_rest(&service, metrics)?);
+        breaches.extend(at_rest(&service)?);
     }
     service.kill();
     subject.installation().verify()?;

@@ -167,6 +167,12 @@ impl Installation {
     }
 }
 
+/// Settings of a service whose metrics are read: see [`Service::metrics`].
+pub(crate) const WITH_METRICS: &[(&str, &str)] = &[
+    ("PENSTOCK_METRICS_LISTEN", "127.0.0.1:0"),
+    ("RUST_LOG", "warn,runtime::service=info"),
+];
+
 /// A process that is killed on drop.
 #[derive(Debug)]
 struct Running(Child);
@@ -240,6 +246,15 @@ impl Service {
             thread::sleep(step);
         }
         self.ended().is_some()
+    }
+
+    /// Returns the address of the metrics, which the log of a service with [`WITH_METRICS`] names.
+    pub(crate) fn metrics(&self) -> Result<SocketAddr> {
+        let said = self.said()?;
+        let mut lines = said.lines().map(serde_json::from_str::<Value>);
+        let address =
+            lines.find_map(|line| line.ok()?.get("metrics.address")?.as_str()?.parse().ok());
+        address.ok_or_else(|| format!("the log names no address of the metrics: {said}").into())
     }
 
     /// Returns what the process has written to standard error.

@@ -17,7 +17,6 @@ use crate::http::Client;
 use crate::kills::{Tally, enough_of, keep, load_until, reckon};
 use crate::programs::{Installation, Programs, Served, Service};
 use crate::servers::Servers;
-use crate::storm::free_port;
 use crate::subject::Subject;
 use crate::time;
 
@@ -356,6 +355,11 @@ impl<S: Subject> Cluster<S> {
         tally.merge(&self.subject);
         Ok(breaches)
     }
+}
+
+/// Finds a free port for a replica, which keeps its address when it starts again.
+fn free_port() -> Result<SocketAddr> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 /// Runs a number of rounds, with fresh servers after every `campaign` rounds.

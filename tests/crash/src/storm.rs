@@ -16,7 +16,7 @@ use crate::judge::{converge, judge};
 use crate::kills::{Tally, close};
 use crate::load::{quote_request, reject_request, transact_request};
 use crate::orders::{Asset, Order, Side};
-use crate::programs::{Programs, Service};
+use crate::programs::{Programs, Service, WITH_METRICS};
 use crate::time;
 use crate::world::{Partner, World};
 
@@ -45,15 +45,12 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
         cuts: 0,
         took: Duration::ZERO,
     };
-    let metrics = free_port()?;
-    let listen = metrics.to_string();
-    let more = [("PENSTOCK_METRICS_LISTEN", listen.as_str())];
-    let service = world.installation.serve(None, &more)?;
+    let service = world.installation.serve(None, WITH_METRICS)?;
     let began = time::now();
     storm.cuts = rage(&world, service.address, disconnects, seed);
     storm.took = time::now().saturating_sub(began);
     writes(&world)?;
-    let mut breaches = at_rest(&service, metrics)?;
+    let mut breaches = at_rest(&service)?;
     storm.tally.resolved += converge(&world, service.address)?;
     breaches.extend(judge(&world, service.address, true)?);
     service.kill();
@@ -63,11 +60,6 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
         storm.tally = crate::kills::keep(folder, storm.tally)?;
     }
     Ok(storm)
-}
-
-/// Finds a free port for the metrics, which the driver must know before the service starts.
-pub(crate) fn free_port() -> Result<SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 pub(crate) fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u64) -> u64 {
@@ -177,7 +169,8 @@ pub(crate) fn writes(world: &World) -> Result<()> {
 }
 
 /// Checks that no database connection is in use and no socket stays open.
-pub(crate) fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
+pub(crate) fn at_rest(service: &Service) -> Result<Vec<String>> {
+    let metrics = service.metrics()?;
     let mut left = Vec::new();
     for _ in 0..SAMPLES {
         thread::sleep(MAX_METRIC_AGE);
