@@ -31,6 +31,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO penstock_serve, penstock_operate;
 
 -- History: insert only.
 GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_serve, penstock_operate;
+-- The form in which references are compared is filled in for deposits of earlier versions, before another one is credited. It changes
+-- nothing that was written, and `verify` compares it with the reference.
+GRANT UPDATE (compared) ON deposits TO penstock_serve, penstock_operate;
 
 -- Data that partners change.
 GRANT INSERT, UPDATE ON

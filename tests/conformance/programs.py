@@ -234,10 +234,17 @@ class Service:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
+    def logs(self, text, timeout=10.0):
+        """Waits until the log contains a text, because the service writes its log in the background."""
+        deadline = time.monotonic() + timeout
+        while text not in self.log():
+            assert time.monotonic() < deadline, f"not in the log: {text}\n{self.log()}"
+            time.sleep(0.02)
+
     def log_lines(self):
-        """Every line of the log, each of which must be one JSON object."""
+        """Every complete line of the log, each of which must be one JSON object."""
         parsed = []
-        for line in self.log().splitlines():
+        for line in self.log().rpartition("\n")[0].splitlines():
             value = json.loads(line)
             assert isinstance(value, dict), line
             parsed.append(value)

@@ -178,6 +178,24 @@ LOOSENINGS = [
 ]
 
 
+# rule: apply.suspension-kept, apply.loosening-access
+def test_suspension_ends_only_by_a_file_that_says_so(installation, partner_file):
+    key = new_key()
+    short = "[[partners]]\nid = \"acme\"\nname = \"acme\"\n"
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
+    installation.apply(short + "status = \"suspended\"\n")
+    assert installation.apply(short)["changed"] == []
+    with installation.start() as service:
+        Client(service, key).refused(403, "organization_suspended", "GET", "/pools")
+    active = short + "status = \"active\"\n"
+    refused = installation.apply_refused(active, "--output", "json")
+    assert refused.code == 1, refused
+    assert refused.json["loosened"] == ["partner acme: status suspended -> active"]
+    installation.apply(active, "--allow-loosening")
+    with installation.start() as service:
+        assert Client(service, key).get("/pools").status == 200
+
+
 # rule: apply.loosening
 @pytest.mark.parametrize(("name", "pools", "terms"), LOOSENINGS)
 def test_apply_refuses_loosening(installation, name, pools, terms):
@@ -206,10 +224,10 @@ def test_apply_refuses_loosening(installation, name, pools, terms):
     assert "loosened" not in tight and tight["changed"]
 
 
-# rule: apply.defaults
+# rule: apply.default-reference
 def test_funding_reference_defaults_to_the_partner(installation, partner_file):
     key = new_key()
-    installation.apply(partner_file("acme-2", keys=[{"kind": "secret", "key": key}]))
+    installation.apply(partner_file("acme_2", keys=[{"kind": "secret", "key": key}]))
     with installation.start() as service:
         funding = Client(service, key).ok("GET", "/pools/funding")
     assert funding["reference"] == "ACME-2" and funding["iban"] is None

@@ -111,6 +111,7 @@ def measured(tmp_path, contract):
 @contextlib.contextmanager
 def scraped(service, folder):
     """The shipped Prometheus after its first scrape of the service."""
+    service.logs("Serving metrics")
     address = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
     assert len(address) == 1
     with Prometheus(deployed("prometheus"), folder / "prometheus", address[0]) as prometheus:

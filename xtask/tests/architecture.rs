@@ -159,6 +159,21 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     ("hkdf", &["partner-core"], "sealing has one home"),
     (
+        "icu_normalizer",
+        &["partner-core"],
+        "texts that must be unique are compared in one place",
+    ),
+    (
+        "icu_properties",
+        &["partner-core"],
+        "texts that must be unique are checked in one place",
+    ),
+    (
+        "unicase",
+        &["partner-core"],
+        "texts that must be unique are compared in one place",
+    ),
+    (
         "hmac",
         &["gate-core", "partner-core"],
         "events are signed in partner-core, embed tokens in gate-core",

@@ -13,6 +13,8 @@ use crate::session::{Flow, Terms};
 
 /// Maximum characters of a wallet address and of a user reference.
 const MAX_TEXT_CHARS: usize = 128;
+/// Maximum characters of a token and of a network, in upper case.
+const MAX_CODE_CHARS: usize = 32;
 
 /// The fields of a create request, unchanged. Objects are JSON text.
 #[derive(Debug, Clone, Default)]
@@ -55,9 +57,9 @@ pub enum DraftError {
         field: &'static str,
         error: RedirectError,
     },
-    /// `wallet_address` or `user_reference`
-    #[error("`{field}`: expected at most 128 characters")]
-    TooLong { field: &'static str },
+    /// `target_token`, `target_network`, `wallet_address` or `user_reference`
+    #[error("`{field}`: expected at most {most} characters")]
+    TooLong { field: &'static str, most: usize },
     /// `metadata` or `kyc_package`
     #[error("`{field}`: {error}")]
     Object {
@@ -96,8 +98,12 @@ impl Draft {
         if let Some(text) = &self.cancel_url {
             redirect("cancel_url", text)?;
         }
-        check_length(self.wallet_address.as_deref(), "wallet_address")?;
-        check_length(self.user_reference.as_deref(), "user_reference")?;
+        let target_token = code(self.target_token.as_deref(), "target_token")?;
+        let target_network = code(self.target_network.as_deref(), "target_network")?;
+        let wallet_address = self.wallet_address.as_deref();
+        check_length(wallet_address, "wallet_address", MAX_TEXT_CHARS)?;
+        let user_reference = self.user_reference.as_deref();
+        check_length(user_reference, "user_reference", MAX_TEXT_CHARS)?;
         let metadata = object(self.metadata.as_deref(), "metadata", JsonObject::metadata)?;
         let preview = self.quote_preview_id.as_deref().map(PreviewId::parse);
         if preview == Some(None) {
@@ -110,8 +116,8 @@ impl Draft {
             currency,
             return_url: self.return_url.clone(),
             cancel_url: self.cancel_url.clone(),
-            target_token: upper(self.target_token.as_deref()),
-            target_network: upper(self.target_network.as_deref()),
+            target_token,
+            target_network,
             flow: self.flow,
             wallet_address: self.wallet_address.clone(),
             user_reference: self.user_reference.clone(),
@@ -171,13 +177,21 @@ impl ValidDraft {
     }
 }
 
-fn check_length(text: Option<&str>, field: &'static str) -> Result<(), DraftError> {
-    let long = text.is_some_and(|text| text.chars().count() > MAX_TEXT_CHARS);
+fn check_length(text: Option<&str>, field: &'static str, most: usize) -> Result<(), DraftError> {
+    let long = text.is_some_and(|text| text.chars().count() > most);
     if long {
-        Err(DraftError::TooLong { field })
+        Err(DraftError::TooLong { field, most })
     } else {
         Ok(())
     }
+}
+
+/// A token or a network in upper case.
+fn code(text: Option<&str>, field: &'static str) -> Result<Option<String>, DraftError> {
+    // The upper case of a letter may have several letters, so its length counts.
+    let code = text.map(str::to_uppercase);
+    check_length(code.as_deref(), field, MAX_CODE_CHARS)?;
+    Ok(code)
 }
 
 fn object(
@@ -187,10 +201,6 @@ fn object(
 ) -> Result<Option<JsonObject>, DraftError> {
     let parsed = text.map(parse).transpose();
     parsed.map_err(|error| DraftError::Object { field, error })
-}
-
-fn upper(text: Option<&str>) -> Option<String> {
-    text.map(str::to_uppercase)
 }
 
 #[cfg(test)]
@@ -227,7 +237,7 @@ mod tests {
             currency: "jpy".to_owned(),
             return_url: "HTTPS://SHOP.example:443/a#b".to_owned(),
             target_token: Some("usdt".to_owned()),
-            target_network: Some("tron".to_owned()),
+            target_network: Some("é".repeat(32)),
             wallet_address: Some("é".repeat(128)),
             ..draft()
         };
@@ -236,18 +246,20 @@ mod tests {
         assert_eq!(terms.currency.code(), "JPY");
         assert_eq!(terms.return_url, "HTTPS://SHOP.example:443/a#b");
         assert_eq!(terms.target_token.as_deref(), Some("USDT"));
-        assert_eq!(terms.target_network.as_deref(), Some("TRON"));
+        assert_eq!(terms.target_network, Some("É".repeat(32)));
         assert_eq!(terms.metadata.as_str(), "{}");
         assert_eq!((terms.cancel_url, terms.flow), (None, None));
     }
 
     /// A draft in which every field from this one on is invalid.
     fn wrong_from(field: usize) -> Draft {
-        let all: [fn(&mut Draft); 9] = [
+        let all: [fn(&mut Draft); 11] = [
             |it| it.amount = "1e3".to_owned(),
             |it| it.currency = "XXX".to_owned(),
             |it| it.return_url = "http://shop.example/".to_owned(),
             |it| it.cancel_url = Some("https://evil.example/".to_owned()),
+            |it| it.target_token = Some("x".repeat(33)),
+            |it| it.target_network = Some("ß".repeat(17)),
             |it| it.wallet_address = Some("x".repeat(129)),
             |it| it.user_reference = Some("x".repeat(129)),
             |it| it.metadata = Some("[]".to_owned()),
@@ -261,7 +273,8 @@ mod tests {
         draft
     }
 
-    // rule: gate.session.order-of-checks, gate.session.text-limits, gate.session.preview-missing, gate.session.currency
+    // rule: gate.session.order-of-checks, gate.session.text-limits, gate.session.code-limits, gate.session.preview-missing
+    // rule: gate.session.currency
     #[test]
     fn fields_are_validated_in_document_order() {
         let expected = [
@@ -269,6 +282,8 @@ mod tests {
             "`currency`: expected an active ISO 4217 code",
             "`return_url`: expected an https URL",
             "`cancel_url`: expected a URL on one of the partner's allowed domains",
+            "`target_token`: expected at most 32 characters",
+            "`target_network`: expected at most 32 characters",
             "`wallet_address`: expected at most 128 characters",
             "`user_reference`: expected at most 128 characters",
             "`metadata`: expected an object",

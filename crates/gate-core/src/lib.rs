@@ -10,6 +10,7 @@ pub mod catalogue;
 pub mod change;
 pub mod customer;
 pub mod draft;
+pub mod due;
 pub mod embed;
 pub mod error;
 pub mod events;

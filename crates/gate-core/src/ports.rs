@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
-use partner_core::sealing::{BlindIndex, Sealed};
+use partner_core::sealing::Sealed;
 
 use crate::amount::SessionAmount;
 use crate::branding::Branding;
-use crate::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
+use crate::customer::{CustomerId, IdentityIndexes, SealedCustomer, TextIndexes, Unique};
+use crate::due::DueShare;
 use crate::object::JsonObject;
 use crate::payout::Payout;
 use crate::preview::{Preview, PreviewId};
@@ -57,12 +58,13 @@ pub trait GateReads: ResponseReads {
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Overdue sessions of all partners of a mode, as [`GateReads::sessions_overdue`] returns them for one tenant.
+    /// Overdue sessions of a mode, as [`GateReads::sessions_overdue`] returns them for one tenant, partner by partner in the
+    /// order of their ids.
     async fn sessions_overdue_in(
         &self,
         mode: Mode,
-        limit: u32,
-    ) -> Result<Vec<(Tenant, SessionId)>, StoreError>;
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, SessionId)>, StoreError>;
 
     /// The tenant's tally; `None` before its first live session.
     async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError>;
@@ -103,8 +105,13 @@ pub trait GateReads: ResponseReads {
         session: SessionId,
     ) -> Result<Option<RailRecord>, StoreError>;
 
-    /// Records of all partners of a mode whose next poll is due, the longest overdue first, at most `limit`.
-    async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError>;
+    /// Records of a mode whose next poll is due, partner by partner in the order of their ids, of each partner the longest
+    /// overdue first.
+    async fn rails_due(
+        &self,
+        mode: Mode,
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, RailId)>, StoreError>;
 
     /// The tenant of a record in progress that [`RailTx::rail_wake`] would bring forward. `None` for any other record, and for
     /// one that does not exist.
@@ -120,13 +127,12 @@ pub trait GateReads: ResponseReads {
         session: SessionId,
     ) -> Result<Option<Verification>, StoreError>;
 
-    /// Sessions of all partners of a mode whose verification is due for a poll, the longest overdue first, at most
-    /// `limit`.
+    /// Sessions of a mode whose verification is due for a poll, in the order of [`GateReads::rails_due`].
     async fn verifications_due(
         &self,
         mode: Mode,
-        limit: u32,
-    ) -> Result<Vec<(Tenant, SessionId)>, StoreError>;
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, SessionId)>, StoreError>;
 
     /// A customer of the tenant, also if it is deleted.
     async fn customer_get(
@@ -171,9 +177,9 @@ pub struct CustomerFilter {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
     /// Only the customer with this email.
-    pub email: Option<BlindIndex>,
+    pub email: Option<TextIndexes>,
     /// Only the customer with this `external_id`.
-    pub external_id: Option<BlindIndex>,
+    pub external_id: Option<TextIndexes>,
 }
 
 /// Opens write transactions.
@@ -545,12 +551,12 @@ pub trait Verifier: Send + Sync {
 /// Customers in a transaction.
 #[async_trait]
 pub trait CustomerTx: Send {
-    /// The unique field whose index another customer of the partner has, also a deleted one. Until the end of the
-    /// transaction no other transaction can take a free index.
+    /// The unique field whose text another customer of the partner has, also a deleted one. Until the end of the
+    /// transaction no other transaction can take a free text.
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &CustomerIndexes,
+        identity: &IdentityIndexes,
     ) -> Result<Option<Unique>, StoreError>;
 
     /// Inserts a new customer.

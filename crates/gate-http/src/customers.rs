@@ -31,10 +31,10 @@ const LIST: &str = "/v1/customers";
 /// A new customer. Other fields, such as `kyc_status` and `mode`, are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateCustomerRequest {
-    /// Unique among your customers of the mode, without regard to case; returned unchanged.
+    /// Unique among your customers of the mode, in any case and normal form; returned unchanged. Invisible characters are refused.
     #[schema(example = "ann@example.com", max_length = 254)]
     email: String,
-    /// Your own identifier of the customer; unique if present.
+    /// Your own identifier of the customer; unique if present, in any normal form. Invisible characters are refused.
     #[schema(example = "user-1", min_length = 1, max_length = 128)]
     external_id: Option<String>,
     /// E.164 format: a plus sign and at most 15 digits.

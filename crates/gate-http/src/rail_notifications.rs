@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use gate_core::rail::RailId;
 use gate_core::usecases::wake_rail::WakeRail;
-use http_kit::{ApiError, parse_json, read_body};
+use http_kit::{ApiError, parse_json, read_body, refuse_encoded};
 use kernel::{Clock, Mode};
 use partner_core::webhooks::notification::NotificationSecret;
 use serde::Deserialize;
@@ -62,6 +62,7 @@ async fn notify(
             format!("`Rail-Signature` is refused: {unproven}."),
         )
     })?;
+    refuse_encoded(&head.headers)?;
     let RailNotification { id } = parse_json(&body)?;
     let id = RailId::parse_any(&id).ok_or_else(|| {
         ApiError::invalid_request(

@@ -46,10 +46,10 @@ pub(crate) struct CreateSessionRequest {
     #[schema(example = "https://shop.example/cart", max_length = 2048)]
     cancel_url: Option<String>,
     /// The asset, in upper or lower case.
-    #[schema(example = "USDT")]
+    #[schema(example = "USDT", max_length = 32)]
     target_token: Option<String>,
     /// The chain, in upper or lower case.
-    #[schema(example = "TRON")]
+    #[schema(example = "TRON", max_length = 32)]
     target_network: Option<String>,
     /// The only flow of the widget; absent means the open widget.
     #[schema(value_type = Option<wire::Flow>)]

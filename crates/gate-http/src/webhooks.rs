@@ -22,6 +22,8 @@ const LIST: &str = "/v1/webhooks/deliveries";
 /// The largest page, and below it the default page size.
 const LONGEST_PAGE: i64 = 200;
 const PAGE: u32 = 50;
+/// The largest `skip`. Skipped deliveries cost time, though less than listed ones.
+const MAX_SKIP: i64 = 10_000;
 
 /// The status of a delivery.
 #[derive(Debug, ToSchema)]
@@ -86,7 +88,7 @@ pub(crate) struct DeliveryList {
     object: &'static str,
     /// The deliveries.
     data: Vec<DeliveryRecord>,
-    /// Whether another page follows. Use a larger `skip` for it.
+    /// Whether another page follows. Use a larger `skip` for it, up to 10,000.
     has_more: bool,
     /// The path of the list.
     #[schema(example = "/v1/webhooks/deliveries")]
@@ -106,7 +108,8 @@ pub(crate) const LIST_DELIVERIES: Operation = Operation {
     params(
         ("status" = Option<DeliveryStatusWord>, Query, description = "Only deliveries with this status"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
-        ("skip" = Option<i64>, Query, description = "Number of newest deliveries to skip; 0 by default", minimum = 0, maximum = 4_294_967_295_i64),
+        ("skip" = Option<i64>, Query, minimum = 0, maximum = 10_000,
+            description = "Number of newest deliveries to skip; 0 by default. To reach older ones, list one `status` at a time"),
     ),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
 pub(crate) async fn list_deliveries(
@@ -117,7 +120,7 @@ pub(crate) async fn list_deliveries(
     let statuses = DeliveryState::WORDS.map(|word| (word, word));
     let filter = DeliveryFilter {
         status: query.one_of("status", &statuses)?,
-        skip: number(query.integer("skip", 0..=i64::from(u32::MAX))?).unwrap_or_default(),
+        skip: skip(&query)?,
     };
     let limit = number(query.integer("limit", 1..=LONGEST_PAGE)?).unwrap_or(PAGE);
     let page = app.parts().delivered.list(who.tenant(), filter, limit);
@@ -175,6 +178,17 @@ pub(crate) async fn send_test(
 ) -> Result<Json<DeliveryRecord>, ApiError> {
     let sent = app.parts().test_sending.send(who.tenant()).await;
     Ok(Json(record(sent.map_err(errors::test_send_error)?)))
+}
+
+/// Reads `skip`. The error of a larger number says how to reach older deliveries.
+fn skip(query: &Query) -> Result<u32, ApiError> {
+    let asked = query.clamped("skip", 0..=i64::MAX)?;
+    if asked.is_some_and(|skip| skip > MAX_SKIP) {
+        return Err(ApiError::invalid_request(format!(
+            "Query parameter `skip` must be at most {MAX_SKIP}: to reach older deliveries, list one `status` at a time."
+        )));
+    }
+    Ok(number(query.integer("skip", 0..=MAX_SKIP)?).unwrap_or_default())
 }
 
 /// Converts a number whose range was checked before.

@@ -34,6 +34,17 @@ pub struct Bounds {
 
 /// Slots of the reserved share that one client network may take.
 const RESERVED_PER_NETWORK: usize = 4;
+/// How many connections may be refused with a response at the same time.
+pub(crate) const REFUSALS: usize = 64;
+
+impl Bounds {
+    /// File descriptors that a listener may need in addition to [`Self::connections`]: for the
+    /// reserved share, and for refusals in flight.
+    #[must_use]
+    pub const fn spare_descriptors(&self) -> usize {
+        self.reserved.saturating_add(REFUSALS)
+    }
+}
 
 impl Default for Bounds {
     fn default() -> Self {

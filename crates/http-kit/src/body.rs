@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -19,6 +20,8 @@ use crate::error::ApiError;
 
 /// The largest body that is read, in bytes.
 pub const BODY_LIMIT: usize = 64 * 1024;
+/// The longest name of an encoding that an error repeats. All registered names are shorter.
+const MAX_SHOWN_ENCODING: usize = 20;
 
 /// Reads a body to its end.
 ///
@@ -52,6 +55,31 @@ pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
     whole.extend_from_slice(&first);
     whole.extend_from_slice(&rest);
     Ok(whole.freeze())
+}
+
+/// Refuses a body that is encoded, such as a compressed one. Its bytes would be taken for its text.
+///
+/// # Errors
+/// 415 `unsupported_media_type` if `Content-Encoding` has another value than `identity`. The message names it.
+pub fn refuse_encoded(headers: &HeaderMap) -> Result<(), ApiError> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut names = names.map(<[u8]>::trim_ascii);
+    let encoded = names.find(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
+    let Some(encoding) = encoded else {
+        return Ok(());
+    };
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    let is_shown = encoding.len() <= MAX_SHOWN_ENCODING && encoding.iter().all(is_name);
+    let shown = std::str::from_utf8(encoding).ok().filter(|_| is_shown);
+    let header = shown.map_or_else(
+        || "`Content-Encoding`".to_owned(),
+        |name| format!("`Content-Encoding: {name}`"),
+    );
+    Err(ApiError::new(
+        codes::UNSUPPORTED_MEDIA_TYPE,
+        format!("The body must not be encoded: send it without {header}."),
+    ))
 }
 
 fn too_large() -> ApiError {
@@ -156,6 +184,42 @@ mod tests {
             (413, "body_too_large")
         );
         assert!(read(Body::empty()).await.unwrap().is_empty());
+    }
+
+    // rule: error.content-encoding
+    #[test]
+    fn encoded_body_is_refused_with_its_encoding() {
+        let refused = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::CONTENT_ENCODING, value.parse().unwrap());
+            }
+            refuse_encoded(&headers).err().map(|error| {
+                assert_eq!(error.code(), "unsupported_media_type");
+                error.message().to_owned()
+            })
+        };
+        for plain in [
+            &[][..],
+            &["identity"],
+            &["Identity, identity"],
+            &["identity", ""],
+            &[" ,"],
+        ] {
+            assert_eq!(refused(plain), None, "{plain:?}");
+        }
+        for (encoded, name) in [
+            (&["gzip"][..], ": gzip"),
+            (&["GZIP"], ": GZIP"),
+            (&["identity, br"], ": br"),
+            (&["identity", "x-zstd"], ": x-zstd"),
+            (&["gz ip"], ""),
+            (&["abcdefghijklmnopqrstu"], ""),
+        ] {
+            let message =
+                format!("The body must not be encoded: send it without `Content-Encoding{name}`.");
+            assert_eq!(refused(encoded), Some(message), "{encoded:?}");
+        }
     }
 
     #[tokio::test]

@@ -52,7 +52,7 @@ error_codes! {
         "The body is larger than 64 KiB.",
         FIX;
     UNSUPPORTED_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE "unsupported_media_type",
-        "The body was not sent as `application/json`.",
+        "The body was not sent as `application/json`, or it has a `Content-Encoding`.",
         FIX;
     RATE_LIMITED = TOO_MANY_REQUESTS "rate_limited",
         "Too many requests in a window of this route, or too many unknown keys from your address.",

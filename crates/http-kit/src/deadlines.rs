@@ -28,7 +28,8 @@ pub struct Deadlines {
     pub header: Duration,
     /// From the end of the head until the body is complete.
     pub body: Duration,
-    /// Idle time between two requests.
+    /// Idle time between two requests. Longer than that of a usual balancer (60 s), which must be the
+    /// side that closes a connection it keeps (R19).
     pub idle: Duration,
     /// From the first write that blocks until the response is completely written.
     pub write: Duration,
@@ -42,7 +43,7 @@ impl Default for Deadlines {
             first_byte: Duration::from_secs(5),
             header: Duration::from_secs(10),
             body: Duration::from_secs(15),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
             write: Duration::from_secs(15),
             shutdown: Duration::from_secs(25),
         }

@@ -6,8 +6,8 @@ use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 
-use crate::codes;
 use crate::error::ApiError;
+use crate::{codes, path};
 
 /// The header as sent, with the request's operation. Extraction never fails, so that a handler can
 /// validate the body before the key.
@@ -18,6 +18,8 @@ pub struct IdempotencyHeader(Found);
 enum Found {
     Absent,
     Malformed,
+    /// The path has a parameter that cannot be an id, so no operation exists.
+    NoOperation,
     Key(OperationKey),
 }
 
@@ -25,7 +27,7 @@ impl IdempotencyHeader {
     /// The key of a write that requires one.
     ///
     /// # Errors
-    /// 400 `idempotency_key_required` or `idempotency_key_invalid`.
+    /// 400 `idempotency_key_required`, and the errors of [`Self::optional`].
     pub fn required(self) -> Result<OperationKey, ApiError> {
         self.optional()?.ok_or_else(|| {
             ApiError::new(
@@ -38,11 +40,12 @@ impl IdempotencyHeader {
     /// The key of a write that is safe without a key.
     ///
     /// # Errors
-    /// 400 `idempotency_key_invalid`.
+    /// 400 `idempotency_key_invalid`, or 404 `resource_not_found` for a path with a parameter that cannot be an id.
     pub fn optional(self) -> Result<Option<OperationKey>, ApiError> {
         match self.0 {
             Found::Absent => Ok(None),
             Found::Key(key) => Ok(Some(key)),
+            Found::NoOperation => Err(ApiError::not_found("object")),
             Found::Malformed => Err(ApiError::new(
                 codes::IDEMPOTENCY_KEY_INVALID,
                 "The `Idempotency-Key` header must be sent once and hold 1 to 255 visible ASCII characters.",
@@ -64,8 +67,10 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
         let Ok(key) = key else {
             return Ok(Self(Found::Malformed));
         };
-        let operation = operation(parts, state).await;
-        Ok(Self(Found::Key(OperationKey { operation, key })))
+        Ok(Self(match operation(parts, state).await {
+            Some(operation) => Found::Key(OperationKey { operation, key }),
+            None => Found::NoOperation,
+        }))
     }
 }
 
@@ -75,13 +80,17 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
 pub struct OperationOf(pub String);
 
 /// The operation of a request: its route with the decoded parameters, and its [`OperationOf`]. One operation has one text,
-/// however its path is encoded.
-async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
-    let route = parts.extensions.get::<MatchedPath>().cloned();
-    let params = RawPathParams::from_request_parts(parts, state).await;
-    let (Some(route), Ok(params)) = (route, params) else {
-        return Operation::new(parts.method.as_str(), parts.uri.path());
+/// however its path is encoded. A path with a parameter that cannot be an id belongs to no operation.
+async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Option<Operation> {
+    let Some(route) = parts.extensions.get::<MatchedPath>().cloned() else {
+        let (method, path) = (parts.method.as_str(), parts.uri.path());
+        return Some(Operation::new(method, path));
     };
+    // The parameters are not available if one of them is not UTF-8.
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    if !params.iter().all(|(_, value)| path::may_be_id(value)) {
+        return None;
+    }
     let mut params = params.iter().map(|(_, value)| value);
     let segments = route.as_str().split('/').map(|segment| {
         let is_parameter = segment.starts_with('{');
@@ -96,7 +105,7 @@ async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
         path.push(' ');
         path.push_str(owner);
     }
-    Operation::new(parts.method.as_str(), &path)
+    Some(Operation::new(parts.method.as_str(), &path))
 }
 
 #[cfg(test)]
@@ -152,6 +161,26 @@ mod tests {
             let response = app.clone().oneshot(request.body(Body::empty()).unwrap());
             let body = response.await.unwrap().into_body().collect();
             assert_eq!(body.await.unwrap().to_bytes(), operation, "{method} {path}");
+        }
+    }
+
+    // rule: idempotency.scope, id.malformed-path
+    #[tokio::test]
+    async fn path_that_cannot_be_an_id_has_no_operation() {
+        let read = async |header: IdempotencyHeader| match header.optional() {
+            Ok(key) => format!("{key:?}"),
+            Err(error) => error.code().to_owned(),
+        };
+        let app = Router::new().route("/v1/things/{id}/fail", post(read));
+        for id in ["%00", "a%00b", "%ff", "%c0%80", "%ed%a0%80"] {
+            let path = format!("/v1/things/{id}/fail");
+            let request = Request::post(&path).header("idempotency-key", "k");
+            let response = app.clone().oneshot(request.body(Body::empty()).unwrap());
+            let body = response.await.unwrap().into_body().collect();
+            assert_eq!(body.await.unwrap().to_bytes(), "resource_not_found", "{id}");
+            let request = Request::post(path).body(Body::empty()).unwrap();
+            let body = app.clone().oneshot(request).await.unwrap().into_body();
+            assert_eq!(body.collect().await.unwrap().to_bytes(), "None", "{id}");
         }
     }
 

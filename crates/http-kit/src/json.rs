@@ -80,6 +80,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    body::refuse_encoded(headers)?;
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let json = match (types.next(), types.next()) {
         (Some(only), None) => {
@@ -375,6 +376,14 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(read.0, None);
+        let encoded = Request::builder().header("content-type", "application/json");
+        let encoded = encoded.header("content-encoding", "gzip");
+        let encoded = encoded.body(Body::from("{}")).unwrap();
+        let error = OptionalJson::<Part>::from_request(encoded, &())
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), "unsupported_media_type");
+        assert!(error.message().contains("gzip"), "{error}");
         let untyped = Request::new(Body::from("{}"));
         let error = OptionalJson::<Part>::from_request(untyped, &())
             .await

@@ -35,7 +35,7 @@ mod waiting;
 
 pub use admission::Bounds;
 pub use api::{Api, Operation};
-pub use body::{BODY_LIMIT, read as read_body};
+pub use body::{BODY_LIMIT, read as read_body, refuse_encoded};
 pub use class::{
     AnyKey, Class, ClassLayer, ClassService, Door, DoorConfig, Embedded, Entitled, Entitlement,
     OwnPage, OwnTier, PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,

@@ -29,6 +29,11 @@ impl PathId {
     }
 }
 
+/// Whether a decoded parameter may be an id. No database stores a NUL.
+pub(crate) fn may_be_id(text: &str) -> bool {
+    !text.contains('\0')
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Infallible;
 
@@ -37,7 +42,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         let params = params.ok();
         let first = params.as_ref().and_then(|params| params.iter().next());
         let text = first.map(|(_, value)| value);
-        let possible = text.filter(|value| !value.contains('\0'));
+        let possible = text.filter(|value| may_be_id(value));
         Ok(Self(possible.map(str::to_owned)))
     }
 }

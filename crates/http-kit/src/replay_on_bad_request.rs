@@ -16,7 +16,8 @@ use crate::idempotent_response::IdempotentReply;
 
 /// Replaces a 400 with the stored first response of the key.
 ///
-/// Mount it within a class, over routes whose idempotency keys are scoped by method and path.
+/// Mount it within a class, over routes whose idempotency keys are scoped by method and path. A path that cannot be an id has no
+/// scope, so nothing is looked up for it.
 pub async fn replay_first_response(
     State(responses): State<ResponseStore>,
     request: Request,

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, Bounds, Share, Slot};
+use crate::admission::{Admission, Bounds, REFUSALS, Share, Slot};
 use crate::connection::{Shared, drive, turn_away};
 use crate::deadlines::Deadlines;
 use crate::service_info::ServiceInfo;
@@ -100,7 +100,7 @@ async fn accept(
 ) {
     let admission = Admission::new(bounds);
     let refusals = Arc::new(Semaphore::new(REFUSALS));
-    let mut warned = None;
+    let (mut bound_warnings, mut failure_warnings) = (Warnings::default(), Warnings::default());
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -108,7 +108,9 @@ async fn accept(
             Err(error) => {
                 // File descriptors or memory are exhausted. The pause lets other requests finish.
                 http::unaccepted(shared.name);
-                tracing::warn!(error.chain = %error, "Failed to accept a connection");
+                if failure_warnings.is_due() {
+                    warn_of_failure(&error);
+                }
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -118,7 +120,9 @@ async fn accept(
         let slot = admission.admit(peer.ip());
         if slot.as_ref().map(Slot::share) != Some(Share::Full) {
             http::over_bound(shared.name);
-            warn_of_bounds(&mut warned);
+            if bound_warnings.is_due() {
+                warn_of_bounds();
+            }
         }
         let Some(slot) = slot else {
             let site = shared.site.clone();
@@ -141,19 +145,40 @@ async fn accept(
     }
 }
 
-/// How many connections may be refused with a response at the same time.
-const REFUSALS: usize = 64;
-/// Pause between two warnings about connections over a limit.
-const WARN_EVERY: Duration = Duration::from_secs(60);
+/// Pause between two warnings of one kind.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-fn warn_of_bounds(warned: &mut Option<Instant>) {
-    let now = Instant::now();
-    if warned.is_none_or(|last| now.duration_since(last) >= WARN_EVERY) {
-        *warned = Some(now);
-        tracing::warn!(
-            "Connections are over a bound. They are served health checks only. See PENSTOCK_CONNECTIONS and PENSTOCK_CONNECTIONS_PER_ADDRESS"
-        );
+/// Limits the warnings of one kind to one per interval, because a client can cause any number.
+#[derive(Debug, Default)]
+struct Warnings {
+    last: Option<Instant>,
+}
+
+impl Warnings {
+    /// Whether a warning is due. If so, the interval starts now.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self
+            .last
+            .is_none_or(|last| now.duration_since(last) >= WARN_INTERVAL);
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
     }
+}
+
+fn warn_of_bounds() {
+    tracing::warn!(
+        "Connections are over a bound. They are served health checks only. See PENSTOCK_CONNECTIONS and PENSTOCK_CONNECTIONS_PER_ADDRESS"
+    );
+}
+
+fn warn_of_failure(error: &io::Error) {
+    tracing::warn!(
+        error.chain = %error,
+        "Failed to accept a connection. Raise the limit of open files, or lower PENSTOCK_CONNECTIONS. Further failures are logged once a minute"
+    );
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

@@ -14,6 +14,7 @@ pub mod directory;
 pub mod failpoint;
 pub mod faults;
 pub mod http;
+pub mod log;
 mod process;
 mod registry;
 pub mod shared;
@@ -42,6 +43,7 @@ struct Metrics {
     directory: directory::Metrics,
     shared: shared::Metrics,
     webhooks: webhooks::Metrics,
+    log: log::Metrics,
 }
 
 impl Metrics {
@@ -57,6 +59,7 @@ impl Metrics {
             directory: directory::Metrics::new(&mut book),
             shared: shared::Metrics::new(&mut book),
             webhooks: webhooks::Metrics::new(&mut book),
+            log: log::Metrics::new(&mut book),
             book: process::register(book, program),
         }
     }

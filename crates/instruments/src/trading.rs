@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     pub(crate) transitions: Counters<2>,
     trades: Gauges<1>,
     oldest_reserved: Gauge,
+    returnable_elsewhere: Gauge,
     oldest_payment: Gauge,
 }
 
@@ -65,6 +66,10 @@ impl Metrics {
                 "penstock_trade_oldest_reserved_age_seconds",
                 "Age of the oldest reserved trade, sampled; 0 without a reserved trade",
             ),
+            returnable_elsewhere: book.gauge(
+                "penstock_trades_returnable_elsewhere",
+                "Settled trades of engines other than the configured one that are inside the return window, counted at start and every hour; this process does not ask their engines about returns",
+            ),
             oldest_payment: book.gauge(
                 "penstock_rail_oldest_processing_age_seconds",
                 "Age of the oldest pay-in or pay-out that is processing, sampled; 0 without one",
@@ -99,6 +104,13 @@ pub fn oldest_payment(age: Option<Duration>) {
     if let Some(metrics) = metrics() {
         let age = age.map_or(0, |age| age.as_secs());
         metrics.trading.oldest_payment.set(saturated(age));
+    }
+}
+
+/// Sets the number of settled trades of other engines that can still be returned.
+pub fn returnable_elsewhere(count: u64) {
+    if let Some(metrics) = metrics() {
+        metrics.trading.returnable_elsewhere.set(saturated(count));
     }
 }
 

@@ -250,6 +250,25 @@ impl DepositAddress {
     }
 }
 
+/// The 20 bytes that an EVM or TRON address means, in any spelling: addresses of one key on both networks have the same bytes.
+/// `None` for an address of any other form.
+#[must_use]
+pub fn account_of_key(text: &str) -> Option<[u8; 20]> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        let mut bytes = [0; 20];
+        hex::decode_to_slice(digits, &mut bytes).ok()?;
+        return Some(bytes);
+    }
+    if !is_tron_shaped(text) {
+        return None;
+    }
+    let decoded = base58(text).ok()?;
+    match body_of_base58check(&decoded)?.split_first() {
+        Some((&TRON_PREFIX, key)) => key.try_into().ok(),
+        _ => None,
+    }
+}
+
 fn is_tron_shaped(text: &str) -> bool {
     text.starts_with('T') && text.len() == TRON_LENGTH
 }
@@ -393,6 +412,32 @@ mod tests {
 
     const TRON: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
     const SOLANA: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+    // rule: apply.deposits-compared
+    #[test]
+    fn evm_and_tron_addresses_of_one_key_mean_the_same_bytes() {
+        let key = "5cbdd86a2fa8dc4bddd8a8f69dba48572eec07fb";
+        let bytes: [u8; 20] = hex::decode(key).unwrap().try_into().unwrap();
+        for spelling in [
+            TRON.to_owned(),
+            format!("0x{key}"),
+            format!("0x{}", key.to_uppercase()),
+        ] {
+            assert_eq!(account_of_key(&spelling), Some(bytes), "{spelling}");
+        }
+        assert_ne!(account_of_key(MIXED[0]), Some(bytes));
+        for other in [
+            SOLANA,
+            BITCOIN,
+            key,
+            "0x",
+            "T",
+            "",
+            &TRON.replace("v8", "v9"),
+        ] {
+            assert_eq!(account_of_key(other), None, "{other}");
+        }
+    }
 
     // rule: pools.quote.native-addresses
     #[test]

@@ -114,9 +114,39 @@ pub struct Seen<T> {
     pub at: Timestamp,
 }
 
+/// The rows of a read in which an unreadable row hides no other row.
+#[derive(Debug)]
+pub struct Readable<T> {
+    /// The rows that could be read.
+    pub rows: Vec<T>,
+    /// The error of each row that could not be read.
+    pub unreadable: Vec<StoreError>,
+}
+
+impl<T> FromIterator<Result<T, StoreError>> for Readable<T> {
+    fn from_iter<I: IntoIterator<Item = Result<T, StoreError>>>(read: I) -> Self {
+        let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
+        for row in read {
+            match row {
+                Ok(row) => rows.push(row),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Self { rows, unreadable }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unreadable_row_hides_no_other_row() {
+        let read = [Ok(1), Err(StoreError::Retry), Ok(2)];
+        let Readable { rows, unreadable } = read.into_iter().collect();
+        assert_eq!(rows, [1, 2]);
+        assert!(matches!(unreadable[..], [StoreError::Retry]));
+    }
 
     #[derive(Debug, thiserror::Error)]
     #[error("the statement failed: {0}")]

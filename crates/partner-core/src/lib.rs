@@ -16,6 +16,7 @@ pub mod races;
 pub mod sealing;
 pub mod stored_response;
 pub mod tables;
+pub mod text;
 pub mod throttle;
 pub mod usecases;
 pub mod webhooks;

@@ -26,7 +26,10 @@ impl Origin {
             return None;
         }
         let url = Url::parse(text).ok()?;
-        serves_pages(&url, mode).then(|| Self::of(&url)).flatten()
+        let is_reachable = url.host().is_some_and(has_labels) && url.port() != Some(0);
+        (is_reachable && serves_pages(&url, mode))
+            .then(|| Self::of(&url))
+            .flatten()
     }
 
     /// The origin of an http or https URL; `None` for any other URL.
@@ -89,6 +92,16 @@ impl fmt::Display for Bracketed {
             IpAddr::V6(address) => write!(f, "[{address}]"),
         }
     }
+}
+
+/// Whether a host is an address, or a name that a page can have: labels of letters, digits, `-` and `_`, none of them empty.
+fn has_labels(host: Host<&str>) -> bool {
+    let Host::Domain(name) = host else {
+        return true;
+    };
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let mut labels = name.strip_suffix('.').unwrap_or(name).split('.');
+    labels.all(|label| !label.is_empty() && label.bytes().all(letter))
 }
 
 fn is_loopback(host: Host<&str>) -> bool {
@@ -161,6 +174,11 @@ mod tests {
             "https://user@shop.example",
             "https://shop.example\\",
             "https://*.shop.example",
+            "https://.shop.example",
+            "https://shop..example",
+            "https://shop.example;",
+            "https://shop.example,b",
+            "https://shop.example:0",
             "https:shop.example",
             "https://shop .example",
             "null",
@@ -201,7 +219,7 @@ mod tests {
             ("https://shop.example'", false),
             ("https://shop.example\"", false),
         ] {
-            let origin = Origin::parse(text, Mode::Test).unwrap();
+            let origin = Origin::of(&Url::parse(text).unwrap()).unwrap();
             assert_eq!(origin.is_policy_source(), named, "{text}");
         }
     }

@@ -103,7 +103,7 @@ pub trait InFlight: Send + Sync {
     }
 }
 
-/// Holds a scope of [`InFlight`] until it is dropped.
+/// Holds a scope of [`InFlight`] or another permit until it is dropped.
 pub struct Ticket(pub Box<dyn Any + Send>);
 
 impl fmt::Debug for Ticket {
@@ -282,18 +282,19 @@ pub struct QueueStats {
 #[async_trait]
 pub trait Deliveries: Send + Sync {
     /// Claims due deliveries and divides them among the endpoints by [`crate::webhooks::fairness::allocate`]. Expired
-    /// leases end first.
+    /// leases end first. A delivery that cannot be read is left out for a while.
     async fn deliveries_claim(
         &self,
         order: &ClaimRequest,
     ) -> Result<Vec<ClaimedDelivery>, StoreError>;
 
     /// Records the results of deliveries, one [`Cas`] per result, in order. If another worker has the lease by now,
-    /// the result is [`Cas::Lost`] and the delivery stays unchanged.
+    /// the result is [`Cas::Lost`] and the delivery stays unchanged. If another transaction has locked the delivery, the
+    /// result is `None`: the caller repeats it later.
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Cas>, StoreError>;
+    ) -> Result<Vec<Option<Cas>>, StoreError>;
 
     /// The time until the next delivery of a service is due or the next lease expires, whichever is earlier, by the
     /// clock of the claims.
@@ -340,7 +341,7 @@ pub struct DeliveryView {
 pub struct DeliveryFilter {
     /// Only deliveries in the state of this name, one of [`crate::webhooks::delivery::DeliveryState::WORDS`].
     pub status: Option<&'static str>,
-    /// Number of the newest deliveries to skip.
+    /// Number of the newest deliveries to skip. The cost of a page grows with it, so callers limit it.
     pub skip: u32,
 }
 

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use clap::ValueEnum;
 use partner_core::credential::masked;
@@ -153,6 +155,27 @@ impl Style {
     }
 }
 
+/// Lines that wait for the reader of stdout.
+const MAX_WAITING_LINES: usize = 256;
+
+/// Prints lines on a separate thread, so that no async task waits for the reader of stdout.
+#[derive(Debug)]
+pub(crate) struct BackgroundPrinter(SyncSender<String>);
+
+impl BackgroundPrinter {
+    /// Starts the thread, which calls `print` with each line.
+    pub(crate) fn start(print: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
+        let (sender, lines) = mpsc::sync_channel::<String>(MAX_WAITING_LINES);
+        thread::Builder::new().spawn(move || lines.iter().for_each(|line| print(&line)))?;
+        Ok(Self(sender))
+    }
+
+    /// Prints a line, or drops it if too many lines wait for the reader.
+    pub(crate) fn say(&self, line: String) {
+        let _ = self.0.try_send(line);
+    }
+}
+
 /// Prints a line on stdout. A failed write is ignored, because the reader may have closed the pipe.
 pub(crate) fn say(line: &str) {
     let _ = write(line);
@@ -171,6 +194,25 @@ fn say_error(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn background_printer_drops_lines_instead_of_waiting_for_its_reader() {
+        let (sender, printed) = mpsc::channel();
+        let (reader, reads) = mpsc::channel::<()>();
+        let print = move |line: &str| {
+            // Fails after the test has dropped its end: from then on the reader reads everything.
+            let _ = reads.recv();
+            sender.send(line.to_owned()).unwrap();
+        };
+        let printer = BackgroundPrinter::start(print).unwrap();
+        for number in 0..2 * MAX_WAITING_LINES {
+            printer.say(number.to_string());
+        }
+        drop((reader, printer));
+        let printed: Vec<String> = printed.iter().collect();
+        assert_eq!(printed[0], "0");
+        assert!(printed.len() <= MAX_WAITING_LINES + 1, "{}", printed.len());
+    }
 
     #[test]
     fn output_format_is_found_in_invalid_arguments() {

@@ -40,7 +40,7 @@ pub struct TransactCommand {
     pub entry: EntryId,
     /// The engine that holds the trade.
     pub engine: EngineName,
-    /// The engine's response, which is checked last; `None` if it did not respond or was not asked.
+    /// The result of the hold, which is checked last; `None` if the engine did not respond or was not asked.
     pub hold: Option<Hold>,
 }
 
@@ -308,7 +308,7 @@ fn decide(state: &mut BatchState, command: &TransactCommand, now: Timestamp) -> 
     match command.hold {
         Some(Hold::Held) => {}
         Some(Hold::Refused) => return Err(Refusal::ReservationFailed),
-        None => return Err(Refusal::EngineUnavailable),
+        Some(Hold::Unsent) | None => return Err(Refusal::EngineUnavailable),
     }
     let Draft {
         consumed,

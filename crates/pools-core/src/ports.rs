@@ -1,23 +1,26 @@
 //! The ports of the pools domain.
 
+mod engine;
+
 use std::time::Duration;
 
 use crate::profile::{Network, PoolId};
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
 use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};
 use crate::contingent_credit::{Amounts, Range, Recount};
-use crate::destination::Destination;
 use crate::engine::EngineName;
 use crate::export::{ExportedEntry, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
-use crate::trade::{Contradiction, EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
+use crate::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use crate::velocity::{TradesRead, Velocity};
+
+pub use engine::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 
 // Reads
 
@@ -186,6 +189,17 @@ pub trait StatsReads: Send + Sync {
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError>;
 
+    /// The number of trades of a mode per engine other than this one that settled within the return window. Trades that
+    /// name no engine are not counted.
+    ///
+    /// It reads the settled trades of the window, about `slice` with a statement, so it may take seconds. Call it rarely.
+    async fn trades_returnable_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+        slice: u32,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError>;
+
     /// Names this engine in the reserved trades of a mode that name none, and returns their number. Such trades are
     /// older than the column.
     async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError>;
@@ -211,7 +225,7 @@ pub trait QuoteRetention: Send + Sync {
         mode: Mode,
         expired_for: Duration,
         limit: u32,
-    ) -> Result<Vec<Tenant>, StoreError>;
+    ) -> Result<Readable<Tenant>, StoreError>;
 
     /// Examines the next `limit` quotes of a partner and deletes those that expired this long ago and were never
     /// executed. The position is stored, so that each quote is examined once.
@@ -303,7 +317,7 @@ pub trait PoolsStore: PoolsReads + TransactPreflight {
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Vec<(Tenant, Asset)>, StoreError>;
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError>;
 }
 
 /// One transaction over every entity that a pools use case may touch. Every use case takes its locks in the order
@@ -428,21 +442,28 @@ pub trait LedgerTx: Send {
         limit: u32,
     ) -> Result<Amounts, StoreError>;
 
-    /// The deposit with this operator's reference, if there is one.
+    /// Stores the form of comparison of references that an earlier version stored without it, of at most `limit` deposits. Returns
+    /// their number.
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError>;
+
+    /// The deposit whose reference equals this one in the form of
+    /// [`compared_reference`](crate::deposits::compared_reference), if there is one. Among several of earlier versions: the one with
+    /// this spelling, or else the first.
     async fn deposit_find(
         &mut self,
         who: &Tenant,
         reference: &str,
     ) -> Result<Option<Deposit>, StoreError>;
 
-    /// Stores a deposit under its reference.
+    /// Stores a deposit under its reference, with the form in which references are compared.
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError>;
 }
 
 /// An incoming deposit or receipt, unique by its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deposit {
-    /// The operator's reference, unique per partner and mode.
+    /// The operator's reference, unique per partner and mode in the form of
+    /// [`compared_reference`](crate::deposits::compared_reference).
     pub reference: String,
     pub amount: Amount,
     /// The chain of a crypto receipt; `None` for fiat.
@@ -481,90 +502,4 @@ pub struct VelocityRange {
     pub up_to: Timestamp,
     /// Whether the newest trade is read first; otherwise the oldest.
     pub newest_first: bool,
-}
-
-// Upstream
-
-/// The data of an order that the engine receives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    pub pool: PoolId,
-    pub side: Side,
-    /// The input leg: fiat on a purchase, crypto on a sale.
-    pub amount: Amount,
-    /// The chain the crypto leg moves on.
-    pub network: Network,
-    /// The delivery target of a purchase; `None` for a sale.
-    pub destination: Option<Destination>,
-}
-
-/// The liquidity engine: holds liquidity for a trade, delivers, pays out.
-///
-/// Every call about a trade carries its id, and a repeated call changes nothing. `None` means that the engine did not
-/// respond within its timeout. No decision rests on that.
-#[async_trait]
-pub trait Engine: Send + Sync {
-    /// Whether the engine has depth for an order.
-    async fn depth(&self, order: &Order) -> Option<Depth>;
-
-    /// Holds liquidity for a trade until it is confirmed, released or lapsed. `output` is the output leg of the
-    /// quote: what a purchase delivers, or what a sale pays out.
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
-
-    /// Confirms a hold, so that the engine may deliver.
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
-
-    /// Releases a hold. The result shows whether the engine responded; only metrics need it.
-    async fn release(&self, trade: TradeId) -> Option<()>;
-
-    /// The engine's report about a trade.
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
-
-    /// The name of the engine. A trade records it, and only an engine with this name is asked about the trade.
-    fn name(&self) -> EngineName;
-
-    /// Notifies that a report contradicts an earlier one. Engines ignore it; a wrapper that records metrics counts
-    /// it.
-    fn contradicted(&self, _: &Contradiction) {}
-
-    /// The timeout of a call. A poll's lease is derived from it.
-    fn timeout(&self) -> Duration;
-}
-
-/// The depth of the engine for an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// The engine has enough liquidity.
-    Enough,
-    /// The engine has too little liquidity.
-    Insufficient,
-}
-
-/// The engine's response to a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// The liquidity is held.
-    Held,
-    /// The engine refused.
-    Refused,
-}
-
-/// The engine's response to a confirmation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirmation {
-    /// The hold is confirmed.
-    Confirmed,
-    /// The hold lapsed before the confirmation.
-    Lapsed,
-}
-
-/// A request for the engine's report about a trade.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TradeReportRequest {
-    pub trade: TradeId,
-    pub order: Order,
-    /// The number of this attempt, starting at 1.
-    pub attempt: u32,
-    /// The status that the trade has in the store.
-    pub known: TradeStatus,
 }

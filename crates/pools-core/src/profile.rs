@@ -7,6 +7,8 @@ use kernel::Asset;
 use kernel::rates::SPREAD_CEILING_BPS;
 use rust_decimal::Decimal;
 
+use crate::deposits::default_funding_reference;
+
 /// A pool's id, `<FIAT>-<CRYPTO>`, such as `EUR-USDT`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId {
@@ -170,7 +172,7 @@ impl PoolsProfile {
             balance_gate: false,
             velocity_cap: None,
             iban: None,
-            funding_reference: partner.as_str().to_ascii_uppercase(),
+            funding_reference: default_funding_reference(partner),
             terms: BTreeMap::new(),
         }
     }

@@ -30,6 +30,7 @@ pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     runtime.deliver(Service::Pools);
     runtime.sweep_keys(Service::Pools);
     runtime.forget_quotes();
+    runtime.count_returnable_trades();
     Ok(bound.serve(router))
 }
 

@@ -2,6 +2,12 @@
 //!
 //! The client has no redirects, proxies, cookies or compression. It calls every address, because the operator chose it; most of
 //! these addresses are private.
+//!
+//! A call is sent once, with one exception. If a reused connection ends before the first byte of the response, the upstream may
+//! have closed it while the request was on its way. The request is then sent once more, over a new connection. The contracts of
+//! the upstreams make every call repeatable.
+
+mod connection;
 
 use std::error::Error;
 use std::io;
@@ -12,21 +18,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
-use hyper::{Request, StatusCode, Uri};
+use hyper::http::Extensions;
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kernel::causes;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
+
+use connection::{ConnectionState, Tracked};
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
 /// Maximum length of a response's head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Maximum header lines of a response. With more than 6,553 different names the library's header map could overflow, which panics.
+const MAX_HEAD_LINES: usize = 6_500;
 /// How long an idle connection is kept. Most servers close an idle connection after 5 seconds or later.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a connection attempt may last after its call has timed out or used another connection.
@@ -38,10 +51,15 @@ const MAX_CONCURRENT_CALLS: usize = 256;
 
 /// An HTTP client for one upstream.
 pub(crate) struct HttpClient {
-    client: Client<ConnectorWithTimeout, Full<Bytes>>,
+    /// Reuses idle connections.
+    reusing: HyperClient,
+    /// Opens a new connection for each request.
+    connecting: HyperClient,
     permits: Semaphore,
     longest: usize,
 }
+
+type HyperClient = Client<ConnectorWithTimeout, Full<Bytes>>;
 
 /// A response.
 #[derive(Debug)]
@@ -51,17 +69,30 @@ pub(crate) struct HttpResponse {
     pub(crate) body: Bytes,
 }
 
-/// Why a call has no response. After each of these errors it is unknown whether the upstream acted on the request.
+/// Why a call has no response. It is unknown whether the upstream acted on the request, unless [`CallError::is_unsent`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
+    #[error("too many calls are in flight; this one was not sent within {0:?}")]
+    Unsent(Duration),
     #[error("no response within {0:?}")]
     Late(Duration),
     #[error("the call failed: {}", causes(.0))]
-    Failed(#[source] hyper_util::client::legacy::Error),
+    Failed(#[source] legacy::Error),
     #[error("the response was cut off: {0}")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
     #[error("the response is longer than {0} bytes")]
     TooLong(usize),
+}
+
+impl CallError {
+    /// Whether nothing was sent, because no permit became free or no connection was opened.
+    pub(crate) fn is_unsent(&self) -> bool {
+        match self {
+            Self::Unsent(_) => true,
+            Self::Failed(error) => error.is_connect(),
+            Self::Late(_) | Self::Broken(_) | Self::TooLong(_) => false,
+        }
+    }
 }
 
 impl HttpClient {
@@ -76,34 +107,56 @@ impl HttpClient {
     }
 
     fn trusting(roots: RootCertStore, longest: usize) -> io::Result<Self> {
-        let client = Client::builder(TokioExecutor::new())
+        let connector = ConnectorWithTimeout::trusting(roots)?;
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE)
             .http1_max_buf_size(MAX_HEAD_BYTES)
-            .build(ConnectorWithTimeout::trusting(roots)?);
+            .http1_max_headers(MAX_HEAD_LINES);
         Ok(Self {
-            client,
+            reusing: builder.build(connector.clone()),
+            connecting: builder.pool_max_idle_per_host(0).build(connector),
             permits: Semaphore::new(MAX_CONCURRENT_CALLS),
             longest,
         })
     }
 
-    /// Sends a request and reads the whole response before the deadline.
+    /// All permits, so that no other call gets one.
+    #[cfg(test)]
+    pub(crate) async fn all_permits(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        let all = u32::try_from(MAX_CONCURRENT_CALLS).ok()?;
+        self.permits.acquire_many(all).await.ok()
+    }
+
+    /// Waits for a permit, sends a request and reads the whole response before the deadline.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
         within: Duration,
     ) -> Result<HttpResponse, CallError> {
-        let answered = tokio::time::timeout(within, self.exchange(request));
-        answered.await.unwrap_or(Err(CallError::Late(within)))
+        let deadline = Instant::now() + within;
+        let permit = timeout_at(deadline, self.permits.acquire()).await;
+        // The semaphore is never closed.
+        let _permit = permit.map_err(|_| CallError::Unsent(within))?;
+        let answered = timeout_at(deadline, self.exchange(request)).await;
+        answered.unwrap_or(Err(CallError::Late(within)))
+    }
+
+    /// Sends a request without one of the client's permits, because the caller limits these calls itself.
+    pub(crate) async fn send_without_permit(
+        &self,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+    ) -> Result<HttpResponse, CallError> {
+        let answered = tokio::time::timeout(within, self.exchange(request)).await;
+        answered.unwrap_or(Err(CallError::Late(within)))
     }
 
     async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<HttpResponse, CallError> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
-        // The semaphore is never closed.
-        let _permit = self.permits.acquire().await;
-        let response = self.client.request(request).await;
+        let response = self.respond(request).await;
         let (mut head, body) = response.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
         let body = body.map_err(|error| {
@@ -119,6 +172,33 @@ impl HttpClient {
             body: body.to_bytes(),
         })
     }
+
+    /// Sends a request, and once more over a new connection if a reused one ended before the first byte of the response.
+    async fn respond(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, legacy::Error> {
+        let (again, began) = (request.clone(), Instant::now());
+        let error = match self.reusing.request(request).await {
+            Err(error) if ended_unanswered(&error, began) => error,
+            result => return result,
+        };
+        match self.connecting.request(again).await {
+            // The first request was sent, so the result is not the error that stands for an unsent request.
+            Err(unconnected) if unconnected.is_connect() => Err(error),
+            result => result,
+        }
+    }
+}
+
+/// Whether a reused connection ended before the first byte of the response to a call that began at this instant.
+fn ended_unanswered(error: &legacy::Error, began: Instant) -> bool {
+    let mut found = Extensions::new();
+    if let Some(connected) = error.connect_info() {
+        connected.get_extras(&mut found);
+    }
+    let state = found.get::<ConnectionState>();
+    state.is_some_and(|state| state.was_idle_and_is_unanswered(began))
 }
 
 /// Connects and completes the TLS handshake within [`CONNECT_TIMEOUT`]. The pool continues a connection attempt in the background
@@ -142,8 +222,11 @@ impl ConnectorWithTimeout {
     }
 }
 
+/// A connection, encrypted or not.
+type MaybeEncrypted = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+
 impl Service<Uri> for ConnectorWithTimeout {
-    type Response = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+    type Response = TokioIo<Tracked<TokioIo<MaybeEncrypted>>>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -153,7 +236,8 @@ impl Service<Uri> for ConnectorWithTimeout {
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.0.call(to));
-        Box::pin(async move { connected.await? })
+        let tracked = |stream| TokioIo::new(Tracked::new(TokioIo::new(stream)));
+        Box::pin(async move { connected.await?.map(tracked) })
     }
 }
 
@@ -181,138 +265,4 @@ fn tls(roots: RootCertStore) -> io::Result<ClientConfig> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader, Read, Write};
-    use std::net::{TcpListener, TcpStream};
-
-    use rcgen::generate_simple_self_signed;
-    use rustls::pki_types::PrivateKeyDer;
-    use rustls::{ServerConfig, ServerConnection, Stream};
-
-    use super::*;
-
-    /// Responds to every connection over TLS as `localhost`. Returns the port and the certificates to trust.
-    fn encrypted() -> (u16, RootCertStore) {
-        let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
-        let config = Arc::new(config);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for mut tcp in listener.incoming().flatten() {
-                let mut session = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let mut stream = Stream::new(&mut session, &mut tcp);
-                // A client that does not trust the certificate closes the connection.
-                if stream.read(&mut [0; 1024]).is_ok() {
-                    let response =
-                        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
-                    stream.write_all(response).unwrap();
-                    stream.conn.send_close_notify();
-                    let _ = stream.flush();
-                }
-            }
-        });
-        (port, roots)
-    }
-
-    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<HttpResponse, CallError> {
-        let request = Request::get(format!("https://{host}:{port}/"));
-        let request = request.body(Full::default()).unwrap();
-        client.send(request, Duration::from_secs(20)).await
-    }
-
-    #[tokio::test]
-    async fn client_sends_no_request_without_verified_certificate() {
-        let (port, roots) = encrypted();
-        let client = HttpClient::trusting(roots.clone(), 1024).unwrap();
-        let response = get(&client, "localhost", port).await.unwrap();
-        assert_eq!(
-            (response.status, &response.body[..]),
-            (StatusCode::OK, &b"{}"[..])
-        );
-        let another = get(&client, "127.0.0.1", port)
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(another.contains("certificate"), "{another}");
-        let (_, others) = encrypted();
-        let stranger = HttpClient::trusting(others, 1024).unwrap();
-        let unknown = get(&stranger, "localhost", port)
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(unknown.contains("certificate"), "{unknown}");
-    }
-    #[tokio::test(start_paused = true)]
-    async fn endless_handshake_times_out() {
-        // The system accepts connections, but the test never reads from them.
-        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-        let uri = format!("https://{}/", mute.local_addr().unwrap());
-        let mut connector = ConnectorWithTimeout::trusting(RootCertStore::empty()).unwrap();
-        let connected = connector.call(uri.parse().unwrap());
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT * 10, connected).await;
-        assert!(connected.expect("given up").is_err());
-    }
-
-    /// Responds to each request with its path. The response to `/late` is delayed, to `/half` cut off, and to `/long` too long.
-    fn faulty_server() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for tcp in listener.incoming().flatten() {
-                std::thread::spawn(move || respond_to_each(tcp));
-            }
-        });
-        port
-    }
-
-    fn respond_to_each(mut tcp: TcpStream) {
-        let response = |length: usize, body: &str| {
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
-        };
-        let reader = BufReader::new(tcp.try_clone().unwrap());
-        let mut lines = reader.lines().map_while(Result::ok);
-        let mut pending = String::new();
-        while let Some(first) = lines.next() {
-            lines
-                .by_ref()
-                .take_while(|line| !line.is_empty())
-                .for_each(drop);
-            let path = first.split(' ').nth(1).unwrap();
-            pending += &match path {
-                "/half" => response(100, path),
-                "/long" => response(2000, &"x".repeat(2000)),
-                _ => response(path.len(), path),
-            };
-            if path != "/late" {
-                let _ = tcp.write_all(std::mem::take(&mut pending).as_bytes());
-            }
-        }
-    }
-
-    // rule: engine.http.silence
-    #[tokio::test]
-    async fn abandoned_response_is_never_returned_for_another_request() {
-        let port = faulty_server();
-        let client = HttpClient::trusting(RootCertStore::empty(), 1024).unwrap();
-        let asked = |path: &str, within| {
-            let request = Request::get(format!("http://127.0.0.1:{port}{path}"));
-            client.send(request.body(Full::default()).unwrap(), within)
-        };
-        for path in ["/late", "/half", "/long"] {
-            let given_up = asked(path, Duration::from_millis(100)).await;
-            assert!(given_up.is_err(), "{path}: {given_up:?}");
-            let next = asked("/next", Duration::from_secs(20)).await.unwrap();
-            assert_eq!(&next.body[..], b"/next", "after {path}");
-        }
-    }
-}
+mod tests;

@@ -1,12 +1,16 @@
 //! An engine of the operator, called over HTTP: `http:<url>`, with the published contract `engine-v1`.
 //!
 //! A late response, a broken connection, a status other than 200 and a malformed body all count as no response. No decision is
-//! based on a missing response, and no call is repeated here: the next poll asks again under the same trade id.
+//! based on a missing response: the next poll asks again under the same trade id.
+//!
+//! The calls of polls have permits of their own, so that slow reports delay no other call.
 
 mod contract;
+mod polls;
 mod wire;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,6 +20,8 @@ use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use kernel::Amount;
+use partner_core::Tenant;
+use partner_core::ports::Ticket;
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
@@ -25,6 +31,7 @@ use serde::de::DeserializeOwned;
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{CallError, HttpClient};
 use contract::Operation;
+use polls::PollPermits;
 
 pub use contract::openapi;
 
@@ -42,6 +49,7 @@ pub struct HttpEngine {
     timeout: Duration,
     /// Whether the last call got a valid response.
     answering: AtomicBool,
+    polls: Arc<PollPermits>,
 }
 
 impl std::fmt::Debug for HttpEngine {
@@ -66,6 +74,26 @@ enum Silence {
     Body(#[from] serde_json::Error),
 }
 
+impl Silence {
+    /// Whether nothing was sent, so that the engine cannot have acted.
+    fn is_unsent(&self) -> bool {
+        match self {
+            Self::Call(error) => error.is_unsent(),
+            Self::Unmade => true,
+            Self::Status(_) | Self::NoObject | Self::Body(_) => false,
+        }
+    }
+}
+
+/// The use case that makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// A quote or a transact. The call waits for a permit of the client.
+    Order,
+    /// A poll, which has a permit of its own.
+    Poll,
+}
+
 impl HttpEngine {
     /// An engine at this URL. Each call carries this secret.
     ///
@@ -83,6 +111,7 @@ impl HttpEngine {
             bearer: secret.map(UpstreamSecret::bearer),
             timeout,
             answering: AtomicBool::new(true),
+            polls: Arc::default(),
         })
     }
 
@@ -96,15 +125,16 @@ impl HttpEngine {
     /// Calls the engine, and logs when it starts or stops responding.
     async fn ask<Q, A>(
         &self,
+        caller: Caller,
         operation: Operation,
         trade: Option<TradeId>,
         body: Option<&Q>,
-    ) -> Option<A>
+    ) -> Result<A, Silence>
     where
         Q: Serialize + Sync,
         A: DeserializeOwned,
     {
-        let response = self.call(operation, trade, body).await;
+        let response = self.call(caller, operation, trade, body).await;
         let name = operation.id();
         match &response {
             Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
@@ -120,11 +150,12 @@ impl HttpEngine {
                 }
             }
         }
-        response.ok()
+        response
     }
 
     async fn call<Q, A>(
         &self,
+        caller: Caller,
         operation: Operation,
         trade: Option<TradeId>,
         body: Option<&Q>,
@@ -134,7 +165,13 @@ impl HttpEngine {
         A: DeserializeOwned,
     {
         let request = self.request(operation, trade, body)?;
-        let response = self.client.send(request, self.timeout).await?;
+        let response = match caller {
+            Caller::Order => self.client.send(request, self.timeout).await?,
+            Caller::Poll => {
+                let sent = self.client.send_without_permit(request, self.timeout);
+                sent.await?
+            }
+        };
         if response.status != StatusCode::OK {
             return Err(Silence::Status(response.status));
         }
@@ -167,6 +204,12 @@ impl HttpEngine {
         };
         request.body(Full::new(body)).map_err(|_| Silence::Unmade)
     }
+
+    async fn confirm_for(&self, caller: Caller, trade: TradeId) -> Option<Confirmation> {
+        let asked = self.ask(caller, Operation::Confirm, Some(trade), NO_BODY);
+        let response: wire::ConfirmAnswer = asked.await.ok()?;
+        Some(response.status.into())
+    }
 }
 
 /// For a call without a request body.
@@ -176,33 +219,48 @@ const NO_BODY: Option<&()> = None;
 impl Engine for HttpEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
-        let response: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
+        let asked = self.ask(Caller::Order, Operation::Depth, None, Some(&order));
+        let response: wire::DepthAnswer = asked.await.ok()?;
         Some(response.status.into())
     }
 
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
-        let response: wire::HoldAnswer =
-            self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
-        Some(response.status.into())
+        let asked = self.ask(Caller::Order, Operation::Hold, Some(trade), Some(&deal));
+        let response: Result<wire::HoldAnswer, Silence> = asked.await;
+        match response {
+            Ok(response) => Some(response.status.into()),
+            Err(silence) => silence.is_unsent().then_some(Hold::Unsent),
+        }
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        let asked = self.ask(Operation::Confirm, Some(trade), NO_BODY);
-        let response: wire::ConfirmAnswer = asked.await?;
-        Some(response.status.into())
+        self.confirm_for(Caller::Order, trade).await
+    }
+
+    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
+        self.confirm_for(Caller::Poll, trade).await
     }
 
     async fn release(&self, trade: TradeId) -> Option<()> {
-        let asked = self.ask(Operation::Release, Some(trade), NO_BODY);
-        let _: wire::ReleaseAnswer = asked.await?;
+        let asked = self.ask(Caller::Order, Operation::Release, Some(trade), NO_BODY);
+        let _: wire::ReleaseAnswer = asked.await.ok()?;
         Some(())
     }
 
     async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let asked = self.ask(Operation::Report, Some(enquiry.trade), NO_BODY);
-        let response: wire::Report = asked.await?;
+        let trade = Some(enquiry.trade);
+        let asked = self.ask(Caller::Poll, Operation::Report, trade, NO_BODY);
+        let response: wire::Report = asked.await.ok()?;
         Some(response.into())
+    }
+
+    fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
+        let permit = self.polls.take(&who.partner);
+        if permit.is_none() {
+            tracing::debug!(partner.id = %who.partner, "Too many polls wait for the engine; this one returns the current status");
+        }
+        Some(Ticket(Box::new(permit?)))
     }
 
     fn name(&self) -> EngineName {
@@ -216,6 +274,14 @@ impl Engine for HttpEngine {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use kernel::Asset;
+    use pools_core::profile::{Network, PoolId};
+    use pools_core::quote::Side;
+    use pools_core::trade::TradeStatus;
+
     use super::*;
 
     #[test]
@@ -228,5 +294,103 @@ mod tests {
         let wrong = error_of("heldd");
         assert!(wrong.contains("unknown variant `heldd`"), "{wrong}");
         assert!(error_of(&"x".repeat(60_000)).len() < 300);
+    }
+
+    /// Reads one request and responds by the last segment of its path.
+    fn respond(mut stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        let mut lines = head.lines();
+        let path = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.map_or(0, |length| length.parse().unwrap());
+        reader.read_exact(&mut vec![0; length]).unwrap();
+        let status = match path.rsplit('/').next().unwrap() {
+            "depth" => "enough",
+            "hold" => "held",
+            "confirm" => "confirmed",
+            _ => "in_progress",
+        };
+        let body = format!(r#"{{"status":"{status}"}}"#);
+        let head = format!("Connection: close\r\nContent-Length: {}\r\n", body.len());
+        write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n{body}").unwrap();
+    }
+
+    /// An engine on this machine.
+    fn engine() -> HttpEngine {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || listener.incoming().flatten().for_each(respond));
+        let url = UpstreamUrl::parse(&url).unwrap();
+        HttpEngine::new(url, None, Duration::from_secs(20)).unwrap()
+    }
+
+    fn request() -> TradeReportRequest {
+        let eur = Asset::fiat("EUR").unwrap();
+        TradeReportRequest {
+            trade: TradeId::parse("txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
+            order: Order {
+                pool: PoolId::parse("EUR-USDT").unwrap(),
+                side: Side::OnRamp,
+                amount: Amount::parse("100.00", eur).unwrap(),
+                network: Network::Tron,
+                destination: None,
+            },
+            attempt: 1,
+            known: TradeStatus::Reserved,
+        }
+    }
+
+    // rule: pools.poll.permits, pools.engine.unsent
+    #[tokio::test]
+    async fn polls_ask_while_orders_have_no_permit() {
+        let mut engine = engine();
+        let (request, patient) = (request(), engine.timeout);
+        let (trade, order) = (request.trade, &request.order);
+        let permits = engine.client.all_permits().await;
+        engine.timeout = Duration::from_millis(100);
+        assert_eq!(engine.depth(order).await, None);
+        let unsent = engine.hold(trade, order, order.amount).await;
+        assert_eq!(unsent, Some(Hold::Unsent));
+        assert_eq!(engine.confirm(trade).await, None);
+        engine.timeout = patient;
+        let confirmed = engine.confirm_again(trade).await;
+        assert_eq!(confirmed, Some(Confirmation::Confirmed));
+        let report = engine.report(&request).await;
+        assert_eq!(report, Some(EngineReport::InProgress));
+        drop(permits);
+        let held = engine.hold(trade, order, order.amount).await;
+        assert_eq!(held, Some(Hold::Held));
+    }
+
+    // rule: pools.engine.unsent
+    #[tokio::test]
+    async fn hold_is_unsent_when_no_connection_can_be_opened() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", taken.local_addr().unwrap());
+        drop(taken);
+        let url = UpstreamUrl::parse(&url).unwrap();
+        let engine = HttpEngine::new(url, None, Duration::from_secs(20)).unwrap();
+        let request = request();
+        let amount = request.order.amount;
+        let hold = engine.hold(request.trade, &request.order, amount).await;
+        assert_eq!(hold, Some(Hold::Unsent));
+    }
+
+    // rule: engine.http.silence
+    #[tokio::test]
+    async fn hold_without_response_may_have_been_sent() {
+        // The system accepts the connection, but the test never responds.
+        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", mute.local_addr().unwrap());
+        let url = UpstreamUrl::parse(&url).unwrap();
+        let engine = HttpEngine::new(url, None, Duration::from_millis(300)).unwrap();
+        let request = request();
+        let amount = request.order.amount;
+        let hold = engine.hold(request.trade, &request.order, amount).await;
+        assert_eq!(hold, None);
     }
 }

@@ -70,6 +70,8 @@ struct Terms {
     max_spread_bps: u16,
     /// The number of prices near the median that a rate needs.
     min_sources: usize,
+    /// The maximum distance of an ask above its bid.
+    max_width_bps: u16,
     /// The maximum move of a rate within a minute, if limited.
     max_move_bps: Option<u16>,
     /// The pause between two calls of a source.

@@ -1,8 +1,8 @@
 //! A verifier of the operator, called over HTTP: `http:<url>`, with the published contract `verifier-v1`.
 //!
 //! A late response, a broken connection, a redirect, another status than 200, another content type than JSON, a malformed body and
-//! the id of another verification all count as no response. No decision is based on a missing response, and no call is repeated
-//! here: the next poll asks again under the same verification id.
+//! the id of another verification all count as no response. No decision is based on a missing response: the next poll asks again
+//! under the same verification id.
 
 mod contract;
 mod wire;

@@ -15,7 +15,8 @@ use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset};
-use partner_core::ports::RateSource;
+use partner_core::Tenant;
+use partner_core::ports::{RateSource, Ticket};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
@@ -53,6 +54,17 @@ async fn measured<T>(
     response
 }
 
+/// Makes one call that confirms a hold, and records its response and duration.
+async fn confirmed(call: impl Future<Output = Option<Confirmation>>) -> Option<Confirmation> {
+    let confirm = around("engine.confirm", call);
+    measured("confirm", confirm, |response| match response {
+        None => NO_RESPONSE,
+        Some(Confirmation::Confirmed) => "confirmed",
+        Some(Confirmation::Lapsed) => "lapsed",
+    })
+    .await
+}
+
 #[async_trait]
 impl Engine for MeasuredEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
@@ -67,7 +79,7 @@ impl Engine for MeasuredEngine {
     async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         let hold = around("engine.hold", self.0.hold(trade, order, output));
         measured("hold", hold, |response| match response {
-            None => NO_RESPONSE,
+            None | Some(Hold::Unsent) => NO_RESPONSE,
             Some(Hold::Held) => "held",
             Some(Hold::Refused) => "refused",
         })
@@ -75,13 +87,11 @@ impl Engine for MeasuredEngine {
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        let confirm = around("engine.confirm", self.0.confirm(trade));
-        measured("confirm", confirm, |response| match response {
-            None => NO_RESPONSE,
-            Some(Confirmation::Confirmed) => "confirmed",
-            Some(Confirmation::Lapsed) => "lapsed",
-        })
-        .await
+        confirmed(self.0.confirm(trade)).await
+    }
+
+    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
+        confirmed(self.0.confirm_again(trade)).await
     }
 
     async fn release(&self, trade: TradeId) -> Option<()> {
@@ -98,6 +108,10 @@ impl Engine for MeasuredEngine {
             response.as_ref().map_or(NO_RESPONSE, EngineReport::kind)
         })
         .await
+    }
+
+    fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
+        self.0.admit_poll(who)
     }
 
     fn contradicted(&self, contradiction: &Contradiction) {

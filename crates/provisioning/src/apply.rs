@@ -7,7 +7,8 @@ use std::sync::Arc;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::changes::{self, Changes};
+use crate::changes::{self, Changes, same_label};
+use crate::loosened::loosens;
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::profiles::{Profiles, warning};
 use crate::{Document, KeyEntry, PartnerEntry, WebhookEntry};
@@ -51,7 +52,7 @@ pub enum ApplyMode {
     DryRun,
 }
 
-/// Whether a file may loosen the protection of money.
+/// Whether a file may loosen a protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loosening {
     /// A file that loosens a protection changes nothing.
@@ -66,7 +67,7 @@ pub enum ApplyError {
     /// The file contradicts the database.
     #[error(transparent)]
     Faults(Faults),
-    /// The file loosens the protection of money. The report lists the changes that it would make.
+    /// The file loosens a protection. The report lists the changes that it would make.
     #[error("the file loosens what protects money: {}", .0.loosened.join("; "))]
     Loosens(Box<Report>),
     /// A stored webhook secret cannot be opened.
@@ -108,7 +109,8 @@ impl ApplyDocument {
         let known = self.lock_partners(&mut *tx, document).await?;
         let profiles = self.profiles(&mut *tx, document).await?;
         self.check(&mut *tx, document, &profiles).await?;
-        let refused = loosening == Loosening::Refuse && profiles.loosen();
+        let refused = loosening == Loosening::Refuse
+            && loosens(&mut *tx, self.mode, document, &known, &profiles).await?;
         // A refused file is also run to the end, so that the report is complete.
         let run = if refused { ApplyMode::DryRun } else { run };
         let now = tx.now().await?;
@@ -119,6 +121,7 @@ impl ApplyDocument {
             now,
             report: Report::default(),
         };
+        work.report.warnings.extend(profiles.warnings());
         work.pools(document).await?;
         work.release(&profiles).await?;
         for (entry, known) in document.partners.iter().zip(&known) {
@@ -298,9 +301,10 @@ impl Work<'_> {
         profiles: &Profiles,
     ) -> Result<(), ApplyError> {
         let who = self.ports.tenant(&entry.partner.id);
-        let mut changes = changes::of_partner(known, &entry.partner);
+        let partner = entry.partner_over(known);
+        let mut changes = changes::of_partner(known, &partner);
         if !changes.is_empty() {
-            self.tx.partner_put(who.mode, &entry.partner).await?;
+            self.tx.partner_put(who.mode, &partner).await?;
         }
         self.profile(&who, profiles, &mut changes).await?;
         if let Some(gate) = &entry.gate {
@@ -321,9 +325,7 @@ impl Work<'_> {
         profiles: &Profiles,
         changes: &mut Changes,
     ) -> Result<(), StoreError> {
-        let mut changed = profiles.changed();
-        if let Some((_, before, after)) = changed.find(|(id, _, _)| **id == who.partner) {
-            changes::of_profile(changes, before, after);
+        if let Some(after) = profiles.describe(&who.partner, changes) {
             self.tx.pools_profile_put(who, after).await?;
         }
         Ok(())
@@ -469,8 +471,10 @@ impl Work<'_> {
         written: &KeyTerms,
         changes: &mut Changes,
     ) -> Result<(), StoreError> {
+        let kept = written.label.is_none() || same_label(&record.label, &written.label);
+        let label = if kept { &record.label } else { &written.label };
         let after = KeyTerms {
-            label: written.label.clone().or_else(|| record.label.clone()),
+            label: label.clone(),
             expires_at: written.expires_at.or(record.expires_at),
         };
         if (&after.label, after.expires_at) != (&record.label, record.expires_at) {
@@ -554,7 +558,7 @@ impl Work<'_> {
         let KeyEntry { kind, terms, .. } = entry;
         let kind = *kind;
         let mut fitting = present.iter().filter(|key| {
-            let labelled = terms.label.is_none() || key.label == terms.label;
+            let labelled = terms.label.is_none() || same_label(&key.label, &terms.label);
             key.generated && key.kind == kind && labelled
         });
         match (fitting.next(), fitting.next()) {

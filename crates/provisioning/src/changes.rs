@@ -6,21 +6,24 @@ use kernel::Timestamp;
 use rust_decimal::Decimal;
 
 use gate_core::profile::GateProfile;
-use partner_core::Partner;
 use partner_core::credential::masked;
 use partner_core::key::{KeyRecord, KeyTerms};
-use pools_core::profile::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
+use partner_core::text;
+use partner_core::{Partner, PartnerStatus};
+use pools_core::profile::{Kyc, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
 pub(crate) struct Changes {
     subject: String,
+    /// Whether the subject is a partner that the file creates. It had no protection that the file could loosen.
+    is_new: bool,
     lines: Vec<Line>,
 }
 
 /// One change.
 struct Line {
     text: String,
-    /// Whether the change loosens the protection of money.
+    /// Whether the change loosens a protection of money, or ends a suspension.
     loosens: bool,
 }
 
@@ -28,6 +31,7 @@ impl Changes {
     pub(crate) fn of(subject: impl Display) -> Self {
         Self {
             subject: masked(&subject.to_string()),
+            is_new: false,
             lines: Vec::new(),
         }
     }
@@ -49,7 +53,7 @@ impl Changes {
         self.lines.iter().any(|line| line.loosens)
     }
 
-    /// The lines that loosen the protection of money, and the other lines.
+    /// The lines that loosen a protection, and the other lines.
     pub(crate) fn into_lines(self) -> (Vec<String>, Vec<String>) {
         let (loosened, other): (Vec<Line>, Vec<Line>) =
             self.lines.into_iter().partition(|line| line.loosens);
@@ -99,23 +103,34 @@ fn networks(pool: &Pool) -> String {
 pub(crate) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
     let mut changes = Changes::of(format_args!("partner {}", after.id));
     let Some(before) = before else {
+        changes.is_new = true;
         changes.note("created");
         return changes;
     };
     changes.value("name", &quoted(&before.name), &quoted(&after.name));
     let (old, new) = (before.status.as_str(), after.status.as_str());
-    changes.value("status", old, new);
+    changes.figure(
+        "status",
+        old,
+        new,
+        before.status == PartnerStatus::Suspended,
+    );
     changes
 }
 
-/// The changes from the access `before` to `after`, including terms.
+/// The changes from the access `before` to `after`, including terms. A partner without a profile had no access to pools.
 pub(crate) fn of_profile(
     changes: &mut Changes,
     before: Option<&PoolsProfile>,
     after: &PoolsProfile,
 ) {
     match before {
-        None => changes.note("pools created"),
+        None => {
+            changes.note("pools created");
+            if after.enabled && is_unlimited(after) && !changes.is_new {
+                changes.figure("pools.enabled", "false", "true", true);
+            }
+        }
         Some(before) => {
             let loosened = loosened_figures(before, after);
             for ((name, old), (_, new)) in figures(before).into_iter().zip(figures(after)) {
@@ -154,15 +169,25 @@ fn of_terms(changes: &mut Changes, pool: PoolId, before: Option<&PoolsProfile>, 
 }
 
 /// The names of the figures of a profile that `after` loosens.
-fn loosened_figures(before: &PoolsProfile, after: &PoolsProfile) -> [Option<&'static str>; 3] {
+fn loosened_figures(before: &PoolsProfile, after: &PoolsProfile) -> [Option<&'static str>; 5] {
+    let enabled = !before.enabled && after.enabled && is_unlimited(after);
+    let is_suspended = |profile: &PoolsProfile| profile.access == PoolsAccess::Suspended;
+    let lifted = is_suspended(before) && !is_suspended(after);
     let gate_off = before.balance_gate && !after.balance_gate;
     let approved = before.kyc != Kyc::Approved && after.kyc == Kyc::Approved;
     let cap = is_raised(before.velocity_cap, after.velocity_cap);
     [
+        enabled.then_some("enabled"),
+        lifted.then_some("access"),
         gate_off.then_some("balance_gate"),
         cap.then_some("velocity_cap_usdt"),
         approved.then_some("kyc"),
     ]
+}
+
+/// Whether purchases need no funds, or the partner may trade any value.
+fn is_unlimited(profile: &PoolsProfile) -> bool {
+    !profile.balance_gate || profile.velocity_cap.is_none()
 }
 
 /// The names of the terms that `after` loosens.
@@ -255,14 +280,30 @@ pub(crate) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms
     changes.value(format_args!("{name} expires_at"), &old, &new);
 }
 
-/// The changes from the gate access `before` to `after`.
+/// Whether two keys have the same label, in any spelling, or neither has one.
+pub(crate) fn same_label(one: &Option<String>, other: &Option<String>) -> bool {
+    let form = |label: &Option<String>| label.as_deref().map(text::comparable);
+    form(one) == form(other)
+}
+
+/// The changes from the gate access `before` to `after`. A partner without a profile was not trusted with KYC.
 pub(crate) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
     let Some(before) = before else {
         changes.note("gate created");
+        if after.kyc_trusted && !changes.is_new {
+            changes.figure("gate.kyc_trusted", "false", "true", true);
+        }
         return;
     };
+    let trusted = !before.kyc_trusted && after.kyc_trusted;
+    let quota = is_raised(before.live_session_quota, after.live_session_quota);
+    let loosened = [
+        trusted.then_some("kyc_trusted"),
+        quota.then_some("live_session_quota"),
+    ];
     for ((name, old), (_, new)) in gate(before).into_iter().zip(gate(after)) {
-        changes.value(format_args!("gate.{name}"), &old, &new);
+        let loosens = loosened.contains(&Some(name));
+        changes.figure(format_args!("gate.{name}"), &old, &new, loosens);
     }
 }
 
@@ -322,143 +363,5 @@ fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use partner_core::PartnerId;
-    use pools_core::profile::Network;
-
-    /// All lines, the loosening ones first.
-    fn lines(changes: Changes) -> Vec<String> {
-        let (loosened, other) = changes.into_lines();
-        [loosened, other].concat()
-    }
-
-    #[test]
-    fn only_different_values_are_changes() {
-        let partner = PartnerId::parse("acme").unwrap();
-        let pool = PoolId::parse("EUR-USDT").unwrap();
-        let mut before = PoolsProfile::absent(&partner);
-        before.terms.insert(pool, PoolTerms::default());
-        let mut after = before.clone();
-        let mut changes = Changes::of("partner acme");
-        of_profile(&mut changes, Some(&before), &after);
-        assert!(changes.is_empty());
-        after.kyc = Kyc::Approved;
-        after.tier = "gold plus".to_owned();
-        after.velocity_cap = Some(25_000_050_000_000);
-        after.allowed.insert(pool);
-        after.terms.entry(pool).or_default().min_order_usdt = Decimal::new(250, 1);
-        of_profile(&mut changes, Some(&before), &after);
-        assert_eq!(
-            lines(changes),
-            [
-                "partner acme: pools.kyc pending -> approved",
-                "partner acme: pools.tier standard -> \"gold plus\"",
-                "partner acme: pools.allowed [] -> [EUR-USDT]",
-                "partner acme: pools.velocity_cap_usdt none -> 250000.5",
-                "partner acme: pools.terms EUR-USDT min_order_usdt 1 -> 25",
-            ]
-        );
-    }
-
-    #[test]
-    fn pool_is_compared_by_its_offer() {
-        let mut pool = Pool {
-            id: PoolId::parse("EUR-USDT").unwrap(),
-            networks: vec![Network::Tron, Network::Bsc],
-            available: true,
-            native_addresses: false,
-        };
-        let before = pool.clone();
-        assert_eq!(lines(of_pool(None, &pool)), ["pool EUR-USDT: created"]);
-        assert!(of_pool(Some(&before), &pool).is_empty());
-        pool.networks.pop();
-        pool.available = false;
-        pool.native_addresses = true;
-        assert_eq!(
-            lines(of_pool(Some(&before), &pool)),
-            [
-                "pool EUR-USDT: networks [tron, bsc] -> [tron]",
-                "pool EUR-USDT: available true -> false",
-                "pool EUR-USDT: native_addresses false -> true",
-            ]
-        );
-    }
-
-    // rule: apply.loosening
-    #[test]
-    fn changes_loosen_when_a_protection_falls() {
-        let partner = PartnerId::parse("acme").unwrap();
-        let pool = PoolId::parse("EUR-USDT").unwrap();
-        let mut strict = PoolsProfile {
-            balance_gate: true,
-            velocity_cap: Some(5),
-            ..PoolsProfile::absent(&partner)
-        };
-        strict.terms.insert(
-            pool,
-            PoolTerms {
-                max_order_usdt: Some(Decimal::TEN),
-                ..PoolTerms::default()
-            },
-        );
-        type Change = fn(&mut PoolsProfile);
-        let loosenings: [(Change, &str); 7] = [
-            (|it| it.balance_gate = false, "balance_gate"),
-            (|it| it.velocity_cap = Some(6), "velocity_cap_usdt"),
-            (|it| it.velocity_cap = None, "velocity_cap_usdt"),
-            (|it| it.kyc = Kyc::Approved, "kyc"),
-            (
-                |it| terms_of(it).max_order_usdt = Some(Decimal::ONE_HUNDRED),
-                "max_order_usdt",
-            ),
-            (|it| terms_of(it).max_order_usdt = None, "max_order_usdt"),
-            (|it| terms_of(it).off_ramp = true, "off_ramp"),
-        ];
-        for (change, name) in loosenings {
-            let mut loose = strict.clone();
-            change(&mut loose);
-            let checked = |before, after| {
-                let mut changes = Changes::of("partner acme");
-                of_profile(&mut changes, before, after);
-                changes
-            };
-            let (loosened, other) = checked(Some(&strict), &loose).into_lines();
-            assert_eq!((loosened.len(), other.len()), (1, 0), "{name}");
-            assert!(loosened[0].contains(name), "{loosened:?}");
-            assert!(
-                !checked(Some(&loose), &strict).loosens(),
-                "{name} tightened"
-            );
-            assert!(!checked(None, &loose).loosens(), "{name} of a new partner");
-        }
-    }
-
-    fn terms_of(profile: &mut PoolsProfile) -> &mut PoolTerms {
-        profile.terms.values_mut().next().unwrap()
-    }
-
-    // rule: apply.loosening
-    #[test]
-    fn new_terms_loosen_against_the_default_terms() {
-        let partner = PartnerId::parse("acme").unwrap();
-        let before = PoolsProfile::absent(&partner);
-        let mut after = before.clone();
-        let terms = PoolTerms {
-            off_ramp: true,
-            draw_fee_bps: 30,
-            ..PoolTerms::default()
-        };
-        after
-            .terms
-            .insert(PoolId::parse("EUR-USDT").unwrap(), terms);
-        let mut changes = Changes::of("partner acme");
-        of_profile(&mut changes, Some(&before), &after);
-        let (loosened, other) = changes.into_lines();
-        assert_eq!(
-            loosened,
-            ["partner acme: pools.terms EUR-USDT off_ramp false -> true"]
-        );
-        assert_eq!(other, ["partner acme: pools.terms EUR-USDT created"]);
-    }
-}
+#[path = "changes_tests.rs"]
+mod tests;

@@ -49,8 +49,10 @@ pub struct Document {
 pub struct PartnerEntry {
     /// The line of its table.
     pub line: usize,
-    /// The partner itself.
+    /// The partner itself, active if the table has no status.
     pub partner: Partner,
+    /// Whether the table has a status.
+    pub has_status: bool,
     /// The `[partners.pools]` table, if present. Its terms are in `terms`.
     pub profile: Option<WrittenProfile>,
     /// The `[[partners.pools.terms]]` tables.
@@ -68,6 +70,16 @@ pub struct PartnerEntry {
 }
 
 impl PartnerEntry {
+    /// The partner after the file. Without a status in the file, the stored status stays.
+    #[must_use]
+    pub fn partner_over(&self, stored: Option<&Partner>) -> Partner {
+        let mut after = self.partner.clone();
+        if let Some(stored) = stored.filter(|_| !self.has_status) {
+            after.status = stored.status;
+        }
+        after
+    }
+
     /// The partner's profile after the file; `None` if the file does not change it.
     #[must_use]
     pub fn profile_over(&self, stored: Option<&PoolsProfile>) -> Option<PoolsProfile> {
@@ -77,7 +89,7 @@ impl PartnerEntry {
         let stored = stored.cloned();
         let stored = stored.unwrap_or_else(|| PoolsProfile::absent(&self.partner.id));
         let mut after = match &self.profile {
-            Some(written) => written.over(stored),
+            Some(written) => written.over(stored, &self.partner.id),
             None => stored,
         };
         after.terms.extend(self.terms.iter().cloned());
@@ -174,6 +186,7 @@ impl Reading {
                 name: name.unwrap_or_default(),
                 status: status.unwrap_or(PartnerStatus::Active),
             },
+            has_status: status.is_some(),
             profile: None,
             terms: Vec::new(),
             gate: None,
@@ -282,7 +295,7 @@ impl Reading {
         let label = table.field("label");
         let expires_at = table.field("expires_at");
         let terms = KeyTerms {
-            label: label.and_then(|field| field.label(sink, LABEL_LENGTH)),
+            label: label.and_then(|field| field.unique_label(sink, LABEL_LENGTH)),
             expires_at: expires_at.and_then(|field| field.read(sink, INSTANT, instant)),
         };
         Some(KeyEntry {
@@ -374,8 +387,8 @@ fn partner_id(
     Some(id)
 }
 
-/// The `[partners.pools]` table without its terms. Absent keys have defaults, except `balance_gate` and
-/// `velocity_cap_usdt`: they protect money and are required while pools are enabled.
+/// The `[partners.pools]` table without its terms. Absent keys have defaults, except `access`, which keeps its stored
+/// value, and `balance_gate` and `velocity_cap_usdt`: they protect money and are required while pools are enabled.
 fn profile(
     sink: &mut Sink<'_>,
     table: &Section<'_, '_>,
@@ -397,8 +410,10 @@ fn profile(
         Kyc::parse,
     );
     let tier = table.field("tier").and_then(|field| field.label(sink, 64));
-    let reference = table.field("funding_reference").and_then(|field| {
-        let reference = field.label(sink, 140)?;
+    let reference = table.field("funding_reference");
+    let has_reference = reference.is_some();
+    let reference = reference.and_then(|field| {
+        let reference = field.unique_label(sink, 140)?;
         let claim = DepositClaim::of_reference(&reference);
         entry.deposits.push((sink.line(field.at), claim));
         Some(reference)
@@ -428,8 +443,10 @@ fn profile(
     };
     WrittenProfile {
         profile,
+        has_access: access.is_some(),
         has_balance_gate,
         has_velocity_cap,
+        has_reference,
     }
 }
 

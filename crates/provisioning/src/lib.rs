@@ -8,6 +8,7 @@
 pub mod apply;
 mod changes;
 mod document;
+mod loosened;
 pub mod ports;
 mod profiles;
 mod report;

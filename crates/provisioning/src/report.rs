@@ -12,7 +12,7 @@ use partner_core::key::{KeyId, KeyKind};
 pub struct Report {
     /// All changes, one line each, the loosening ones first; empty if nothing changed.
     pub changed: Vec<String>,
-    /// The changes that loosen the protection of money.
+    /// The changes that loosen a protection.
     pub loosened: Vec<String>,
     /// Warnings about the pools after the file.
     pub warnings: Vec<String>,

@@ -1,17 +1,17 @@
 //! Background tasks of a service. They delete expired rows, refresh statistics and recount contingent credits.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::{ConfigCache, KeyUses, directory_cache};
-use gate_core::error::GateError;
-use gate_core::usecases::expiry::GateContext;
 use instruments::faults;
-use kernel::{Asset, Clock, Mode, StoreError, causes};
+use kernel::{Asset, Clock, Mode, Readable, StoreError, causes};
 use partner_core::Tenant;
 use partner_core::clock::ClockJump;
 use partner_core::events::Service;
-use partner_core::ports::{ClockGuard, KeySweep, Maintenance, PartnerStore};
+use partner_core::key::KeyUse;
+use partner_core::ports::{ClockGuard, KeySweep, Maintenance, PartnerStore, Readiness};
 use partner_core::sealing::{Fingerprint, Sealer};
 use pools_core::ports::QuoteRetention;
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
@@ -63,7 +63,7 @@ pub(crate) fn spawn_maintenance(
     let uses = Arc::clone(uses);
     tasks.start("key_uses", move |stop| {
         let (store, uses, clock) = (store.clone(), Arc::clone(&uses), Arc::clone(&clock));
-        async move { record_key_uses(&*store, &uses, &*clock, stop).await }
+        async move { record_key_uses((&*store, &*store), &uses, &*clock, stop).await }
     });
     let store = base.store.clone();
     tasks.start("statistics", move |stop| {
@@ -73,8 +73,8 @@ pub(crate) fn spawn_maintenance(
     tasks.start("clock", move |stop| watch_clock(store.clone(), stop));
     let (store, mode) = (base.store.clone(), base.config.mode);
     tasks.start("commitments", move |stop| {
-        let store = store.clone();
-        recount_commitments(RecountContingentCredits { store, mode }, stop)
+        let (store, readiness) = (store.clone(), store.clone());
+        recount_commitments(RecountContingentCredits { store, mode }, readiness, stop)
     });
     if base.config.metrics_listen.is_some() {
         let file = match &base.config.database {
@@ -130,7 +130,7 @@ async fn follow_master_key(
 }
 
 /// Deletes expired idempotency records of a mode and service, each minute, until `stop`.
-pub(crate) async fn sweep_idempotency(
+pub async fn sweep_idempotency(
     store: Arc<dyn Maintenance>,
     (mode, service): (Mode, Service),
     ttl: Duration,
@@ -166,29 +166,87 @@ pub(crate) async fn sweep_idempotency(
     }
 }
 
+/// Whether the transactions of other partners may succeed after this error: it concerns one partner, or the store is ready.
+async fn concerns_one_partner(error: &StoreError, readiness: &dyn Readiness) -> bool {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
+            readiness.ready().await.is_ok()
+        }
+        StoreError::Retry
+        | StoreError::Inconsistent { .. }
+        | StoreError::Guard(_)
+        | StoreError::Unexpected(_) => true,
+    }
+}
+
 /// Deletes quotes that expired long ago without being executed, each minute, until `stop`.
-pub(crate) async fn forget_quotes(
+pub async fn forget_quotes(
     store: Arc<dyn QuoteRetention>,
-    mode: Mode,
-    retention: Duration,
+    readiness: Arc<dyn Readiness>,
+    (mode, retention): (Mode, Duration),
     stop: CancellationToken,
 ) {
     let mut ticks = Ticks::new(SWEEP_INTERVAL, &stop);
     while ticks.next().await {
-        match forget(&*store, mode, retention, &stop).await {
+        match forget(&*store, &*readiness, (mode, retention), &stop).await {
             Ok(0) => {}
             Ok(deleted) => tracing::debug!(quotes.deleted = deleted, "Old quotes deleted"),
-            Err(error) => {
-                faults::of_store(&error);
-                tracing::warn!(error.chain = causes(&error), "Failed to delete old quotes");
-            }
+            Err(error) => log_forget_failure(&error),
         }
     }
 }
 
+fn log_forget_failure(error: &StoreError) {
+    faults::of_store(error);
+    tracing::warn!(error.chain = causes(error), "Failed to delete old quotes");
+}
+
+/// One round over the partners that have old quotes. It stops only between transactions, and continues after a partner that fails.
+async fn forget(
+    store: &dyn QuoteRetention,
+    readiness: &dyn Readiness,
+    (mode, retention): (Mode, Duration),
+    stop: &CancellationToken,
+) -> Result<u64, StoreError> {
+    let mut deleted = 0_u64;
+    let mut failed = BTreeSet::new();
+    for round in 0..MAX_SWEEP_TRANSACTIONS {
+        let overdue = store.quotes_overdue(mode, retention, SWEEP_BATCH).await?;
+        let Readable { rows, unreadable } = overdue;
+        if round == 0 {
+            unreadable.iter().for_each(log_forget_failure);
+        }
+        let mut is_done = true;
+        for who in rows {
+            if failed.contains(&who) {
+                continue;
+            }
+            if stop.is_cancelled() {
+                return Ok(deleted);
+            }
+            is_done = false;
+            match store.quotes_forget(&who, retention, SWEEP_BATCH).await {
+                Ok(forgotten) => deleted = deleted.saturating_add(forgotten.deleted),
+                Err(error) => {
+                    if !concerns_one_partner(&error, readiness).await {
+                        return Err(error);
+                    }
+                    log_forget_failure(&error);
+                    failed.insert(who);
+                }
+            }
+            tokio::time::sleep(SWEEP_PAUSE).await;
+        }
+        if is_done {
+            break;
+        }
+    }
+    Ok(deleted)
+}
+
 /// Stores the last uses of keys until `stop`, and the remaining ones then.
 async fn record_key_uses(
-    store: &dyn Maintenance,
+    (store, readiness): (&dyn Maintenance, &dyn Readiness),
     uses: &KeyUses,
     clock: &dyn Clock,
     stop: CancellationToken,
@@ -197,45 +255,47 @@ async fn record_key_uses(
     loop {
         let goes_on = ticks.next().await;
         let due = uses.due(clock.now());
-        if !due.is_empty()
-            && let Err(error) = store.key_uses_record(&due).await
-        {
-            uses.restore(&due);
-            faults::of_store(&error);
-            tracing::warn!(
-                error.chain = causes(&error),
-                "Failed to store the last use of keys"
-            );
-        }
+        uses.restore(&store_uses(store, readiness, due).await);
         if !goes_on {
             return;
         }
     }
 }
 
-/// One round over the partners that have old quotes. It stops only between transactions.
-async fn forget(
-    store: &dyn QuoteRetention,
-    mode: Mode,
-    retention: Duration,
-    stop: &CancellationToken,
-) -> Result<u64, StoreError> {
-    let mut deleted = 0_u64;
-    for _ in 0..MAX_SWEEP_TRANSACTIONS {
-        let overdue = store.quotes_overdue(mode, retention, SWEEP_BATCH).await?;
-        for who in &overdue {
-            if stop.is_cancelled() {
-                return Ok(deleted);
-            }
-            let forgotten = store.quotes_forget(who, retention, SWEEP_BATCH).await?;
-            deleted = deleted.saturating_add(forgotten.deleted);
-            tokio::time::sleep(SWEEP_PAUSE).await;
-        }
-        if overdue.is_empty() {
-            break;
+/// Stores uses, and returns those that could not be stored. They are stored together, or, if that fails, partner by partner, because
+/// the row of one partner may be locked.
+async fn store_uses(
+    store: &dyn Maintenance,
+    readiness: &dyn Readiness,
+    due: Vec<KeyUse>,
+) -> Vec<KeyUse> {
+    if due.is_empty() {
+        return due;
+    }
+    let Err(error) = store.key_uses_record(&due).await else {
+        return Vec::new();
+    };
+    faults::of_store(&error);
+    tracing::warn!(
+        error.chain = causes(&error),
+        "Failed to store the last use of keys"
+    );
+    let mut of_partners: BTreeMap<Tenant, Vec<KeyUse>> = BTreeMap::new();
+    for one in &due {
+        let of_partner = of_partners.entry(one.who.clone()).or_default();
+        of_partner.push(one.clone());
+    }
+    if of_partners.len() == 1 || !concerns_one_partner(&error, readiness).await {
+        return due;
+    }
+    let mut failed = Vec::new();
+    for of_partner in of_partners.into_values() {
+        if let Err(error) = store.key_uses_record(&of_partner).await {
+            faults::of_store(&error);
+            failed.extend(of_partner);
         }
     }
-    Ok(deleted)
+    failed
 }
 
 /// Refreshes the statistics of tables that have grown, every few seconds, until `stop`.
@@ -286,8 +346,12 @@ fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
     }
 }
 
-/// Recounts contingent credits, each minute, until `stop`.
-async fn recount_commitments(recounting: RecountContingentCredits, stop: CancellationToken) {
+/// Recounts contingent credits, each minute, until `stop`. It continues after a partner that fails.
+async fn recount_commitments(
+    recounting: RecountContingentCredits,
+    readiness: Arc<dyn Readiness>,
+    stop: CancellationToken,
+) {
     let mut ticks = Ticks::new(SWEEP_INTERVAL, &stop);
     while ticks.next().await {
         let due = match recounting.due().await {
@@ -297,7 +361,12 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
                 continue;
             }
         };
-        for (who, asset) in due {
+        due.unreadable.iter().for_each(log_recount_failure);
+        let mut failed = BTreeSet::new();
+        for (who, asset) in due.rows {
+            if failed.contains(&who) {
+                continue;
+            }
             match recount(&recounting, &who, asset, &stop).await {
                 Ok(0) => {}
                 Ok(slices) => tracing::debug!(
@@ -305,7 +374,13 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
                     recount.slices = slices,
                     "Contingent credits recounted"
                 ),
-                Err(error) => log_recount_failure(&error),
+                Err(error) => {
+                    log_recount_failure(&error);
+                    if !concerns_one_partner(&error, &*readiness).await {
+                        break;
+                    }
+                    failed.insert(who);
+                }
             }
         }
     }
@@ -334,46 +409,6 @@ fn log_recount_failure(error: &StoreError) {
     );
 }
 
-/// Expires overdue gate sessions that were not read since they were due, until `stop`.
-pub(crate) async fn sweep_sessions(
-    sessions: GateContext,
-    mode: Mode,
-    interval: Duration,
-    stop: CancellationToken,
-) {
-    let mut ticks = Ticks::new(interval, &stop);
-    while ticks.next().await {
-        match expire(&sessions, mode, &stop).await {
-            Ok(0) => {}
-            Ok(expired) => tracing::debug!(sessions.expired = expired, "Sessions expired"),
-            Err(error) => {
-                if let GateError::Store(error) = &error {
-                    faults::of_store(error);
-                }
-                tracing::warn!(error.chain = causes(&error), "Failed to expire sessions");
-            }
-        }
-    }
-}
-
-/// One sweep. It stops only between batches.
-async fn expire(
-    sessions: &GateContext,
-    mode: Mode,
-    stop: &CancellationToken,
-) -> Result<u64, GateError> {
-    let mut expired = 0_u64;
-    for _ in 0..MAX_SWEEP_TRANSACTIONS {
-        let found = sessions.sweep(mode).await?;
-        expired = expired.saturating_add(found);
-        if found == 0 || stop.is_cancelled() {
-            break;
-        }
-        tokio::time::sleep(SWEEP_PAUSE).await;
-    }
-    Ok(expired)
-}
-
 /// One sweep of idempotency records, from the end of the previous one. It stops only between transactions.
 async fn sweep_keys(
     store: &dyn Maintenance,
@@ -396,90 +431,4 @@ async fn sweep_keys(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use async_trait::async_trait;
-    use kernel::Timestamp;
-    use partner_core::key::KeyUse;
-    use partner_core::ports::KeysSwept;
-
-    use super::*;
-
-    /// A store with this many due records, and one that expires later.
-    struct Records(AtomicU64);
-
-    const START: i64 = 1_779_710_400_000;
-
-    #[async_trait]
-    impl Maintenance for Records {
-        async fn idempotency_sweep(
-            &self,
-            sweep: &KeySweep,
-            limit: u32,
-        ) -> Result<KeysSwept, StoreError> {
-            assert_eq!(
-                sweep.age,
-                Duration::from_secs(3660),
-                "an hour, plus a minute's margin"
-            );
-            assert_eq!((sweep.mode, sweep.service), (Mode::Test, Service::Gate));
-            let due = self.0.load(Ordering::SeqCst);
-            let deleted = due.min(u64::from(limit));
-            self.0.store(due - deleted, Ordering::SeqCst);
-            let start = Timestamp::from_millis(START).unwrap();
-            let after = sweep.after.unwrap_or(start);
-            Ok(KeysSwept {
-                deleted,
-                reached: after.plus(Duration::from_millis(1)),
-                more: due > deleted,
-                left: sweep.after.is_none(),
-            })
-        }
-
-        async fn gather_statistics(&self) -> Result<u64, StoreError> {
-            Ok(0)
-        }
-
-        async fn key_uses_record(&self, _: &[KeyUse]) -> Result<(), StoreError> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn sweep_deletes_all_due_records_and_stops() {
-        let records = Arc::new(Records(AtomicU64::new(1200)));
-        let stop = CancellationToken::new();
-        let (of, hour) = ((Mode::Test, Service::Gate), Duration::from_secs(3600));
-        let sweeping = sweep_idempotency(records.clone(), of, hour, stop.clone());
-        let sweeping = tokio::spawn(sweeping);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(records.0.load(Ordering::SeqCst), 0);
-        records.0.store(3, Ordering::SeqCst);
-        tokio::time::sleep(SWEEP_INTERVAL).await;
-        assert_eq!(records.0.load(Ordering::SeqCst), 0);
-        stop.cancel();
-        sweeping.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn sweep_continues_where_it_stopped_and_reports_remaining_records() {
-        let records = Records(AtomicU64::new(1200));
-        let mut sweep = KeySweep {
-            mode: Mode::Test,
-            service: Service::Gate,
-            after: None,
-            age: Duration::from_secs(3660),
-            grace: SWEEP_GRACE,
-        };
-        let (mut left, stop) = (false, CancellationToken::new());
-        let swept = sweep_keys(&records, &mut sweep, &mut left, &stop).await;
-        assert_eq!(swept.unwrap(), 1200);
-        assert!(left, "the sweep reports a record that expires later");
-        assert_eq!(
-            sweep.after,
-            Timestamp::from_millis(START + 3),
-            "the sweep advanced by three steps"
-        );
-    }
-}
+mod tests;

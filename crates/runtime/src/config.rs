@@ -3,6 +3,8 @@
 //! All errors are reported together, one line per error. Cores receive plain values.
 
 mod database;
+mod path;
+mod proxies;
 mod setting;
 mod source;
 mod value;
@@ -27,6 +29,7 @@ use providers::{UpstreamSecret, UpstreamUrl};
 
 pub use database::{Database, ServerUrl};
 pub use gate_core::limits::Group;
+pub use path::check_path;
 use setting::{Setting, Visibility};
 use source::RawSetting;
 pub use source::{ConfigError, Sources};

@@ -1,9 +1,24 @@
-//! Checks the configured engine against the engines that hold trades.
+//! Checks the configured engine against the engines that hold trades, or held trades that can still be returned.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use instruments::{faults, trading};
+use kernel::{Mode, causes};
 use pools_core::engine::EngineName;
+use pools_core::ports::StatsReads;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConfigError, EngineChoice};
 use crate::open::{OpenError, Runtime};
+
+/// Interval between two counts of trades that can still be returned. Trades leave the return window slowly, and a count reads the
+/// settled trades of 30 days.
+const RETURNABLE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Settled trades that one statement counts.
+const RETURNABLE_SLICE: u32 = 5_000;
+/// Pause after a count that failed.
+const RETURNABLE_BACKOFF: Duration = Duration::from_secs(60);
 
 impl Runtime {
     /// Refuses to start while another engine holds reserved trades, unless the operator drains that engine.
@@ -43,6 +58,57 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+}
+
+/// Counts the settled trades of other engines that can still be returned, at once and then each hour, until `stop`. The first count logs
+/// a warning for each of those engines.
+pub(crate) async fn count_returnable(
+    store: Arc<dyn StatsReads>,
+    mode: Mode,
+    engine: EngineName,
+    stop: CancellationToken,
+) {
+    let mut is_logged = false;
+    loop {
+        let counted = tokio::select! {
+            () = stop.cancelled() => return,
+            counted = store.trades_returnable_elsewhere(mode, &engine, RETURNABLE_SLICE) => counted,
+        };
+        let pause = match counted {
+            Ok(found) => {
+                if !is_logged {
+                    warn_of_returnable(&found);
+                }
+                is_logged = true;
+                let trades = found.iter().map(|(_, trades)| *trades);
+                trading::returnable_elsewhere(trades.fold(0, u64::saturating_add));
+                RETURNABLE_INTERVAL
+            }
+            Err(error) => {
+                faults::of_store(&error);
+                tracing::warn!(
+                    error.chain = causes(&error),
+                    "Failed to count the trades of other engines that can still be returned"
+                );
+                RETURNABLE_BACKOFF
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+fn warn_of_returnable(found: &[(EngineName, u64)]) {
+    for (engine, trades) in found {
+        tracing::warn!(
+            engine.name = %engine,
+            engine.trades = trades,
+            "Settled trades of another engine can still be returned, and this process does not ask that engine about them. Run a \
+             service with that engine until 30 days after their settlement."
+        );
     }
 }
 

@@ -3,9 +3,12 @@
 //!
 //! Only `service` opens a listener: tests and tools run everything else without one.
 
+pub mod background;
 pub mod config;
+pub mod descriptors;
 pub mod master_key;
 pub mod open;
+pub mod polls;
 pub mod preflight;
 pub mod process;
 pub mod service;
@@ -14,11 +17,10 @@ pub mod store;
 mod supervise;
 pub mod telemetry;
 
-mod background;
 mod catalogue;
+mod durability;
 mod engine_check;
 mod gauges;
-mod polls;
 mod shared;
 mod upstreams;
 

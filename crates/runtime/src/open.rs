@@ -32,13 +32,13 @@ use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use crate::background::{
-    follow_rates, forget_quotes, spawn_maintenance, sweep_idempotency, sweep_sessions,
-};
+use crate::background::{follow_rates, forget_quotes, spawn_maintenance, sweep_idempotency};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database};
+use crate::durability;
+use crate::engine_check::count_returnable;
 use crate::master_key;
-use crate::polls::{settle_rails, settle_verifications};
+use crate::polls::{settle_rails, settle_verifications, sweep_sessions};
 use crate::preflight::{CachedPreflight, start_quote_queues, start_transact_queues};
 use crate::process::Ports;
 use crate::shared;
@@ -319,6 +319,9 @@ impl Runtime {
         let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
         let base = OpenedBase::open(config, ports).await?;
+        if let Some(found) = base.store.durability() {
+            durability::report(found);
+        }
         base.store.velocity_window_keep().await?;
         let uses = Arc::<KeyUses>::default();
         let pools_directory = Arc::new(DirectoryCache::<PoolsProfile>::new(
@@ -415,9 +418,18 @@ impl Runtime {
     /// Starts deleting old quotes that were never executed, until shutdown.
     pub fn forget_quotes(&self) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
-        let (mode, retention) = (config.mode, config.quote_retention);
+        let of = (config.mode, config.quote_retention);
         self.tasks.start("quote_retention", move |stop| {
-            forget_quotes(store.clone(), mode, retention, stop)
+            forget_quotes(store.clone(), store.clone(), of, stop)
+        });
+    }
+
+    /// Starts counting the settled trades of other engines that can still be returned, until shutdown.
+    pub fn count_returnable_trades(&self) {
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
+        let engine = self.engine.name();
+        self.tasks.start("returnable_trades", move |stop| {
+            count_returnable(store.clone(), mode, engine.clone(), stop)
         });
     }
 
@@ -434,11 +446,11 @@ impl Runtime {
 
     /// Starts expiring overdue gate sessions, until shutdown, unless the configuration disables it.
     pub fn sweep_sessions(&self, context: GateContext) {
-        let config = &self.base.config;
+        let (store, config) = (self.base.store.clone(), &self.base.config);
         if let Some(every) = config.session_sweep {
-            let mode = config.mode;
+            let pace = (config.mode, every);
             self.tasks.start("session_sweep", move |stop| {
-                sweep_sessions(context.clone(), mode, every, stop)
+                sweep_sessions(context.clone(), pace, store.clone(), stop)
             });
         }
     }
@@ -448,10 +460,10 @@ impl Runtime {
         let Some(rail) = self.rail.clone() else {
             return;
         };
-        let mode = self.base.config.mode;
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
         let settling = AdvanceRails { context, rail };
         self.tasks.start("rails", move |stop| {
-            settle_rails(settling.clone(), mode, stop)
+            settle_rails(settling.clone(), mode, store.clone(), stop)
         });
     }
 
@@ -460,10 +472,10 @@ impl Runtime {
         let Some(verifier) = self.verifier.clone() else {
             return;
         };
-        let mode = self.base.config.mode;
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
         let settling = AdvanceVerifications { context, verifier };
         self.tasks.start("verifications", move |stop| {
-            settle_verifications(settling.clone(), mode, stop)
+            settle_verifications(settling.clone(), mode, store.clone(), stop)
         });
     }
 

@@ -1,192 +1,352 @@
-//! Background tasks that ask an external system about what is open there.
+//! Background tasks that work on what is due of many partners: they expire sessions, and ask the rail and the verifier.
+//!
+//! One partner delays no other. Each read takes the longest due objects of every partner, each partner has a limit of concurrent
+//! calls, and a partner whose rows another transaction has locked is left out for a while. An object that cannot be read or changed
+//! is left out too.
 
-use std::fmt;
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use gate_core::due::DueShare;
 use gate_core::error::GateError;
+use gate_core::events::EventError;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
+use gate_core::usecases::expiry::GateContext;
 use instruments::faults;
-use kernel::{Mode, StoreError, causes};
+use kernel::{Mode, Readable, StoreError, causes};
 use partner_core::Tenant;
+use partner_core::ports::Readiness;
+use partner_core::sealing::SealRefused;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::supervise::Ticks;
+use schedule::{Limits, Outcome, Schedule};
 
-/// Interval between two polls, objects per poll, and concurrent calls.
-const INTERVAL: Duration = Duration::from_millis(200);
-const MAX_PER_POLL: u32 = 128;
-const MAX_CONCURRENT: usize = 16;
+/// Interval between two polls of an external system.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The limits of a poll. Half of the calls are of one partner.
+const POLL_LIMITS: Limits = Limits {
+    calls: 32,
+    calls_of_partner: 16,
+    read: 128,
+    read_of_partner: 32,
+};
+/// The limits of the sweep. A partner's sessions expire one after another, because each locks the partner.
+const SWEEP_LIMITS: Limits = Limits {
+    calls: 4,
+    calls_of_partner: 1,
+    read: 128,
+    read_of_partner: 32,
+};
+/// Pause before a read that continues the previous one, because requests have priority.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long an unreadable row is not logged again.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Asks the rail about its open records, until `stop`.
-pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: CancellationToken) {
-    let due = || settling.due(mode, MAX_PER_POLL);
-    let advance = |(who, id): (Tenant, _)| {
+pub async fn settle_rails(
+    settling: AdvanceRails,
+    mode: Mode,
+    readiness: Arc<dyn Readiness>,
+    stop: CancellationToken,
+) {
+    let due = |share: DueShare| {
+        let settling = settling.clone();
+        async move { settling.due(mode, &share).await }
+    };
+    let advance = |who: Tenant, id| {
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
-    poll("the rail about an open record", due, advance, &stop).await;
+    let task = Task::new(Subject::Rails, POLL_INTERVAL, POLL_LIMITS, readiness);
+    task.run(due, advance, &stop).await;
 }
 
 /// Asks the verifier about pending verifications, until `stop`.
-pub(crate) async fn settle_verifications(
+pub async fn settle_verifications(
     settling: AdvanceVerifications,
     mode: Mode,
+    readiness: Arc<dyn Readiness>,
     stop: CancellationToken,
 ) {
-    let due = || settling.due(mode, MAX_PER_POLL);
-    let advance = |(who, id): (Tenant, _)| {
+    let due = |share: DueShare| {
+        let settling = settling.clone();
+        async move { settling.due(mode, &share).await }
+    };
+    let advance = |who: Tenant, id| {
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
-    let what = "the verifier about a pending verification";
-    poll(what, due, advance, &stop).await;
+    let task = Task::new(
+        Subject::Verifications,
+        POLL_INTERVAL,
+        POLL_LIMITS,
+        readiness,
+    );
+    task.run(due, advance, &stop).await;
 }
 
-/// Asks about the due objects, several at a time, until `stop`. One that fails does not delay the others.
-async fn poll<T: Send + 'static, D, A>(
-    what: &'static str,
-    due: impl Fn() -> D,
-    advance: impl Fn(T) -> A,
-    stop: &CancellationToken,
-) where
-    D: Future<Output = Result<Vec<T>, StoreError>>,
-    A: Future<Output = Result<(), GateError>> + Send + 'static,
-{
-    let mut ticks = Ticks::new(INTERVAL, stop);
-    while ticks.next().await {
-        let mut due = match due().await {
-            Ok(due) => due.into_iter(),
-            Err(error) => {
-                log_failure(what, &GateError::Store(error));
-                continue;
+/// Expires overdue gate sessions that were not read since they were due, until `stop`.
+pub async fn sweep_sessions(
+    sessions: GateContext,
+    (mode, interval): (Mode, Duration),
+    readiness: Arc<dyn Readiness>,
+    stop: CancellationToken,
+) {
+    let expired = Arc::new(AtomicU64::new(0));
+    let due = |share: DueShare| {
+        let count = expired.swap(0, Ordering::Relaxed);
+        if count > 0 {
+            tracing::debug!(sessions.expired = count, "Sessions expired");
+        }
+        let sessions = sessions.clone();
+        async move { sessions.overdue(mode, &share).await }
+    };
+    let advance = |who: Tenant, id| {
+        let (sessions, expired) = (sessions.clone(), Arc::clone(&expired));
+        async move {
+            let ended = sessions.expire_if_due(&who, id).await.map(drop);
+            if ended.is_ok() {
+                expired.fetch_add(1, Ordering::Relaxed);
             }
-        };
-        let mut calls = JoinSet::new();
-        loop {
-            let free = MAX_CONCURRENT.saturating_sub(calls.len());
-            if !stop.is_cancelled() {
-                for one in due.by_ref().take(free) {
-                    calls.spawn(advance(one));
-                }
-            }
-            match calls.join_next().await {
-                None => break,
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(error))) => log_failure(what, &error),
-                Some(Err(end)) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
-                Some(Err(_)) => {}
-            }
+            ended
+        }
+    };
+    let task = Task::new(Subject::Sessions, interval, SWEEP_LIMITS, readiness);
+    task.run(due, advance, &stop).await;
+}
+
+/// What a task works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Rails,
+    Verifications,
+    Sessions,
+}
+
+impl Subject {
+    /// Logs the failure of a read, or of a call about an object of a partner.
+    fn log(self, who: Option<&Tenant>, error: &GateError) {
+        let partner = who.map(|who| who.partner.as_str());
+        let chain = causes(error);
+        match self {
+            Self::Rails => tracing::warn!(
+                partner.id = partner,
+                error.chain = chain,
+                "Failed to ask the rail about an open record; it is asked again"
+            ),
+            Self::Verifications => tracing::warn!(
+                partner.id = partner,
+                error.chain = chain,
+                "Failed to ask the verifier about a pending verification; it is asked again"
+            ),
+            Self::Sessions => tracing::warn!(
+                partner.id = partner,
+                error.chain = chain,
+                "Failed to expire sessions"
+            ),
         }
     }
 }
 
-fn log_failure(what: impl fmt::Display, error: &GateError) {
-    if let GateError::Store(error) = error {
-        faults::of_store(error);
+/// The end of a call.
+struct Ended<I> {
+    who: Tenant,
+    id: I,
+    result: Result<(), GateError>,
+    outcome: Outcome,
+}
+
+/// A task that reads what is due and makes calls about it.
+struct Task<I> {
+    subject: Subject,
+    /// Interval between two reads.
+    interval: Duration,
+    limits: Limits,
+    readiness: Arc<dyn Readiness>,
+    schedule: Schedule<I>,
+    calls: JoinSet<Ended<I>>,
+    next_read: Instant,
+    logged: LoggedErrors,
+}
+
+impl<I: Copy + Ord + Send + 'static> Task<I> {
+    fn new(
+        subject: Subject,
+        interval: Duration,
+        limits: Limits,
+        readiness: Arc<dyn Readiness>,
+    ) -> Self {
+        Self {
+            subject,
+            interval,
+            limits,
+            readiness,
+            schedule: Schedule::new(limits),
+            calls: JoinSet::new(),
+            next_read: Instant::now(),
+            logged: LoggedErrors::default(),
+        }
     }
-    tracing::warn!(
-        error.chain = causes(error),
-        "Failed to ask {what}; it is asked again"
-    );
+
+    /// Runs until `stop`, and then until the running calls have ended.
+    async fn run<D, A>(
+        mut self,
+        due: impl Fn(DueShare) -> D,
+        advance: impl Fn(Tenant, I) -> A,
+        stop: &CancellationToken,
+    ) where
+        D: Future<Output = Result<Readable<(Tenant, I)>, StoreError>>,
+        A: Future<Output = Result<(), GateError>> + Send + 'static,
+    {
+        while !stop.is_cancelled() {
+            let now = Instant::now();
+            while let Some((who, id)) = self.schedule.start_next(now) {
+                let advancing = advance(who.clone(), id);
+                self.start(who, id, advancing);
+            }
+            if self.schedule.wants_read() {
+                self.next_read = self.next_read.min(now + PAUSE);
+            }
+            let retry = self.schedule.next_retry(now);
+            let wake = retry.map_or(self.next_read, |retry| retry.min(self.next_read));
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(ended) = self.calls.join_next() => self.ended(ended),
+                () = sleep_until(wake), if self.calls.len() < self.limits.calls => {
+                    if Instant::now() >= self.next_read {
+                        self.read(&due).await;
+                    }
+                }
+            }
+        }
+        while let Some(ended) = self.calls.join_next().await {
+            self.ended(ended);
+        }
+    }
+
+    fn start(
+        &mut self,
+        who: Tenant,
+        id: I,
+        advancing: impl Future<Output = Result<(), GateError>> + Send + 'static,
+    ) {
+        let readiness = Arc::clone(&self.readiness);
+        self.calls.spawn(async move {
+            let result = advancing.await;
+            let outcome = match outcome(&result) {
+                Some(outcome) => outcome,
+                None => match readiness.ready().await {
+                    Ok(()) => Outcome::PartnerLocked,
+                    Err(_) => Outcome::StoreUnavailable,
+                },
+            };
+            Ended {
+                who,
+                id,
+                result,
+                outcome,
+            }
+        });
+    }
+
+    async fn read<D>(&mut self, due: impl Fn(DueShare) -> D)
+    where
+        D: Future<Output = Result<Readable<(Tenant, I)>, StoreError>>,
+    {
+        let share = self.schedule.share();
+        match due(share.clone()).await {
+            Ok(Readable { rows, unreadable }) => {
+                let now = Instant::now();
+                for error in &unreadable {
+                    self.logged.log(error, now);
+                }
+                self.schedule.absorb(&share, rows, unreadable.len(), now);
+            }
+            Err(error) => {
+                faults::of_store(&error);
+                self.subject.log(None, &GateError::Store(error));
+                self.schedule.forget_read();
+            }
+        }
+        self.next_read = Instant::now() + self.interval;
+    }
+
+    fn ended(&mut self, ended: Result<Ended<I>, tokio::task::JoinError>) {
+        let Ended {
+            who,
+            id,
+            result,
+            outcome,
+        } = match ended {
+            Ok(ended) => ended,
+            Err(end) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
+            // The tokio runtime is shutting down.
+            Err(_) => return,
+        };
+        if let Err(GateError::Store(error)) = &result {
+            faults::of_store(error);
+        }
+        let is_news = self.schedule.ended(&who, id, outcome, Instant::now());
+        if let Err(error) = result
+            && is_news
+        {
+            self.subject.log(Some(&who), &error);
+        }
+    }
+}
+
+/// The outcome of a call. `None` if the store was unavailable for it: for one partner, or for every partner.
+const fn outcome(result: &Result<(), GateError>) -> Option<Outcome> {
+    match result {
+        Ok(()) => Some(Outcome::Done),
+        Err(GateError::Store(error)) => match error {
+            StoreError::Retry => Some(Outcome::LostRaces),
+            StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
+                None
+            }
+            StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => {
+                Some(Outcome::ObjectFailed)
+            }
+        },
+        // Nothing is sealed for any partner.
+        Err(GateError::Event(EventError::Unsealed(
+            SealRefused::NotHeld | SealRefused::Unconfirmed,
+        ))) => Some(Outcome::StoreUnavailable),
+        Err(GateError::Response(_) | GateError::Event(_) | GateError::Unsigned(_)) => {
+            Some(Outcome::ObjectFailed)
+        }
+    }
+}
+
+/// The errors of unreadable rows that were logged within the last [`LOG_INTERVAL`].
+#[derive(Debug, Default)]
+struct LoggedErrors(BTreeMap<String, Instant>);
+
+impl LoggedErrors {
+    /// Counts and logs an error, unless that was done a short time ago. Returns whether it was done.
+    fn log(&mut self, error: &StoreError, now: Instant) -> bool {
+        self.0.retain(|_, at| now < *at + LOG_INTERVAL);
+        let chain = causes(error);
+        if self.0.contains_key(&chain) {
+            return false;
+        }
+        faults::of_store(error);
+        tracing::error!(
+            error.chain = chain,
+            "A row cannot be read; it is left out. Run `penstock verify`"
+        );
+        self.0.insert(chain, now);
+        true
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-    /// The duration of calls that fail.
-    const FAILING: Duration = Duration::ZERO;
-
-    /// The durations of the calls that a read finds due.
-    type Found = Result<Vec<Duration>, StoreError>;
-
-    /// Counts calls.
-    #[derive(Default)]
-    struct Calls {
-        running: AtomicUsize,
-        most_running: AtomicUsize,
-        ended: AtomicUsize,
-    }
-
-    impl Calls {
-        async fn call(self: Arc<Self>, duration: Duration) -> Result<(), GateError> {
-            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most_running.fetch_max(running, Ordering::SeqCst);
-            tokio::time::sleep(duration).await;
-            self.running.fetch_sub(1, Ordering::SeqCst);
-            self.ended.fetch_add(1, Ordering::SeqCst);
-            if duration == FAILING {
-                return Err(GateError::Store(StoreError::Overloaded));
-            }
-            Ok(())
-        }
-
-        fn ended(&self) -> usize {
-            self.ended.load(Ordering::SeqCst)
-        }
-    }
-
-    /// Polls until `stop`. The reads have these results, and then find nothing due.
-    async fn poll_all(
-        calls: &Arc<Calls>,
-        reads: impl IntoIterator<Item = Found>,
-        stop: &CancellationToken,
-    ) {
-        let reads: Mutex<VecDeque<Found>> = Mutex::new(reads.into_iter().collect());
-        let due = || {
-            let next = reads.lock().unwrap().pop_front();
-            std::future::ready(next.unwrap_or_else(|| Ok(Vec::new())))
-        };
-        let advance = |duration: Duration| Arc::clone(calls).call(duration);
-        poll("a test", due, advance, stop).await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn ended_call_frees_place_for_next_call() {
-        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
-        // The slow call takes one place, and the others share the rest for 3 s.
-        let mut due = vec![60 * SECOND];
-        due.extend([SECOND; 3 * (MAX_CONCURRENT - 1)]);
-        let watching = async {
-            tokio::time::sleep(3 * SECOND + SECOND / 2).await;
-            assert_eq!(calls.ended(), 3 * (MAX_CONCURRENT - 1));
-            stop.cancel();
-        };
-        tokio::join!(poll_all(&calls, [Ok(due)], &stop), watching);
-        assert_eq!(calls.most_running.load(Ordering::SeqCst), MAX_CONCURRENT);
-        assert_eq!(calls.ended(), 3 * (MAX_CONCURRENT - 1) + 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn stop_starts_no_call_and_waits_for_running_calls() {
-        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
-        let due = vec![SECOND; 2 * MAX_CONCURRENT];
-        let stopping = async {
-            tokio::time::sleep(SECOND / 2).await;
-            stop.cancel();
-        };
-        tokio::join!(poll_all(&calls, [Ok(due)], &stop), stopping);
-        assert_eq!(calls.running.load(Ordering::SeqCst), 0);
-        assert_eq!(calls.ended(), MAX_CONCURRENT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn poll_continues_after_failed_reads_and_calls() {
-        let (calls, stop) = (Arc::new(Calls::default()), CancellationToken::new());
-        let failed = StoreError::unavailable("the disk is gone");
-        let reads = [Err(failed), Ok(vec![FAILING, SECOND]), Ok(vec![SECOND])];
-        let stopping = async {
-            tokio::time::sleep(5 * SECOND).await;
-            stop.cancel();
-        };
-        tokio::join!(poll_all(&calls, reads, &stop), stopping);
-        assert_eq!(calls.ended(), 3);
-    }
-}
+mod tests;

@@ -115,6 +115,7 @@ fn draw(buffer: &mut [u8]) {
     if let Err(error) = getrandom::fill(buffer) {
         // Without randomness, ids and nonces would repeat. Money and secrets depend on both, so the process ends.
         tracing::error!(error.chain = %error, "The operating system returned no random bytes; the process ends");
+        crate::telemetry::drain();
         std::process::abort();
     }
 }

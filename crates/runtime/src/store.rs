@@ -18,7 +18,7 @@ use pools_core::ports::{
 };
 use pools_core::profile::PoolsProfile;
 use provisioning::ports::ProvisionStore;
-use store_postgres::{Migrated, PostgresStore};
+use store_postgres::{Durability, Migrated, PostgresStore};
 use store_sqlite::{ForeignFile, SqliteStore};
 
 use crate::config::{Config, ConfigError, Database};
@@ -60,6 +60,10 @@ pub trait Store:
     /// How far the source of the store's clock jumped ahead of the elapsed time; zero unless the jump is refused.
     fn clock_jump(&self) -> Duration;
 
+    /// The server's settings that decide whether an acknowledged commit survives a crash. `None` for a file, which is flushed with
+    /// each commit.
+    fn durability(&self) -> Option<&Durability>;
+
     /// Closes every connection, waiting for those in use.
     async fn close(&self);
 }
@@ -73,6 +77,10 @@ impl Store for SqliteStore {
 
     fn connections(&self) -> Vec<(&'static str, u64, u64)> {
         Self::connections(self).to_vec()
+    }
+
+    fn durability(&self) -> Option<&Durability> {
+        None
     }
 
     fn clock_ahead(&self) -> Duration {
@@ -96,6 +104,10 @@ impl Store for PostgresStore {
 
     fn connections(&self) -> Vec<(&'static str, u64, u64)> {
         Self::connections(self)
+    }
+
+    fn durability(&self) -> Option<&Durability> {
+        Some(Self::durability(self))
     }
 
     fn clock_ahead(&self) -> Duration {

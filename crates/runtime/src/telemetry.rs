@@ -1,11 +1,16 @@
 //! Logs and traces: one line per event on stderr, for machines or for people; spans to a collector.
+//!
+//! Separate threads write the lines and send the spans, so no request waits for either reader.
 
 mod export;
 mod lines;
+mod queue;
 mod text;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use instruments::trace;
 use tracing::level_filters::LevelFilter;
@@ -18,10 +23,16 @@ use tracing_subscriber::{Layer, Registry};
 use crate::config::{ConfigError, LogFormat, TraceExport};
 use export::TraceExporter;
 use lines::Lines;
+use queue::{CAPACITY, LogQueue};
 use text::TextLines;
 
 /// The variable for log levels, common to Rust programs.
 const LEVELS: &str = "RUST_LOG";
+/// Timeout for the last lines of the log. The reader of stderr may have stalled.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The queue of the installed subscriber.
+static LOG: OnceLock<LogQueue> = OnceLock::new();
 
 type Printing = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -32,11 +43,25 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sends the remaining spans. Blocks for two seconds at most.
-    pub fn finish(self) {
-        if let Some(exporting) = self.exporting {
+    /// Sends the remaining spans within two seconds, and writes the remaining lines within half a second.
+    pub fn finish(mut self) {
+        if let Some(exporting) = self.exporting.take() {
             exporting.finish();
         }
+    }
+}
+
+impl Drop for Telemetry {
+    /// Writes the remaining lines, also if the program ends early.
+    fn drop(&mut self) {
+        drain();
+    }
+}
+
+/// Waits until the log is written, for half a second at most.
+pub(crate) fn drain() {
+    if let Some(queue) = LOG.get() {
+        queue.drain(DRAIN_TIMEOUT);
     }
 }
 
@@ -47,7 +72,12 @@ impl Telemetry {
 /// An error that names the invalid variable.
 pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigError> {
     let levels = levels()?;
-    let printing = printing(format);
+    let queue = LogQueue::start(io::stderr(), CAPACITY, |_, lines| log_dropped(lines));
+    let queue = queue.map_err(|error| ConfigError {
+        setting: "the log".to_owned(),
+        expected: format!("the thread that writes it cannot be started ({error})"),
+    })?;
+    let printing = printing(format, queue.clone());
     let (started, exporting) = match traces {
         None => {
             let started = tracing_subscriber::registry().with(printing).with(levels);
@@ -63,17 +93,19 @@ pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetr
         }
     };
     if started.is_ok() {
+        // No other queue is set, because only one subscriber is installed.
+        let _ = LOG.set(queue);
         std::panic::set_hook(Box::new(log_panic));
     }
     Ok(Telemetry { exporting })
 }
 
-fn printing(format: LogFormat) -> Printing {
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+fn printing(format: LogFormat, queue: LogQueue) -> Printing {
+    let lines = tracing_subscriber::fmt::layer().with_writer(move || queue.clone());
     match format {
         LogFormat::Json => Box::new(lines.fmt_fields(JsonFields::new()).event_format(Lines)),
         LogFormat::Text => {
-            let lines = lines.with_ansi(std::io::stderr().is_terminal());
+            let lines = lines.with_ansi(io::stderr().is_terminal());
             Box::new(lines.event_format(TextLines))
         }
     }
@@ -103,6 +135,14 @@ fn unreadable(unread: &dyn std::error::Error) -> ConfigError {
         setting: LEVELS.to_owned(),
         expected: format!("expected levels such as info or warn,pools_http=debug ({unread})"),
     }
+}
+
+/// Runs on the thread that writes the lines.
+fn log_dropped(lines: u64) {
+    tracing::warn!(
+        log.dropped = lines,
+        "Log lines were dropped, because the reader of stderr was too slow or a write failed"
+    );
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {

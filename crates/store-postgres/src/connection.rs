@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
+use partner_core::Tenant;
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
 use store_sql::{Connection, ReadStore, Reader, Row, RowVisitor, Snapshot, Statement, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::clock::{self, StoreClock};
 use crate::conn::Conn;
@@ -94,6 +97,8 @@ fn bound(
 pub(crate) struct PgReader<'s> {
     connection: Pooled,
     clock: &'s StoreClock,
+    /// The turn of a partner that reads a page.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl fmt::Debug for PgReader<'_> {
@@ -104,9 +109,21 @@ impl fmt::Debug for PgReader<'_> {
 
 impl Inner {
     pub(crate) async fn read(&self) -> Result<PgReader<'_>, StoreError> {
-        let connection = self.conn().await?;
-        let clock = &self.clock;
-        Ok(PgReader { connection, clock })
+        Ok(PgReader {
+            connection: self.conn().await?,
+            clock: &self.clock,
+            _turn: None,
+        })
+    }
+
+    /// A connection for a page of a partner, within the partner's share of the connections.
+    pub(crate) async fn read_page(&self, who: &Tenant) -> Result<PgReader<'_>, StoreError> {
+        let turn = self.page_turns.take(who).await?;
+        let reader = self.read().await?;
+        Ok(PgReader {
+            _turn: Some(turn),
+            ..reader
+        })
     }
 }
 
@@ -115,12 +132,20 @@ impl ReadStore for PostgresStore {
         self.inner.read().await
     }
 
+    async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
+        self.inner.read_page(who).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.reader().await?.now().await
     }
 
     fn identity(&self) -> &OnceLock<String> {
         &self.inner.identity
+    }
+
+    fn idempotency_ttl(&self) -> Duration {
+        self.inner.options.idempotency_ttl
     }
 }
 

@@ -23,13 +23,17 @@ use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
 use partner_core::webhooks::fairness::allocate;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_sql::deliveries::{self, admin, progress};
+use store_sql::EngineTx as _;
+use store_sql::deliveries::{self, LeftOutRows, admin, progress};
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
 use claim::{endpoints_of, first_lease, lapse, pick, queues, take_leases};
 use step::{Step, apply, follow};
+
+/// The deliveries that could not be read.
+pub(crate) type LeftOut = LeftOutRows<Uuid>;
 
 #[async_trait]
 impl Deliveries for PostgresStore {
@@ -39,11 +43,12 @@ impl Deliveries for PostgresStore {
     ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         let mut tx = PgTx::begin(self, "deliveries_claim").await?;
         let now = tx.instant().await?;
-        let lapsed = lapse(tx.conn(), request.mode, now).await?;
-        let mut queues = queues(tx.conn(), request.mode, request.service).await?;
+        let (mode, left_out) = (request.mode, &self.inner.left_out);
+        let lapsed = lapse(tx.conn(), mode, now, left_out).await?;
+        let mut queues = queues(tx.conn(), mode, request.service, (left_out, now)).await?;
         queues.retain(|queue| queue.since <= now);
         let allocated = allocate(queues, &request.room);
-        let picked = pick(tx.conn(), request.mode, &allocated, now).await?;
+        let picked = pick(tx.conn(), mode, &allocated, now, left_out).await?;
         if lapsed == 0 && picked.is_empty() {
             return Ok(Vec::new());
         }
@@ -51,38 +56,51 @@ impl Deliveries for PostgresStore {
             token: request.token,
             until: now.plus(request.lease),
         };
-        take_leases(tx.conn(), request.mode, &picked, lease, now).await?;
-        let endpoints = endpoints_of(tx.conn(), request, &picked, now).await?;
+        take_leases(tx.conn(), mode, &picked, lease, now).await?;
+        let endpoints = endpoints_of(tx.conn(), request, &picked, (now, left_out)).await?;
         tx.finish().await?;
         picked
             .into_iter()
-            .map(|picked| picked.claimed(request.mode, &endpoints))
+            .map(|picked| picked.claimed(mode, &endpoints))
             .collect()
     }
 
+    /// Waits for no lock: one partner's locked delivery would delay the outcomes of every partner.
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Cas>, StoreError> {
-        let mut outcomes = vec![Cas::Lost; batch.len()];
+    ) -> Result<Vec<Option<Cas>>, StoreError> {
+        let mut outcomes = vec![Some(Cas::Lost); batch.len()];
         if batch.is_empty() {
             return Ok(outcomes);
         }
         let mut tx = PgTx::begin(self, "deliveries_conclude").await?;
-        let found = find(tx.conn(), batch).await?;
+        let mut found = find(tx.conn(), batch).await?;
+        if found.len() < batch.len() {
+            for place in existing(tx.conn(), batch).await? {
+                if !found.contains_key(&place)
+                    && let Some(outcome) = outcomes.get_mut(place)
+                {
+                    *outcome = None;
+                }
+            }
+        }
         let now = tx.instant().await?;
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
             let input = DeliveryInput::End(concluded.token, concluded.outcome);
-            if let Some(stored) = found.get(&place)
+            if let Some(read) = found.remove(&place)
+                && let Some(stored) = self.inner.left_out.readable(None, read, now)
                 && let Some(next) = stored.progress.advance(input, now)
             {
-                *outcome = Cas::Won;
+                *outcome = Some(Cas::Won);
                 let mode = concluded.tenant.mode;
-                steps.push(Step::new(mode, stored, next).with_report(concluded));
+                steps.push(Step::new(mode, &stored, next).with_report(concluded));
             }
         }
         if steps.is_empty() {
+            // A dropped transaction would release its locks later, and a repetition would find the deliveries locked.
+            Box::new(tx).roll_back().await?;
             return Ok(outcomes);
         }
         apply(tx.conn(), &steps).await?;
@@ -100,7 +118,8 @@ impl Deliveries for PostgresStore {
         let server = clock::server(&mut conn).await?;
         let now = self.inner.clock.seen(server, 0)?;
         let lease = first_lease(&mut conn, mode).await?;
-        let queues = queues(&mut conn, mode, service).await?;
+        let left_out = (&self.inner.left_out, now);
+        let queues = queues(&mut conn, mode, service, left_out).await?;
         let next = queues.iter().map(|queue| queue.since).chain(lease).min();
         Ok(next.map(|next| next.since(now)))
     }
@@ -135,8 +154,8 @@ impl DeliveryAdmin for PostgresStore {
         filter: DeliveryFilter,
         limit: u32,
     ) -> Result<Vec<DeliveryView>, StoreError> {
-        let _turn = self.inner.turns.take(who).await?;
-        admin::page(&mut self.inner.read().await?, who, service, filter, limit).await
+        let mut reader = self.inner.read_page(who).await?;
+        admin::page(&mut reader, who, service, filter, limit).await
     }
 
     async fn delivery_get(
@@ -173,30 +192,58 @@ fn stored(row: &Columns<&PgRow>) -> Result<Stored, StoreError> {
     })
 }
 
-/// Locks the deliveries of a batch. The keys are their positions in the batch.
-async fn find(
-    conn: &mut Conn,
-    batch: &[ConcludedDelivery],
-) -> Result<BTreeMap<usize, Stored>, StoreError> {
-    let mut columns = (Vec::new(), Vec::new(), Vec::new());
+/// The keys of a batch's deliveries, column by column.
+type Keys<'b> = (Vec<&'b str>, Vec<&'b str>, Vec<Uuid>);
+
+fn keys(batch: &[ConcludedDelivery]) -> Keys<'_> {
+    let mut columns = Keys::default();
     for ConcludedDelivery { tenant, id, .. } in batch {
         columns.0.push(tenant.mode.as_str());
         columns.1.push(tenant.partner.as_str());
         columns.2.push(key(*id));
     }
+    columns
+}
+
+/// The position in its batch of the delivery of a row.
+fn place(row: &Columns<&PgRow>) -> Result<usize, StoreError> {
+    let place = usize::try_from(row.integer("place")?).ok();
+    let place = place.and_then(|place| place.checked_sub(1));
+    place.ok_or_else(|| row.bad("place"))
+}
+
+/// Locks the deliveries of a batch, except those that another transaction has locked. The keys are their positions in the batch.
+async fn find(
+    conn: &mut Conn,
+    batch: &[ConcludedDelivery],
+) -> Result<BTreeMap<usize, Result<Stored, StoreError>>, StoreError> {
+    let (modes, partners, ids) = keys(batch);
     let rows = sqlx::query(step::FIND)
-        .bind(columns.0)
-        .bind(columns.1)
-        .bind(columns.2)
+        .bind(modes)
+        .bind(partners)
+        .bind(ids)
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
     rows.iter()
         .map(|row| {
             let row = Columns::new("deliveries", row);
-            let place = usize::try_from(row.integer("place")?).ok();
-            let place = place.and_then(|place| place.checked_sub(1));
-            Ok((place.ok_or_else(|| row.bad("place"))?, stored(&row)?))
+            Ok((place(&row)?, stored(&row)))
         })
+        .collect()
+}
+
+/// The positions of the deliveries of a batch that exist, locked or not.
+async fn existing(conn: &mut Conn, batch: &[ConcludedDelivery]) -> Result<Vec<usize>, StoreError> {
+    let (modes, partners, ids) = keys(batch);
+    let rows = sqlx::query(step::EXISTING)
+        .bind(modes)
+        .bind(partners)
+        .bind(ids)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| place(&Columns::new("deliveries", row)))
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The secrets of the endpoints in a claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
@@ -9,15 +9,17 @@ use partner_core::events::{EndpointId, EndpointSecret};
 use sqlx::types::Uuid;
 use store_sql::endpoints::secret;
 
+use crate::deliveries::LeftOut;
 use crate::errors;
 use crate::row::{Columns, key};
 
-/// The unexpired secrets of several endpoints, the newest of each endpoint first.
+/// The unexpired secrets of several endpoints, the newest of each endpoint first. An endpoint with an unreadable secret gets none,
+/// so that its attempts fail as if the secret did not decrypt.
 pub(crate) async fn live_secrets(
     conn: &mut Conn,
     mode: Mode,
     endpoints: &BTreeMap<EndpointId, &PartnerId>,
-    now: Timestamp,
+    (now, left_out): (Timestamp, &LeftOut),
 ) -> Result<BTreeMap<EndpointId, Vec<EndpointSecret>>, StoreError> {
     let (ids, partners): (Vec<Uuid>, Vec<&str>) = endpoints
         .iter()
@@ -32,11 +34,18 @@ pub(crate) async fn live_secrets(
         .await
         .map_err(errors::statement)?;
     let mut found: BTreeMap<EndpointId, Vec<EndpointSecret>> = BTreeMap::new();
+    let mut without = BTreeSet::new();
     for row in &rows {
         let row = Columns::new("webhook_secrets", row);
-        let secrets = found.entry(row.id("id", mode)?).or_default();
-        secrets.push(secret(&row)?);
+        let endpoint = row.id("id", mode)?;
+        match left_out.readable(None, secret(&row), now) {
+            Some(secret) => found.entry(endpoint).or_default().push(secret),
+            None => {
+                without.insert(endpoint);
+            }
+        }
     }
+    found.retain(|endpoint, _| !without.contains(endpoint));
     Ok(found)
 }
 

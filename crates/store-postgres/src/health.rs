@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::conn::Conn;
+use crate::durability::raise_synchronous_commit;
 use crate::hosts::{Hosts, Timeouts};
 use crate::pool::Pool;
 use crate::{errors, schema};
@@ -33,9 +34,15 @@ const RETRY_BACKOFF: Duration = Duration::from_millis(250);
 const NO_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Begins the probe's transaction and identifies its session.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '2s'; \
+///
+/// Its commit waits for as much as the commits of writers do.
+const BEGIN: &str = concat!(
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '2s'; \
      SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS started, \
-            current_setting('transaction_read_only') = 'on' AS read_only";
+            current_setting('transaction_read_only') = 'on' AS read_only, ",
+    raise_synchronous_commit!(),
+    " AS synchronous_commit"
+);
 /// Writes only to the server's log, so that the commit has something to make durable.
 const WRITE: &str = "SELECT pg_logical_emit_message(true, 'penstock', '')";
 const SESSION_EXISTS: &str = "SELECT pg_postmaster_start_time()::text = $2

@@ -16,22 +16,28 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::health::Alarm;
 
-/// Prepared statements that a connection keeps. All statements of the store fit.
+/// Prepared statements that a connection keeps. All statements of the store fit. The driver closes no statement without this cache.
 const STATEMENTS: usize = 256;
-/// The parameter of a database URL that replaces [`STATEMENTS`].
-const STATEMENTS_PARAMETER: &str = "statement-cache-capacity";
+/// The name of a session if neither the URL nor the environment names it.
+const APPLICATION: &str = "penstock";
 /// The parameter for the required kind of host, [`Target`].
 const TARGET_PARAMETER: &str = "target_session_attrs";
 /// Parameters that name a host. They would replace each of several hosts.
 const HOST_PARAMETERS: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// Sets up a session, and reads whether the server takes writes and whether it is a standby.
+/// Sets up a session, and reads whether the server takes writes, whether it is a standby, and what [`unsuitable`] needs.
 ///
 /// The server probes a client after 10 s of silence and closes the session 20 s later, so that the locks of a lost client do not
 /// last. The driver offers no way to set keepalives on the client's sockets, so the client relies on the deadline of each exchange.
 const GREETING: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 4; SET tcp_user_timeout = '20s'; \
-     SELECT current_setting('transaction_read_only') = 'on' AS read_only, pg_is_in_recovery() AS standby";
+     SELECT current_setting('transaction_read_only') = 'on' AS read_only, pg_is_in_recovery() AS standby, \
+            current_setting('server_encoding') AS encoding, current_setting('server_version_num')::integer AS version";
+
+/// The only encoding that stores every text. In another encoding the server refuses some texts, or stores bytes without a check.
+const ENCODING: &str = "UTF8";
+/// The oldest version of the server, as its setting `server_version_num` writes it.
+const MIN_VERSION: i32 = 150_000;
 
 /// Why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -121,10 +127,9 @@ impl Hosts {
         if names_host(&rest, several) {
             return Err(UnreadUrl::HostTwice);
         }
-        let keep = !rest.contains(STATEMENTS_PARAMETER);
         let options = hosts
             .iter()
-            .map(|host| options(&format!("{scheme}://{user}{host}{rest}"), keep))
+            .map(|host| options(&format!("{scheme}://{user}{host}{rest}")))
             .collect::<Result<_, _>>()?;
         // One of several hosts may be a standby, which is of no use to a program that writes.
         let default = if several {
@@ -168,14 +173,8 @@ impl Hosts {
         let Some(options) = self.hosts.get(self.last.load(Ordering::Acquire)) else {
             return fault;
         };
-        let (host, port) = (options.get_host(), options.get_port());
-        let database = options
-            .get_database()
-            .unwrap_or_else(|| options.get_username());
-        let located = |why: &(dyn Error + Send + Sync + 'static)| {
-            let why = kernel::causes(why);
-            format!("the server at {host}:{port}, database `{database}`: {why}")
-        };
+        let located =
+            |why: &(dyn Error + Send + Sync + 'static)| located(options, &kernel::causes(why));
         match fault {
             StoreError::Unexpected(why) => StoreError::unexpected(located(&*why)),
             StoreError::Unavailable(why) => StoreError::unavailable(located(&*why)),
@@ -199,10 +198,12 @@ impl Hosts {
                 .fetch_one(sqlx::raw_sql(AssertSqlSafe(greeting)))
                 .await?;
             let found = (greeted.try_get("read_only")?, greeted.try_get("standby")?);
-            Ok::<_, sqlx::Error>((conn, found))
+            let encoding: String = greeted.try_get("encoding")?;
+            let unsuitable = unsuitable(&encoding, greeted.try_get("version")?);
+            Ok::<_, sqlx::Error>((conn, found, unsuitable))
         };
         let limit = timeouts.connect;
-        let (conn, (read_only, standby)) = timeout(limit, connecting)
+        let (conn, (read_only, standby), unsuitable) = timeout(limit, connecting)
             .await
             .map_err(|_| {
                 StoreError::unavailable(format!("no connection within {} ms", limit.as_millis()))
@@ -213,12 +214,37 @@ impl Hosts {
             Target::ReadWrite => Some("it takes no writes").filter(|_| read_only),
             Target::Primary => Some("it is a standby").filter(|_| standby),
         };
-        let Some(refused) = refused else {
-            return Ok(conn);
+        let fault = match (refused, unsuitable) {
+            (None, None) => return Ok(conn),
+            (Some(refused), _) => StoreError::unavailable(refused),
+            (None, Some(unsuitable)) => StoreError::unexpected(located(options, &unsuitable)),
         };
         conn.close().await;
-        Err(StoreError::unavailable(refused))
+        Err(fault)
     }
+}
+
+fn located(options: &PgConnectOptions, why: &str) -> String {
+    let (host, port) = (options.get_host(), options.get_port());
+    let role = options.get_username();
+    let database = options.get_database().unwrap_or(role);
+    format!("the server at {host}:{port}, database `{database}`: {why}")
+}
+
+/// Why the store cannot use a database with this encoding, on a server of this version. `None` if it can.
+fn unsuitable(encoding: &str, version: i32) -> Option<String> {
+    if version < MIN_VERSION {
+        let (found, oldest) = (version / 10_000, MIN_VERSION / 10_000);
+        return Some(format!(
+            "the server is PostgreSQL {found}: upgrade it to {oldest} or newer"
+        ));
+    }
+    (encoding != ENCODING).then(|| {
+        format!(
+            "its encoding is {encoding}, which cannot store every text: name a database that was created with \
+             `createdb --encoding=UTF8 --template=template0`"
+        )
+    })
 }
 
 fn named(options: &PgConnectOptions, why: &dyn fmt::Display) -> String {
@@ -226,16 +252,17 @@ fn named(options: &PgConnectOptions, why: &dyn fmt::Display) -> String {
     format!("the server at {host}:{port}: {why}")
 }
 
-fn options(url: &str, keep_statements: bool) -> Result<PgConnectOptions, UnreadUrl> {
+fn options(url: &str) -> Result<PgConnectOptions, UnreadUrl> {
     let options = PgConnectOptions::from_str(url).map_err(|_| UnreadUrl::Form)?;
     // The store reads no floats, and a pooler may reject this parameter.
     let options = options
-        .application_name("penstock")
-        .extra_float_digits(None);
-    Ok(if keep_statements {
-        options.statement_cache_capacity(STATEMENTS)
-    } else {
+        .extra_float_digits(None)
+        .statement_cache_capacity(STATEMENTS);
+    let is_named = options.get_application_name().is_some();
+    Ok(if is_named {
         options
+    } else {
+        options.application_name(APPLICATION)
     })
 }
 
@@ -318,6 +345,41 @@ mod tests {
             let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
             assert_eq!(read(url), (hosts, target), "{url}");
         }
+    }
+
+    // rule: config.database-server
+    #[test]
+    fn session_has_the_name_of_the_url_or_of_the_program() {
+        for (url, name) in [
+            ("postgres://u:p@one/db", APPLICATION),
+            (
+                "postgres://u:p@one/db?application_name=replica-1",
+                "replica-1",
+            ),
+        ] {
+            let hosts = Hosts::parse(url).unwrap();
+            assert_eq!(hosts.hosts[0].get_application_name(), Some(name));
+        }
+    }
+
+    // rule: base.database-suitable
+    #[test]
+    fn database_needs_encoding_utf8_and_server_version_15() {
+        assert_eq!(unsuitable("UTF8", 150_000), None);
+        assert_eq!(unsuitable("UTF8", 180_001), None);
+        for encoding in ["LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"] {
+            let why = unsuitable(encoding, 170_002).unwrap();
+            let found = format!("its encoding is {encoding}, ");
+            assert!(
+                why.starts_with(&found) && why.contains("--encoding=UTF8"),
+                "{why}"
+            );
+        }
+        let why = unsuitable("UTF8", 140_011).unwrap();
+        assert_eq!(
+            why,
+            "the server is PostgreSQL 14: upgrade it to 15 or newer"
+        );
     }
 
     // rule: config.database-hosts

@@ -6,7 +6,7 @@ use partner_core::clock::ClockJump;
 use partner_core::ports::ClockGuard;
 use store_sql::jumps::{end, note, read};
 
-use crate::{PostgresStore, clock};
+use crate::{PostgresStore, clock, errors};
 
 #[async_trait]
 impl ClockGuard for PostgresStore {
@@ -47,12 +47,13 @@ impl ClockGuard for PostgresStore {
     }
 
     async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError> {
-        let mut conn = self.inner.writing_conn().await?;
-        let noted = read(&mut *conn).await?.jump;
+        let mut tx = self.inner.write().await?;
+        let noted = read(&mut *tx).await?.jump;
         if let Some(jump) = &noted {
-            let now = self.inner.clock.read(clock::server(&mut conn).await?)?;
-            end(&mut *conn, jump, Some(now.max(jump.found))).await?;
+            let now = self.inner.clock.read(clock::server(&mut tx).await?)?;
+            end(&mut *tx, jump, Some(now.max(jump.found))).await?;
         }
+        tx.commit().await.map_err(errors::commit)?;
         Ok(noted)
     }
 }

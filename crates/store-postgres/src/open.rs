@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
+use store_sql::Turns;
 use store_sql::access::AccessCaches;
 use store_sql::deliveries::Watchers;
 use store_sql::schema::Migrated;
@@ -15,11 +16,12 @@ use tokio::time::timeout;
 
 use crate::clock::StoreClock;
 use crate::conn::Conn;
+use crate::deliveries::LeftOut;
+use crate::durability::{Durability, raise_synchronous_commit};
 use crate::health::{Alarm, Prober};
 use crate::hosts::{Hosts, Timeouts, UnreadUrl};
 use crate::pool::{Pool, Pooled, Tx};
 use crate::schema;
-use crate::turns::Turns;
 
 /// The name of the connection pool in metrics.
 const POOL: &str = "server";
@@ -36,11 +38,14 @@ const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// The settings are local to the transaction, so they also apply behind a pooler that assigns connections by transaction. Writes
 /// look up their rows by key: a plan that scans a table while it is small would still scan it after it has grown. `jit` is off,
 /// because a scan that is unavoidable gets such a high cost that the server would compile its plan each time.
-pub(crate) const WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
+pub(crate) const WRITING: &str = concat!(
+    "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
      SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '5s'";
+     SET LOCAL idle_in_transaction_session_timeout = '5s'; SELECT ",
+    raise_synchronous_commit!()
+);
 /// Begins several reads of one snapshot.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '2s'; \
      SET LOCAL idle_in_transaction_session_timeout = '5s'";
@@ -91,11 +96,16 @@ pub(crate) struct Inner {
     hosts: Hosts,
     alarm: Arc<Alarm>,
     prober: AbortHandle,
+    durability: Durability,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: AccessCaches,
+    /// The turns of transactions that wait for a partner lock.
     pub(crate) turns: Turns,
+    /// The turns of pages. A page does not wait for transactions that wait for a lock.
+    pub(crate) page_turns: Turns,
     pub(crate) watchers: Watchers,
+    pub(crate) left_out: LeftOut,
     /// The installation's identity, after it was read.
     pub(crate) identity: OnceLock<String>,
 }
@@ -112,6 +122,8 @@ impl PostgresStore {
         let mut conn = hosts.connect(options.timeouts, &alarm).await?;
         let checked = schema::check(&mut conn).await;
         checked.map_err(|fault| hosts.locate(fault))?;
+        let durability = Durability::read(&mut conn).await;
+        let durability = durability.map_err(|fault| hosts.locate(fault))?;
         let clock = StoreClock::start(
             options.clock.clone(),
             Arc::clone(&options.process),
@@ -121,7 +133,7 @@ impl PostgresStore {
         .map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
         let (pool, batch_pool) = pools(&options, &hosts, &alarm);
-        let turns = Turns::new(pool.size());
+        let (turns, page_turns) = (Turns::new(pool.size()), Turns::new(pool.size()));
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,
@@ -135,11 +147,14 @@ impl PostgresStore {
                 hosts,
                 prober: tokio::spawn(prober.run()).abort_handle(),
                 alarm,
+                durability,
                 clock,
                 options,
                 access: AccessCaches::default(),
                 turns,
+                page_turns,
                 watchers: Watchers::default(),
+                left_out: LeftOut::default(),
                 identity: OnceLock::new(),
             }),
         })
@@ -179,6 +194,12 @@ impl PostgresStore {
             .chain(batch_pool)
             .map(Pool::usage)
             .collect()
+    }
+
+    /// The server's settings that decide whether an acknowledged commit survives a crash, read when the database was opened.
+    #[must_use]
+    pub fn durability(&self) -> &Durability {
+        &self.inner.durability
     }
 
     /// How far the store's clock is ahead of the server's; zero unless the server's clock was set back.

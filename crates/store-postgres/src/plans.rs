@@ -88,13 +88,15 @@ const ROWS: &str = "SET session_replication_role = replica;
             CASE WHEN NOT rare THEN number END
      FROM n;
      INSERT INTO customers
-     SELECT 'test', partner, id, 'p', sha256(name::bytea), sha256(name::bytea), 'unverified', number, number, NULL, 1
+     SELECT 'test', partner, id, 'p', sha256(name::bytea), sha256(name::bytea), 'unverified', number, number, NULL, 1,
+            CASE WHEN i > 500 THEN sha256(name::bytea) END, CASE WHEN i > 500 THEN sha256(name::bytea) END
      FROM n WHERE i <= 1000;
      INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
      SELECT 'test', partner, name, 'gate', 'webhook.test', name, 'b', number FROM n WHERE i <= 1000;
      INSERT INTO deliveries (mode, partner_id, id, position, event_id, endpoint_id, object_id, status, delivered_at,
                              created_at)
-     SELECT 'test', n.partner, n.id, n.i, n.name, w.id, n.name, 'succeeded', n.number, n.number
+     SELECT 'test', n.partner, n.id, n.i, n.name, w.id, n.name, CASE WHEN n.rare THEN 'dead_lettered' ELSE 'succeeded' END,
+            CASE WHEN NOT n.rare THEN n.number END, n.number
      FROM n JOIN webhook_endpoints AS w ON w.partner_id = n.partner
      WHERE n.i <= 1000;
      DO $$ DECLARE one record; BEGIN
@@ -142,7 +144,7 @@ async fn assert_touches_little(
     assert!(touched <= MAX_PAGES, "{touched}\n{statement}");
 }
 
-// rule: pools.velocity.cost
+// rule: pools.velocity.cost, gate.webhook-tools.cost
 #[tokio::test]
 async fn statements_look_up_their_rows_among_a_million() {
     let (name, mut conn) = database("million").await;
@@ -197,6 +199,7 @@ async fn statements_look_up_whole_keys_without_statistics() {
             claim::PICK,
             endpoints::LIVE_SECRETS,
             step::FIND,
+            step::EXISTING,
             step::APPLY,
             step::FOLLOWERS,
             step::MOVE,
@@ -231,7 +234,7 @@ async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
     use crate::deliveries::claim::PICK;
     let (name, mut conn) = database("empty").await;
     let ends = ["0", "1"].map(|end| format!("{end:0>32}")).join(",");
-    let claim = format!("'test', '{{p0,p1}}', '{{{ends}}}', '{{250,250}}', 5000");
+    let claim = format!("'test', '{{p0,p1}}', '{{{ends}}}', '{{250,250}}', 5000, '{{}}'");
     run(&mut conn, &format!("PREPARE planned AS {PICK}")).await;
     run(&mut conn, crate::open::WRITING).await;
     run(&mut conn, &format!("EXECUTE planned({claim})")).await;
@@ -253,6 +256,9 @@ async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
 /// The start of a page in the middle of a partner's rows.
 const BELOW: &str = "'test', 'p050', 5005000, 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
 const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
+/// The blind indexes of four spellings, one of which a customer has.
+const SPELLINGS: &str =
+    "sha256('50000001'), sha256('50000001'), sha256('absent'), sha256('absent')";
 
 /// Checks the lists and look-ups: their indexes, and the pages that they touch.
 async fn lists(conn: &mut PgConnection) {
@@ -326,8 +332,8 @@ async fn lists(conn: &mut PgConnection) {
         ),
         (
             sessions::OVERDUE_IN.sql.postgres,
-            "sessions_swept",
-            format!("'test', {never}, 100"),
+            "sessions_open",
+            format!("'test', {never}, 'p050', 10, 100"),
         ),
         (
             transactions::FIND.sql.postgres,
@@ -356,19 +362,34 @@ async fn lists(conn: &mut PgConnection) {
             format!("{BELOW}, 100"),
         ),
         (
-            customers::PAGE_OF_EMAIL.sql.postgres,
-            "customers_email",
-            format!("{BELOW}, 100, NULL, sha256('50000001')"),
+            customers::BY_EMAIL.sql.postgres,
+            "customers_by_email",
+            "'test', 'p050', sha256('50000001')".to_owned(),
         ),
         (
-            customers::PAGE_OF_EXTERNAL_ID.sql.postgres,
+            customers::BY_SPELLED_EMAIL.sql.postgres,
+            "customers_email",
+            format!("'test', 'p050', {SPELLINGS}"),
+        ),
+        (
+            customers::BY_EXTERNAL_ID.sql.postgres,
+            "customers_by_external_id",
+            "'test', 'p050', sha256('50000001')".to_owned(),
+        ),
+        (
+            customers::BY_SPELLED_EXTERNAL_ID.sql.postgres,
             "customers_external_id",
-            format!("{BELOW}, 100, sha256('50000001')"),
+            format!("'test', 'p050', {SPELLINGS}"),
         ),
         (
             admin::PAGE.sql.postgres,
             "deliveries_listed",
             "'test', 'p050', 'gate', 100, 0".to_owned(),
+        ),
+        (
+            admin::PAGE_OF_STATUS.sql.postgres,
+            "deliveries_listed_by_status",
+            "'test', 'p050', 'gate', 100, 0, 'dead_lettered'".to_owned(),
         ),
     ] {
         assert_looked_up(conn, statement, &[index]).await;
@@ -381,7 +402,30 @@ async fn reads(conn: &mut PgConnection) {
     let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off";
     run(conn, settings).await;
     lists(conn).await;
+    pages_of_deliveries(conn).await;
     assert_looked_up(conn, crate::quotes::FIND, &["quotes_key"]).await;
+    for statement in [
+        store_sql::stats::SLICE_END.sql.postgres,
+        store_sql::stats::SETTLED_ELSEWHERE.sql.postgres,
+    ] {
+        assert_looked_up(conn, statement, &["trades_settled"]).await;
+    }
+}
+
+/// A page of deliveries is read backwards from an index alone. A forward scan would read all deliveries of the partner and sort them.
+async fn pages_of_deliveries(conn: &mut PgConnection) {
+    use store_sql::deliveries::admin;
+    for (statement, index) in [
+        (admin::PAGE.sql.postgres, "deliveries_listed"),
+        (
+            admin::PAGE_OF_STATUS.sql.postgres,
+            "deliveries_listed_by_status",
+        ),
+    ] {
+        let plan = plan(conn, statement).await;
+        let scan = format!("Index Only Scan Backward using {index} on");
+        assert!(plan.contains(&scan), "{plan}");
+    }
 }
 
 async fn writes(conn: &mut PgConnection) {
@@ -431,7 +475,12 @@ async fn writes(conn: &mut PgConnection) {
         (stored_responses::FIND.sql.postgres, &["answers_key"]),
         (
             customers::TAKEN.sql.postgres,
-            &["customers_email", "customers_external_id"],
+            &[
+                "customers_by_email",
+                "customers_email",
+                "customers_by_external_id",
+                "customers_external_id",
+            ],
         ),
     ] {
         assert_looked_up(conn, statement, indexes).await;
@@ -445,7 +494,10 @@ async fn writes(conn: &mut PgConnection) {
         let created = format!("{table}_created_at");
         for (statement, parameters) in [
             (sweep.reached.sql.postgres, "0, 9000000, 99"),
-            (sweep.delete.sql.postgres, "'test', 0, 100100, 9000000"),
+            (
+                sweep.delete.sql.postgres,
+                "'test', 0, 100100, 9000000, 86400000",
+            ),
             (sweep.left.sql.postgres, "'test', 0, 100100"),
         ] {
             let opening = crate::open::WRITING;

@@ -12,6 +12,7 @@ use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use sqlx::types::Uuid;
 use store_sql::quotes::check_new;
 
+use crate::durability::raise_synchronous_commit;
 use crate::errors;
 use crate::row::{Columns, key, own_key};
 use crate::tx::PgTx;
@@ -199,8 +200,12 @@ impl Inserted {
     }
 }
 
-pub(crate) const INSERT: &str = "WITH clock AS MATERIALIZED (
-         SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS base
+/// The statement is a transaction of its own, so it also raises `synchronous_commit`.
+pub(crate) const INSERT: &str = concat!(
+    "WITH durable AS MATERIALIZED (SELECT ",
+    raise_synchronous_commit!(),
+    " AS level), clock AS MATERIALIZED (
+         SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS base FROM durable
      ), moment AS MATERIALIZED (
          SELECT base, greatest(base, $2::bigint) AS at FROM clock
      ), written AS (
@@ -217,7 +222,8 @@ pub(crate) const INSERT: &str = "WITH clock AS MATERIALIZED (
          WHERE m.at - m.base <= $3 AND m.base <= $20
          RETURNING 1
      )
-     SELECT base, at, (SELECT count(*) FROM written) AS written FROM moment";
+     SELECT base, at, (SELECT count(*) FROM written) AS written FROM moment"
+);
 
 #[async_trait]
 impl QuoteTx for PgTx {

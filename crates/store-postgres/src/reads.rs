@@ -61,7 +61,8 @@ impl PoolsReads for PostgresStore {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError> {
-        trades::page(self.inner.read().await?.connection(), who, filter, limit).await
+        let mut reader = self.inner.read_page(who).await?;
+        trades::page(reader.connection(), who, filter, limit).await
     }
 
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
@@ -75,6 +76,7 @@ impl PoolsReads for PostgresStore {
         filter: &LedgerFilter,
         limit: u32,
     ) -> Result<Option<LedgerPage>, StoreError> {
+        let _turn = self.inner.page_turns.take(who).await?;
         let mut snapshot = self.inner.snapshot().await?;
         let page = ledger::page(&mut *snapshot, who, asset, filter, limit).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
@@ -90,7 +92,8 @@ impl TransactPreflight for PostgresStore {
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
-        preflight::read(&mut self.inner.read().await?, scope, pool, quote).await
+        let ttl = self.inner.options.idempotency_ttl;
+        preflight::read(&mut self.inner.read().await?, scope, pool, quote, ttl).await
     }
 }
 

@@ -8,6 +8,7 @@ use sqlx::{Connection as _, Executor, PgConnection, Postgres};
 use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::conn::Conn;
+use crate::durability::raise_synchronous_commit;
 use crate::errors;
 use crate::migrations::{self, MIGRATOR};
 
@@ -59,9 +60,10 @@ async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreEr
 }
 
 /// Suppresses notices about existing objects, and sets no timeout, because a migration may rebuild a table.
-const SETTINGS: [&str; 2] = [
+const SETTINGS: [&str; 3] = [
     "SET LOCAL client_min_messages = warning",
     "SET LOCAL statement_timeout = 0",
+    concat!("SELECT ", raise_synchronous_commit!()),
 ];
 /// Other statements queue after a migration that waits for a table, so it waits only briefly for a reader.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";

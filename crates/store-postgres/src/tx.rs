@@ -10,7 +10,7 @@ use gate_core::access::GateAccess;
 use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
@@ -258,6 +258,10 @@ impl EngineTx for PgTx {
         self.conn()
     }
 
+    fn idempotency_ttl(&self) -> Duration {
+        self.inner.options.idempotency_ttl
+    }
+
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(self.locked_connection(who).await?)
     }
@@ -341,7 +345,7 @@ impl PoolsStore for PostgresStore {
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         contingent_credits::above(&mut self.inner.read().await?, mode, total).await
     }
 }

@@ -1,6 +1,7 @@
 //! The interface between an engine and the entities' files: connections, snapshots, readers and write transactions.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
@@ -92,11 +93,20 @@ impl dyn Reader + '_ {
 pub trait ReadStore {
     fn reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
+    /// A reader for a page of a partner. At most a third of the connections read pages of one partner at the same time.
+    fn page_reader(
+        &self,
+        who: &Tenant,
+    ) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
+
     /// The store's instant.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
     /// The installation's identity, after it was read.
     fn identity(&self) -> &OnceLock<String>;
+
+    /// The configured lifetime of idempotency records.
+    fn idempotency_ttl(&self) -> Duration;
 }
 
 /// An open write transaction of an engine. It rolls back if it is dropped before its commit.
@@ -104,6 +114,9 @@ pub trait ReadStore {
 pub trait EngineTx: QuoteTx + UnitOfWork {
     /// The connection, without a lock on a partner.
     fn connection(&mut self) -> &mut dyn Connection;
+
+    /// The configured lifetime of idempotency records.
+    fn idempotency_ttl(&self) -> Duration;
 
     /// The connection, after the partner was locked: no other transaction writes the partner's rows until this one ends. SQLite has
     /// one writer; Postgres takes the partner lock.

@@ -1,6 +1,6 @@
 //! Contingent credits (table `commitments`): stored as a total, and recounted from the trades in slices.
 
-use kernel::{Asset, AssetKind, Mode, StoreError};
+use kernel::{Asset, AssetKind, Mode, Readable, StoreError};
 use partner_core::Tenant;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 
@@ -180,15 +180,16 @@ pub async fn above(
     reader: &mut dyn Reader,
     mode: Mode,
     total: i64,
-) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+) -> Result<Readable<(Tenant, Asset)>, StoreError> {
     let values = values![mode, total];
     let rows = reader.connection().fetch_all(&ABOVE, values).await?;
-    rows.iter()
-        .map(|row| {
+    let accounts = rows
+        .iter()
+        .map(|row| -> Result<(Tenant, Asset), StoreError> {
             let partner = row.partner()?;
             Ok((Tenant { partner, mode }, row.asset("asset")?))
-        })
-        .collect()
+        });
+    Ok(accounts.collect())
 }
 
 pub static ABOVE: Statement = Statement::new(

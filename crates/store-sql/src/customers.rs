@@ -1,7 +1,11 @@
 //! Customers, stored sealed: their rows, and searches by blind index.
 
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
-use gate_core::customer::{CustomerId, CustomerIndexes, KycStatus, SealedCustomer, Unique};
+use gate_core::customer::{
+    CustomerId, CustomerIndexes, IdentityIndexes, KycStatus, SealedCustomer, TextIndexes, Unique,
+};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
@@ -16,9 +20,9 @@ impl CustomerTx for StoreTx {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        indexes: &CustomerIndexes,
+        identity: &IdentityIndexes,
     ) -> Result<Option<Unique>, StoreError> {
-        taken(self.locked(who).await?, who, indexes).await
+        taken(self.locked(who).await?, who, identity).await
     }
 
     async fn customer_insert(
@@ -73,7 +77,8 @@ async fn find(
 /// Every column that [`customer`] reads.
 macro_rules! columns {
     () => {
-        "partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at, updated_at, deleted_at, revision"
+        "partner_id, id, person, email_mark, external_id_mark, email_compared, external_id_compared, kyc_status,
+         created_at, updated_at, deleted_at, revision"
     };
 }
 
@@ -94,35 +99,33 @@ pub async fn page(
     limit: u32,
 ) -> Result<Vec<SealedCustomer>, StoreError> {
     let connection = reader.connection();
-    let (before, id) = match filter.after {
+    let before = match filter.after {
         None => (i64::MAX, Ulid(u128::MAX)),
         Some(after) => match find(connection, who, after).await? {
             None => return Ok(Vec::new()),
             Some(after) => (after.created_at.millis(), after.id.ulid()),
         },
     };
-    let external_id = opt_bytes(&filter.external_id);
-    let (mode, partner) = (who.mode, &who.partner);
-    let rows = match (&filter.email, external_id) {
-        (Some(email), _) => {
-            let email = email.0.as_slice();
-            let values = values![mode, partner, before, id, limit, external_id, email];
-            connection.fetch_all(&PAGE_OF_EMAIL, values).await?
-        }
-        (None, Some(external_id)) => {
-            let values = values![mode, partner, before, id, limit, external_id];
-            connection.fetch_all(&PAGE_OF_EXTERNAL_ID, values).await?
-        }
+    let mut page = match (&filter.email, &filter.external_id) {
+        (Some(email), _) => of_text(connection, who, email, &OF_EMAIL).await?,
+        (None, Some(external_id)) => of_text(connection, who, external_id, &OF_EXTERNAL_ID).await?,
         (None, None) => {
-            let values = values![mode, partner, before, id, limit];
-            connection.fetch_all(&PAGE, values).await?
+            let values = values![who.mode, &who.partner, before.0, before.1, limit];
+            let rows = connection.fetch_all(&PAGE, values).await?;
+            return rows.iter().map(|row| customer(&**row, who.mode)).collect();
         }
     };
-    rows.iter().map(|row| customer(&**row, mode)).collect()
-}
-
-fn opt_bytes(index: &Option<BlindIndex>) -> Option<&[u8]> {
-    index.as_ref().map(|index| index.0.as_slice())
+    let place = |customer: &SealedCustomer| (customer.created_at.millis(), customer.id.ulid());
+    page.retain(|customer| {
+        let marks = &customer.marks;
+        let has_id =
+            |wanted: TextIndexes| wanted.finds(marks.external_id_compared, marks.external_id);
+        let is_listed = customer.deleted_at.is_none() && place(customer) < before;
+        is_listed && filter.external_id.is_none_or(has_id)
+    });
+    page.sort_by_key(|customer| Reverse(place(customer)));
+    page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(page)
 }
 
 pub static PAGE: Statement = Statement::new(
@@ -136,38 +139,100 @@ pub static PAGE: Statement = Statement::new(
     ),
 );
 
-/// At most one customer has an email or an external id, so the page needs no order.
-pub static PAGE_OF_EMAIL: Statement = Statement::new(
+/// The statements that find the customers with a text.
+struct OfText {
+    /// By the form of comparison: one customer at most.
+    compared: &'static Statement,
+    /// By a spelling, among customers of earlier versions: one for each spelling at most.
+    spelled: &'static Statement,
+}
+
+static OF_EMAIL: OfText = OfText {
+    compared: &BY_EMAIL,
+    spelled: &BY_SPELLED_EMAIL,
+};
+
+static OF_EXTERNAL_ID: OfText = OfText {
+    compared: &BY_EXTERNAL_ID,
+    spelled: &BY_SPELLED_EXTERNAL_ID,
+};
+
+/// All customers with a text, also deleted ones. Customers of earlier versions may share a text in different spellings.
+async fn of_text(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    text: &TextIndexes,
+    statements: &OfText,
+) -> Result<Vec<SealedCustomer>, StoreError> {
+    let (mode, partner) = (who.mode, &who.partner);
+    let values = values![mode, partner, text.compared.0.as_slice()];
+    let mut rows = connection.fetch_all(statements.compared, values).await?;
+    let [one, two, three, four] = spellings(text);
+    let values = values![mode, partner, one, two, three, four];
+    rows.extend(connection.fetch_all(statements.spelled, values).await?);
+    rows.iter().map(|row| customer(&**row, mode)).collect()
+}
+
+fn spellings(text: &TextIndexes) -> [&[u8]; 4] {
+    text.spellings.each_ref().map(|index| index.0.as_slice())
+}
+
+fn opt_bytes(index: &Option<BlindIndex>) -> Option<&[u8]> {
+    index.as_ref().map(|index| index.0.as_slice())
+}
+
+/// The start of a statement that finds the customers with a text.
+macro_rules! customers_with {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM customers
+             WHERE mode = $1 AND partner_id = $2 AND ",
+            $condition
+        )
+    };
+}
+
+pub static BY_EMAIL: Statement =
+    Statement::new("customers", customers_with!("email_compared = $3"));
+
+pub static BY_SPELLED_EMAIL: Statement = Statement::new(
     "customers",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM customers
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL
-           AND (CAST($6 AS bytea) IS NULL OR external_id_mark = $6) AND email_mark = $7
-         LIMIT CAST($5 AS bigint)"
-    ),
+    customers_with!("email_mark IN ($3, $4, $5, $6) AND email_compared IS NULL"),
 );
 
-pub static PAGE_OF_EXTERNAL_ID: Statement = Statement::new(
+pub static BY_EXTERNAL_ID: Statement =
+    Statement::new("customers", customers_with!("external_id_compared = $3"));
+
+pub static BY_SPELLED_EXTERNAL_ID: Statement = Statement::new(
     "customers",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM customers
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL
-           AND external_id_mark = $6
-         LIMIT CAST($5 AS bigint)"
-    ),
+    customers_with!("external_id_mark IN ($3, $4, $5, $6) AND external_id_compared IS NULL"),
 );
 
 async fn taken(
     connection: &mut dyn Connection,
     who: &Tenant,
-    indexes: &CustomerIndexes,
+    identity: &IdentityIndexes,
 ) -> Result<Option<Unique>, StoreError> {
-    let (email, external_id) = (indexes.email.0.as_slice(), opt_bytes(&indexes.external_id));
-    let values = values![who.mode, &who.partner, email, external_id];
+    let (email, external_id) = (&identity.email, identity.external_id.as_ref());
+    let [one, two, three, four] = spellings(email);
+    let ids = external_id.map(spellings);
+    let id = |number: usize| ids.and_then(|ids| ids.get(number).copied());
+    let values = values![
+        who.mode,
+        &who.partner,
+        email.compared.0.as_slice(),
+        one,
+        two,
+        three,
+        four,
+        external_id.map(|text| text.compared.0.as_slice()),
+        id(0),
+        id(1),
+        id(2),
+        id(3),
+    ];
     let row = connection.fetch_optional(&TAKEN, values).await?;
     let row = row.ok_or_else(|| StoreError::unexpected("customers: no row of TAKEN"))?;
     Ok(if row.flag("email")? {
@@ -179,8 +244,14 @@ async fn taken(
 
 pub static TAKEN: Statement = Statement::new(
     "customers",
-    "SELECT EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND email_mark = $3) AS email,
-            EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_mark = $4) AS external_id",
+    "SELECT EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND email_compared = $3)
+                OR EXISTS (SELECT 1 FROM customers
+                           WHERE mode = $1 AND partner_id = $2 AND email_mark IN ($4, $5, $6, $7)
+                             AND email_compared IS NULL) AS email,
+            EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_compared = $8)
+                OR EXISTS (SELECT 1 FROM customers
+                           WHERE mode = $1 AND partner_id = $2 AND external_id_mark IN ($9, $10, $11, $12)
+                             AND external_id_compared IS NULL) AS external_id",
 );
 
 pub(crate) fn customer(row: &dyn Row, mode: Mode) -> Result<SealedCustomer, StoreError> {
@@ -190,6 +261,8 @@ pub(crate) fn customer(row: &dyn Row, mode: Mode) -> Result<SealedCustomer, Stor
         marks: CustomerIndexes {
             email: BlindIndex(row.digest("email_mark")?),
             external_id: row.opt_digest("external_id_mark")?.map(BlindIndex),
+            email_compared: row.opt_digest("email_compared")?.map(BlindIndex),
+            external_id_compared: row.opt_digest("external_id_compared")?.map(BlindIndex),
         },
         kyc: row.parsed("kyc_status", KycStatus::parse)?,
         created_at: row.instant("created_at")?,
@@ -223,6 +296,8 @@ async fn insert(
         customer.person.0.as_slice(),
         customer.marks.email.0.as_slice(),
         opt_bytes(&customer.marks.external_id),
+        opt_bytes(&customer.marks.email_compared),
+        opt_bytes(&customer.marks.external_id_compared),
         customer.kyc.as_str(),
         customer.created_at,
         customer.updated_at,
@@ -233,9 +308,9 @@ async fn insert(
 
 static INSERT: Statement = Statement::new(
     "customers",
-    "INSERT INTO customers (mode, partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at,
-                            updated_at, revision)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    "INSERT INTO customers (mode, partner_id, id, person, email_mark, external_id_mark, email_compared,
+                            external_id_compared, kyc_status, created_at, updated_at, revision)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 );
 
 async fn put(

@@ -1,6 +1,7 @@
 //! Deliveries: their rows, the columns of their states, and reads of the queue.
 
 pub mod admin;
+mod left_out;
 mod watchers;
 
 use kernel::{Mode, StoreError};
@@ -11,6 +12,7 @@ use partner_core::webhooks::delivery::{DeliveryState, Lease, Progress};
 
 use crate::{Reader, Row, Sql, Statement, values};
 
+pub use left_out::LeftOutRows;
 pub use watchers::Watchers;
 
 pub fn progress(row: &dyn Row) -> Result<Progress, StoreError> {

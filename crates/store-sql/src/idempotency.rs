@@ -1,7 +1,9 @@
 //! Idempotency records, and the sweep of them and of stored responses (table `answers`). The batched write inserts the records.
 //!
 //! A program that does not know the column `expires_at` writes records whose expiry is missing or not after their creation. Such a
-//! record expires 24 hours after its creation. Statements select the resulting expiry as `answered_until`.
+//! record counts for 24 hours, or for the configured time if that is longer, because the program may have had the same setting.
+
+use std::time::Duration;
 
 use instruments::failpoint::around;
 use kernel::{StoreError, Timestamp};
@@ -12,17 +14,33 @@ use pools_core::batch::IdempotencyRecord;
 
 use crate::{Connection, Row, Sql, Statement, values};
 
-pub fn answered(row: &dyn Row) -> Result<IdempotencyRecord, StoreError> {
+/// The shortest time that a record without an expiry counts.
+const SHORTEST_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a record without an expiry counts, given the configured time.
+fn default_lifetime(ttl: Duration) -> Duration {
+    ttl.max(SHORTEST_DEFAULT)
+}
+
+/// The expiry of a row with the columns `key_created_at` and `key_expires_at`, given the configured time.
+pub(crate) fn expiry(row: &dyn Row, ttl: Duration) -> Result<Timestamp, StoreError> {
+    let created = row.instant("key_created_at")?;
+    let stored = row.opt_instant("key_expires_at")?;
+    let stored = stored.filter(|expiry| *expiry > created);
+    Ok(stored.unwrap_or_else(|| created.plus(default_lifetime(ttl))))
+}
+
+pub fn answered(row: &dyn Row, ttl: Duration) -> Result<IdempotencyRecord, StoreError> {
     Ok(IdempotencyRecord {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
-        expires_at: row.instant("answered_until")?,
+        expires_at: expiry(row, ttl)?,
     })
 }
 
 /// A record, or `None` if the statement's outer join found none.
-pub fn opt_answered(row: &dyn Row) -> Result<Option<IdempotencyRecord>, StoreError> {
-    match row.opt_integer("answered_until")? {
-        Some(_) => answered(row).map(Some),
+pub fn opt_answered(row: &dyn Row, ttl: Duration) -> Result<Option<IdempotencyRecord>, StoreError> {
+    match row.opt_integer("key_created_at")? {
+        Some(_) => answered(row, ttl).map(Some),
         None => Ok(None),
     }
 }
@@ -39,7 +57,7 @@ pub struct Sweep {
 
 macro_rules! expired {
     () => {
-        "CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END <= $4"
+        "CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + $5 END <= $4"
     };
 }
 
@@ -102,12 +120,13 @@ impl Sweep {
     }
 }
 
-/// Deletes the expired records among the next `limit` ones.
+/// Deletes the expired records among the next `limit` ones. `ttl` is the configured time.
 pub async fn sweep(
     connection: &mut dyn Connection,
     sweep: &KeySweep,
     limit: u32,
     now: Timestamp,
+    ttl: Duration,
 ) -> Result<KeysSwept, StoreError> {
     let statements = Sweep::of(sweep.service);
     let after = sweep.after.map_or(i64::MIN, Timestamp::millis);
@@ -120,7 +139,9 @@ pub async fn sweep(
         .await?;
     let last = row.map(|row| row.instant("created_at")).transpose()?;
     let reached = last.unwrap_or(up_to);
-    let values = values![sweep.mode, after, reached, now.minus(sweep.grace)];
+    let lifetime = i64::try_from(default_lifetime(ttl).as_millis()).unwrap_or(i64::MAX);
+    let expired_by = now.minus(sweep.grace);
+    let values = values![sweep.mode, after, reached, expired_by, lifetime];
     let deleting = connection.execute(&statements.delete, values);
     let deleted = around("sweep.delete", deleting).await?;
     let values = values![sweep.mode, after, reached];

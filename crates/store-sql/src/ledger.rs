@@ -80,6 +80,10 @@ impl LedgerTx for StoreTx {
         contingent_credits::put(self.locked(who).await?, who, asset, total).await
     }
 
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
+        deposits::compare(self.locked(who).await?, who, limit).await
+    }
+
     async fn deposit_find(
         &mut self,
         who: &Tenant,

@@ -2,8 +2,8 @@
 //!
 //! The crate has no driver. An engine implements [`Connection`], [`Snapshot`], [`Reader`], [`EngineTx`] and [`Row`] once. An entity's
 //! file has its [`Statement`]s, the reader that parses its rows into the cores' values, and its port, implemented for [`StoreTx`].
-//! [`reads`] implements the ports of reads for an engine's store, [`exports`] reads windows page by page, and [`verify`] audits the
-//! database. `docs/decisions/0037-one-store.md` has the reasons.
+//! [`reads`] implements the ports of reads for an engine's store, [`Turns`] limits the connections of one partner, [`exports`] reads
+//! windows page by page, and [`verify`] audits the database. `docs/decisions/0037-one-store.md` has the reasons.
 
 pub mod access;
 pub mod branding;
@@ -14,6 +14,7 @@ pub mod customers;
 pub mod deliveries;
 mod deposit_claims;
 pub mod deposits;
+mod due;
 pub mod endpoints;
 pub mod events;
 pub mod exports;
@@ -43,6 +44,7 @@ pub mod stored_responses;
 pub mod tallies;
 pub mod trades;
 pub mod transactions;
+mod turns;
 mod value;
 pub mod velocity;
 pub mod verifications;
@@ -52,4 +54,5 @@ pub use connection::{Connection, EngineTx, ReadStore, Reader, RowVisitor, Snapsh
 pub use row::{Found, Row, Unreadable, json};
 pub use statement::{Sql, Statement};
 pub use store_tx::StoreTx;
+pub use turns::Turns;
 pub use value::Value;

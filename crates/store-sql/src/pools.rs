@@ -108,7 +108,7 @@ static PROFILES_ALL: Statement = Statement::new(
      FROM pools_profiles WHERE mode = $1 ORDER BY partner_id",
 );
 
-fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
+pub(crate) fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
     Ok(PoolsProfile {
         enabled: row.flag("enabled")?,
         access: row.parsed("access", PoolsAccess::parse)?,
@@ -161,8 +161,9 @@ pub(crate) async fn profile_put(
         &profile.funding_reference,
         &terms,
     ];
+    let before = profile_find(connection, who).await?;
     connection.execute(&PROFILE_PUT, values).await?;
-    deposit_claims::put(connection, who, profile).await
+    deposit_claims::put(connection, who, before.as_ref(), profile).await
 }
 
 static PROFILE_PUT: Statement = Statement::new(

@@ -1,5 +1,7 @@
 //! The preflight of a transact: what it reads before it calls the engine.
 
+use std::time::Duration;
+
 use kernel::{Seen, StoreError};
 use partner_core::idempotency::Scope;
 use pools_core::ports::TransactSnapshot;
@@ -19,6 +21,7 @@ pub async fn read(
     scope: &Scope,
     pool: &PoolId,
     quote: QuoteId,
+    ttl: Duration,
 ) -> Result<Seen<TransactSnapshot>, StoreError> {
     let tenant = &scope.tenant;
     let (fiat, crypto) = (pool.fiat(), pool.crypto());
@@ -34,7 +37,7 @@ pub async fn read(
     let row = reader.connection().fetch_one(&READ, values).await?;
     let mut at = reader.instant_of(&*row)?;
     let mut snapshot = TransactSnapshot {
-        answered: of_table("idempotency_keys", opt_answered(&*row))?,
+        answered: of_table("idempotency_keys", opt_answered(&*row, ttl))?,
         quote: opt_quote(&*row, tenant.mode)?,
         trade: None,
         funds: of_table("accounts", funds(&*row, pool))?,
@@ -54,8 +57,7 @@ macro_rules! read {
         concat!(
             "SELECT ",
             $clock,
-            "i.fingerprint,
-                CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
+            "i.fingerprint, i.created_at AS key_created_at, i.expires_at AS key_expires_at,
                 ",
             $crate::quote_columns!("q."),
             ",

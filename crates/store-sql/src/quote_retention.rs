@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::ports::UnitOfWork as _;
 use pools_core::ports::Forgotten;
@@ -17,16 +17,15 @@ pub async fn overdue(
     mode: Mode,
     expired_for: Duration,
     limit: u32,
-) -> Result<Vec<Tenant>, StoreError> {
+) -> Result<Readable<Tenant>, StoreError> {
     let before = reader.now().await?.minus(expired_for);
     let values = values![mode, before, Ulid::nil(), limit];
     let rows = reader.connection().fetch_all(&OVERDUE, values).await?;
-    rows.iter()
-        .map(|row| {
-            let partner = row.partner()?;
-            Ok(Tenant { partner, mode })
-        })
-        .collect()
+    let tenants = rows.iter().map(|row| -> Result<Tenant, StoreError> {
+        let partner = row.partner()?;
+        Ok(Tenant { partner, mode })
+    });
+    Ok(tenants.collect())
 }
 
 /// Reads the quote of each partner after the last quote that a sweep has read.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::due::DueShare;
 use gate_core::ports::RailTx;
 use gate_core::rail::{
     Hosted, Instructions, PAYOUT_KEPT_FOR, PollLease, RailId, RailKind, RailRecord, RailState,
@@ -11,10 +12,11 @@ use gate_core::rail::{
 use gate_core::session::SessionId;
 use gate_core::transaction::RefId;
 use instruments::failpoint::around;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
+use crate::due::{self, due_of_each_partner};
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, json, signed_quotes, values};
 
 #[async_trait]
@@ -142,27 +144,20 @@ pub static NEWEST_OF_SESSION: Statement = Statement::new(
     ),
 );
 
-/// Records that are due, the longest overdue first.
+/// Records that are due, of each partner the longest overdue first.
 pub async fn due(
     reader: &mut dyn Reader,
     mode: Mode,
-    limit: u32,
-) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-    let now = reader.now().await?;
-    let values = values![mode, now, limit];
-    let rows = reader.connection().fetch_all(&DUE, values).await?;
-    rows.iter()
-        .map(|row| {
-            let partner = row.partner()?;
-            Ok((Tenant { partner, mode }, id(&**row, mode)?))
-        })
-        .collect()
+    share: &DueShare,
+) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+    due::read(reader, &DUE, "ask_at", (mode, share), id).await
 }
 
-pub static DUE: Statement = Statement::new(
+pub static DUE: Statement = Statement::per_engine(
     "rail_records",
-    "SELECT partner_id, id, kind FROM rail_records
-     WHERE mode = $1 AND status = 'processing' AND ask_at <= $2 ORDER BY ask_at LIMIT CAST($3 AS bigint)",
+    due_of_each_partner!(
+        "rail_records" with "processing", "ask_at" in "rail_records_due_of_partner", ["id", "kind"], ""
+    ),
 );
 
 /// The tenant of a record in progress that a notification would bring forward.

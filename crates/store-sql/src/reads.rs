@@ -11,6 +11,7 @@ pub mod names {
     pub use async_trait::async_trait;
     pub use gate_core::branding::Branding;
     pub use gate_core::customer::{CustomerId, SealedCustomer};
+    pub use gate_core::due::DueShare;
     pub use gate_core::ports::{CustomerFilter, GateReads, SessionFilter, TransactionFilter};
     pub use gate_core::quota::Tally;
     pub use gate_core::rail::{RailId, RailRecord};
@@ -18,7 +19,7 @@ pub mod names {
     pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
     pub use gate_core::transaction::{RefId, Transaction};
     pub use gate_core::verification::Verification;
-    pub use kernel::{Mode, Seen, StoreError, Timestamp};
+    pub use kernel::{Mode, Readable, Seen, StoreError, Timestamp};
     pub use partner_core::Tenant;
     pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{EventReads, ResponseReads, StoredEvent};
@@ -79,7 +80,7 @@ macro_rules! implement_reads {
                     filter: &SessionFilter,
                     limit: u32,
                 ) -> Result<Seen<Vec<Session>>, StoreError> {
-                    sessions::page(&mut self.reader().await?, who, filter, limit).await
+                    sessions::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
 
                 async fn sessions_overdue(
@@ -93,9 +94,9 @@ macro_rules! implement_reads {
                 async fn sessions_overdue_in(
                     &self,
                     mode: Mode,
-                    limit: u32,
-                ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-                    sessions::overdue_in(&mut self.reader().await?, mode, limit).await
+                    share: &DueShare,
+                ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+                    sessions::overdue_in(&mut self.reader().await?, mode, share).await
                 }
 
                 async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
@@ -120,7 +121,7 @@ macro_rules! implement_reads {
                     filter: &TransactionFilter,
                     limit: u32,
                 ) -> Result<Vec<Transaction>, StoreError> {
-                    transactions::page(&mut self.reader().await?, who, filter, limit).await
+                    transactions::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
 
                 async fn signed_quote_get(
@@ -150,9 +151,9 @@ macro_rules! implement_reads {
                 async fn rails_due(
                     &self,
                     mode: Mode,
-                    limit: u32,
-                ) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-                    rails::due(&mut self.reader().await?, mode, limit).await
+                    share: &DueShare,
+                ) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+                    rails::due(&mut self.reader().await?, mode, share).await
                 }
 
                 async fn rail_asleep(
@@ -181,9 +182,9 @@ macro_rules! implement_reads {
                 async fn verifications_due(
                     &self,
                     mode: Mode,
-                    limit: u32,
-                ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-                    verifications::due(&mut self.reader().await?, mode, limit).await
+                    share: &DueShare,
+                ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+                    verifications::due(&mut self.reader().await?, mode, share).await
                 }
 
                 async fn customer_get(
@@ -200,7 +201,7 @@ macro_rules! implement_reads {
                     filter: &CustomerFilter,
                     limit: u32,
                 ) -> Result<Vec<SealedCustomer>, StoreError> {
-                    customers::page(&mut self.reader().await?, who, filter, limit).await
+                    customers::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
             }
 
@@ -210,7 +211,8 @@ macro_rules! implement_reads {
                     &self,
                     scope: &Scope,
                 ) -> Result<Seen<Option<StoredResponse>>, StoreError> {
-                    stored_responses::get(&mut self.reader().await?, scope).await
+                    let ttl = self.idempotency_ttl();
+                    stored_responses::get(&mut self.reader().await?, scope, ttl).await
                 }
             }
 

@@ -40,6 +40,10 @@ macro_rules! migrations {
             23 "publishable keys additive" "0023_publishable_keys_additive.sql",
             24 "rail references additive" "0024_rail_references_additive.sql",
             25 "swaps" "0025_swaps.sql",
+            26 "contingent credits" "0026_contingent_credits.sql",
+            27 "deliveries by status additive" "0027_deliveries_by_status_additive.sql",
+            28 "unique texts additive" "0028_unique_texts_additive.sql",
+            29 "due of partner additive" "0029_due_of_partner_additive.sql",
         )
     };
     ($engine:literal: $($version:literal $description:literal $file:literal,)+) => {

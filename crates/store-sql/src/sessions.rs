@@ -2,17 +2,19 @@
 
 use async_trait::async_trait;
 use gate_core::amount::SessionAmount;
+use gate_core::due::DueShare;
 use gate_core::object::JsonObject;
 use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
 use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
 use gate_core::transaction::RefId;
 use instruments::failpoint::around;
-use kernel::{Asset, Cas, Mode, Seen, StoreError};
+use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 use ulid::Ulid;
 
+use crate::due::{self, due_of_each_partner};
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
@@ -184,27 +186,23 @@ pub static OVERDUE: Statement = Statement::new(
 pub async fn overdue_in(
     reader: &mut dyn Reader,
     mode: Mode,
-    limit: u32,
-) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-    let now = reader.now().await?;
-    let values = values![mode, now, limit];
-    let rows = reader.connection().fetch_all(&OVERDUE_IN, values).await?;
-    rows.iter()
-        .map(|row| {
-            let partner = row.partner()?;
-            Ok((Tenant { partner, mode }, row.id("id", mode)?))
-        })
-        .collect()
+    share: &DueShare,
+) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+    due::read(reader, &OVERDUE_IN, "expires_at", (mode, share), id).await
 }
 
-pub static OVERDUE_IN: Statement = Statement::new(
+fn id(row: &dyn Row, mode: Mode) -> Result<SessionId, StoreError> {
+    row.id("id", mode)
+}
+
+pub static OVERDUE_IN: Statement = Statement::per_engine(
     "sessions",
-    "SELECT partner_id, id FROM sessions
-     WHERE mode = $1 AND status = 'open' AND expires_at <= $2
-       AND (SELECT count(*) FROM rail_records AS r
-            WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
-              AND r.ended_at IS NULL) = 0
-     ORDER BY expires_at LIMIT CAST($3 AS bigint)",
+    due_of_each_partner!(
+        "sessions" with "open", "expires_at" in "sessions_open", ["id"],
+        "
+           AND (SELECT count(*) FROM rail_records AS r
+                WHERE r.mode = o.mode AND r.partner_id = o.partner_id AND r.session_id = o.id AND r.ended_at IS NULL) = 0"
+    ),
 );
 
 pub(crate) fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> {

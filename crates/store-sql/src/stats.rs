@@ -1,10 +1,14 @@
-//! Statistics of open trades. Metrics read them every few seconds, so no statement reads a whole table.
+//! Statistics of open trades and of trades that can still be returned. No statement reads a whole table.
 
-use kernel::{Mode, StoreError};
+use std::collections::BTreeMap;
+
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
+use pools_core::usecases::poll_trade::RETURN_WINDOW;
 
 use crate::trades::{held, open};
-use crate::{Connection, Reader, Sql, Statement, values};
+use crate::{Connection, ReadStore, Reader, Sql, Statement, values};
 
 pub async fn held_elsewhere(
     reader: &mut dyn Reader,
@@ -41,6 +45,128 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
      ) AS open
      WHERE b.mode = $1
      GROUP BY open.engine ORDER BY open.engine"
+        ),
+    },
+);
+
+/// Counts the settled trades of other engines within the return window: partner by partner, in slices, each on a connection of its own.
+/// A slice also has the further trades of the same millisecond as its last one.
+pub async fn returnable_elsewhere(
+    store: &impl ReadStore,
+    mode: Mode,
+    engine: &EngineName,
+    slice: u32,
+) -> Result<Vec<(EngineName, u64)>, StoreError> {
+    let since = store.now().await?.minus(RETURN_WINDOW);
+    let mut found = BTreeMap::new();
+    let mut last = None;
+    while let Some(partner) = partner_after(store, mode, last.as_ref()).await? {
+        let who = Tenant { partner, mode };
+        let mut after = since;
+        loop {
+            let mut reader = store.reader().await?;
+            let connection = reader.connection();
+            let Some(end) = slice_end(connection, &who, after, slice).await? else {
+                count(connection, &who, engine, (after, None), &mut found).await?;
+                break;
+            };
+            count(connection, &who, engine, (after, Some(end)), &mut found).await?;
+            after = end;
+        }
+        last = Some(who.partner);
+    }
+    Ok(found.into_iter().collect())
+}
+
+async fn partner_after(
+    store: &impl ReadStore,
+    mode: Mode,
+    last: Option<&PartnerId>,
+) -> Result<Option<PartnerId>, StoreError> {
+    let mut reader = store.reader().await?;
+    let values = values![mode, last.map_or("", PartnerId::as_str)];
+    let row = reader.connection().fetch_optional(&NEXT_PARTNER, values);
+    row.await?.map(|row| row.partner()).transpose()
+}
+
+static NEXT_PARTNER: Statement = Statement::new(
+    "partners",
+    "SELECT partner_id FROM partners WHERE mode = $1 AND partner_id > $2 ORDER BY partner_id LIMIT 1",
+);
+
+/// The settlement of the last trade of a slice; `None` if the slice is the last one.
+async fn slice_end(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    after: Timestamp,
+    slice: u32,
+) -> Result<Option<Timestamp>, StoreError> {
+    let values = values![who.mode, &who.partner, after, slice.saturating_sub(1)];
+    let row = connection.fetch_optional(&SLICE_END, values).await?;
+    row.map(|row| row.instant("settled_at")).transpose()
+}
+
+/// Adds the trades of a slice. `None` is no upper bound.
+async fn count(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    engine: &EngineName,
+    (after, end): (Timestamp, Option<Timestamp>),
+    found: &mut BTreeMap<EngineName, u64>,
+) -> Result<(), StoreError> {
+    let end = end.map_or(i64::MAX, Timestamp::millis);
+    let values = values![who.mode, &who.partner, after, end, engine.as_str()];
+    for row in connection.fetch_all(&SETTLED_ELSEWHERE, values).await? {
+        let (engine, trades) = held(&*row)?;
+        let total = found.entry(engine).or_default();
+        *total = total.saturating_add(trades);
+    }
+    Ok(())
+}
+
+macro_rules! settled {
+    ($what:literal, $trades:literal, $filter:literal) => {
+        concat!(
+            "SELECT ",
+            $what,
+            " FROM ",
+            $trades,
+            " WHERE mode = $1 AND partner_id = $2 AND status = 'settled' AND settled_at > $3",
+            $filter
+        )
+    };
+}
+
+/// The settlement of the trade after the first $4 ones.
+pub static SLICE_END: Statement = Statement::per_engine(
+    "trades",
+    Sql {
+        sqlite: settled!(
+            "settled_at",
+            "trades INDEXED BY trades_settled",
+            " ORDER BY settled_at LIMIT 1 OFFSET CAST($4 AS bigint)"
+        ),
+        postgres: settled!(
+            "settled_at",
+            "trades",
+            " ORDER BY settled_at LIMIT 1 OFFSET CAST($4 AS bigint)"
+        ),
+    },
+);
+
+/// SQLite's planner would choose an index of the list, which does not bound the settlement.
+pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
+    "trades",
+    Sql {
+        sqlite: settled!(
+            "engine, count(*) AS trades",
+            "trades INDEXED BY trades_settled",
+            " AND settled_at <= $4 AND engine <> $5 GROUP BY engine"
+        ),
+        postgres: settled!(
+            "engine, count(*) AS trades",
+            "trades",
+            " AND settled_at <= $4 AND engine <> $5 GROUP BY engine"
         ),
     },
 );

@@ -1,5 +1,7 @@
 //! Stored responses (table `answers`), found and replaced by their scope.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError, Timestamp};
@@ -8,12 +10,13 @@ use partner_core::ports::ResponseTx;
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 
-use crate::{Connection, Reader, Row, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Statement, StoreTx, idempotency, values};
 
 #[async_trait]
 impl ResponseTx for StoreTx {
     async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
-        find(self.locked(&scope.tenant).await?, scope).await
+        let ttl = self.engine.idempotency_ttl();
+        find(self.locked(&scope.tenant).await?, scope, ttl).await
     }
 
     async fn answer_put(
@@ -31,34 +34,35 @@ impl ResponseTx for StoreTx {
 pub async fn get(
     reader: &mut dyn Reader,
     scope: &Scope,
+    ttl: Duration,
 ) -> Result<Seen<Option<StoredResponse>>, StoreError> {
-    let response = find(reader.connection(), scope).await?;
+    let response = find(reader.connection(), scope, ttl).await?;
     reader.seen(response).await
 }
 
 async fn find(
     connection: &mut dyn Connection,
     scope: &Scope,
+    ttl: Duration,
 ) -> Result<Option<StoredResponse>, StoreError> {
     let (who, key) = (&scope.tenant, scope.key.as_str());
     let values = values![who.mode, &who.partner, &scope.route, key];
     let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| response(&*row)).transpose()
+    row.map(|row| response(&*row, ttl)).transpose()
 }
 
 pub static FIND: Statement = Statement::new(
     "answers",
-    "SELECT partner_id, key, fingerprint, answer, created_at,
-            CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END AS answered_until
+    "SELECT partner_id, key, fingerprint, answer, created_at AS key_created_at, expires_at AS key_expires_at
      FROM answers WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4",
 );
 
-pub(crate) fn response(row: &dyn Row) -> Result<StoredResponse, StoreError> {
+fn response(row: &dyn Row, ttl: Duration) -> Result<StoredResponse, StoreError> {
     Ok(StoredResponse {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         answer: Sealed(row.bytes("answer")?.to_vec()),
-        created_at: row.instant("created_at")?,
-        expires_at: row.instant("answered_until")?,
+        created_at: row.instant("key_created_at")?,
+        expires_at: idempotency::expiry(row, ttl)?,
     })
 }
 

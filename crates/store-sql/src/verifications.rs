@@ -1,14 +1,16 @@
 //! Verifications: their rows, and the steps of one verification.
 
 use async_trait::async_trait;
+use gate_core::due::DueShare;
 use gate_core::ports::VerificationTx;
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::verification::{Verification, VerificationState, VerificationStatus};
 use instruments::failpoint::around;
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, Readable, StoreError};
 use partner_core::Tenant;
 
+use crate::due::{self, due_of_each_partner};
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
@@ -69,27 +71,24 @@ pub static FIND: Statement = Statement::new(
      FROM verifications WHERE mode = $1 AND partner_id = $2 AND session_id = $3",
 );
 
-/// Sessions whose verification is due, the longest overdue first.
+/// Sessions whose verification is due, of each partner the longest overdue first.
 pub async fn due(
     reader: &mut dyn Reader,
     mode: Mode,
-    limit: u32,
-) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-    let now = reader.now().await?;
-    let values = values![mode, now, limit];
-    let rows = reader.connection().fetch_all(&DUE, values).await?;
-    rows.iter()
-        .map(|row| {
-            let partner = row.partner()?;
-            Ok((Tenant { partner, mode }, row.id("session_id", mode)?))
-        })
-        .collect()
+    share: &DueShare,
+) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+    due::read(reader, &DUE, "ask_at", (mode, share), session).await
 }
 
-pub static DUE: Statement = Statement::new(
+fn session(row: &dyn Row, mode: Mode) -> Result<SessionId, StoreError> {
+    row.id("session_id", mode)
+}
+
+pub static DUE: Statement = Statement::per_engine(
     "verifications",
-    "SELECT partner_id, id, session_id FROM verifications
-     WHERE mode = $1 AND status = 'pending' AND ask_at <= $2 ORDER BY ask_at LIMIT CAST($3 AS bigint)",
+    due_of_each_partner!(
+        "verifications" with "pending", "ask_at" in "verifications_due_of_partner", ["id", "session_id"], ""
+    ),
 );
 
 pub(crate) fn verification(row: &dyn Row, mode: Mode) -> Result<Verification, StoreError> {

@@ -21,7 +21,7 @@ use crate::{SqliteStore, errors};
 #[async_trait]
 impl ConfigVersions for SqliteStore {
     async fn config_version(&self) -> Result<i64, StoreError> {
-        config::version(self.inner.read().await?.connection()).await
+        config::version(self.inner.read_reserved().await?.connection()).await
     }
 }
 

@@ -3,15 +3,18 @@
 use std::fmt;
 use std::ops::DerefMut;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
+use partner_core::Tenant;
 use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use store_sql::{Connection, ReadStore, Reader, Row, RowVisitor, Snapshot, Statement, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::clock::StoreClock;
 use crate::open::Inner;
@@ -101,6 +104,8 @@ fn bound(
 pub(crate) struct SqliteReader<'s> {
     connection: Link<PoolConnection<Sqlite>>,
     clock: &'s StoreClock,
+    /// The turn of a partner that reads a page.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl fmt::Debug for SqliteReader<'_> {
@@ -111,9 +116,30 @@ impl fmt::Debug for SqliteReader<'_> {
 
 impl Inner {
     pub(crate) async fn read(&self) -> Result<SqliteReader<'_>, StoreError> {
-        let connection = Link(self.reader().await?);
-        let clock = &self.clock;
-        Ok(SqliteReader { connection, clock })
+        Ok(SqliteReader {
+            connection: Link(self.reader().await?),
+            clock: &self.clock,
+            _turn: None,
+        })
+    }
+
+    /// A reader for a page of a partner, within the partner's share of the readers.
+    pub(crate) async fn read_page(&self, who: &Tenant) -> Result<SqliteReader<'_>, StoreError> {
+        let turn = self.turns.take(who).await?;
+        let reader = self.read().await?;
+        Ok(SqliteReader {
+            _turn: Some(turn),
+            ..reader
+        })
+    }
+
+    /// A reader for what keeps the service up. It never waits for the reads of partners.
+    pub(crate) async fn read_reserved(&self) -> Result<SqliteReader<'_>, StoreError> {
+        Ok(SqliteReader {
+            connection: Link(self.reserved_reader().await?),
+            clock: &self.clock,
+            _turn: None,
+        })
     }
 }
 
@@ -122,12 +148,20 @@ impl ReadStore for SqliteStore {
         self.inner.read().await
     }
 
+    async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
+        self.inner.read_page(who).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.inner.clock.now())
     }
 
     fn identity(&self) -> &OnceLock<String> {
         &self.inner.identity
+    }
+
+    fn idempotency_ttl(&self) -> Duration {
+        self.inner.options.idempotency_ttl
     }
 }
 

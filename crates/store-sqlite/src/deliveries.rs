@@ -22,13 +22,16 @@ use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
 use partner_core::webhooks::fairness::allocate;
 use sqlx::SqliteConnection;
 use store_sql::Row;
-use store_sql::deliveries::{self, admin, progress};
+use store_sql::deliveries::{self, LeftOutRows, admin, progress};
 
 use crate::row::{Columns, json, key};
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 use claim::{endpoints_of, first_lease, lapse, pick, queues, take_leases};
 use step::{Step, apply, follow};
+
+/// The deliveries that could not be read, by the numbers of their rows.
+pub(crate) type LeftOut = LeftOutRows<i64>;
 
 #[async_trait]
 impl Deliveries for SqliteStore {
@@ -38,11 +41,12 @@ impl Deliveries for SqliteStore {
     ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
         let now = tx.instant().await?;
-        let lapsed = lapse(tx.conn(), request.mode, now).await?;
-        let mut queues = queues(tx.conn(), request.mode, request.service).await?;
+        let (mode, left_out) = (request.mode, &self.inner.left_out);
+        let lapsed = lapse(tx.conn(), mode, now, left_out).await?;
+        let mut queues = queues(tx.conn(), mode, request.service, (left_out, now)).await?;
         queues.retain(|queue| queue.since <= now);
         let allocated = allocate(queues, &request.room);
-        let picked = pick(tx.conn(), request.mode, &allocated, now).await?;
+        let picked = pick(tx.conn(), mode, &allocated, now, left_out).await?;
         if lapsed == 0 && picked.is_empty() {
             return Ok(Vec::new());
         }
@@ -51,30 +55,32 @@ impl Deliveries for SqliteStore {
             until: now.plus(request.lease),
         };
         take_leases(tx.conn(), &picked, lease, now).await?;
-        let endpoints = endpoints_of(tx.conn(), request, &picked, now).await?;
+        let endpoints = endpoints_of(tx.conn(), request, &picked, (now, left_out)).await?;
         tx.finish().await?;
         picked
             .into_iter()
-            .map(|picked| picked.claimed(request.mode, &endpoints))
+            .map(|picked| picked.claimed(mode, &endpoints))
             .collect()
     }
 
+    /// The transaction is the only writer, so no delivery is locked.
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Cas>, StoreError> {
+    ) -> Result<Vec<Option<Cas>>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_conclude").await?;
         let now = tx.instant().await?;
-        let found = find(tx.conn(), batch).await?;
-        let mut outcomes = vec![Cas::Lost; batch.len()];
+        let mut found = find(tx.conn(), batch).await?;
+        let mut outcomes = vec![Some(Cas::Lost); batch.len()];
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
             let input = DeliveryInput::End(concluded.token, concluded.outcome);
-            if let Some(stored) = found.get(&place)
+            if let Some(read) = found.remove(&place)
+                && let Some(stored) = self.inner.left_out.readable(None, read, now)
                 && let Some(next) = stored.progress.advance(input, now)
             {
-                *outcome = Cas::Won;
-                steps.push(Step::new(stored, next).with_report(concluded));
+                *outcome = Some(Cas::Won);
+                steps.push(Step::new(&stored, next).with_report(concluded));
             }
         }
         if steps.is_empty() {
@@ -94,7 +100,8 @@ impl Deliveries for SqliteStore {
         let mut conn = self.inner.reader().await?;
         let now = self.inner.clock.now();
         let lease = first_lease(&mut conn, mode).await?;
-        let queues = queues(&mut conn, mode, service).await?;
+        let left_out = (&self.inner.left_out, now);
+        let queues = queues(&mut conn, mode, service, left_out).await?;
         let next = queues.iter().map(|queue| queue.since).chain(lease).min();
         Ok(next.map(|next| next.since(now)))
     }
@@ -129,7 +136,8 @@ impl DeliveryAdmin for SqliteStore {
         filter: DeliveryFilter,
         limit: u32,
     ) -> Result<Vec<DeliveryView>, StoreError> {
-        admin::page(&mut self.inner.read().await?, who, service, filter, limit).await
+        let mut reader = self.inner.read_page(who).await?;
+        admin::page(&mut reader, who, service, filter, limit).await
     }
 
     async fn delivery_get(
@@ -168,7 +176,7 @@ fn stored(row: &dyn Row) -> Result<Stored, StoreError> {
 async fn find(
     conn: &mut SqliteConnection,
     batch: &[ConcludedDelivery],
-) -> Result<BTreeMap<usize, Stored>, StoreError> {
+) -> Result<BTreeMap<usize, Result<Stored, StoreError>>, StoreError> {
     let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
     for (place, concluded) in batch.iter().enumerate() {
         let of_tenant = places.entry(&concluded.tenant).or_default();
@@ -187,7 +195,7 @@ async fn find(
         for row in &rows {
             let row = Columns::new("deliveries", row);
             let place = places.get(row.text("id")?);
-            found.insert(*place.ok_or_else(|| row.bad("id"))?, stored(&row)?);
+            found.insert(*place.ok_or_else(|| row.bad("id"))?, stored(&row));
         }
     }
     Ok(found)

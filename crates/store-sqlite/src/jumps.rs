@@ -14,7 +14,7 @@ use crate::connection::Link;
 impl ClockGuard for SqliteStore {
     async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
         let clock = &self.inner.clock;
-        let noted = read(self.inner.read().await?.connection()).await?;
+        let noted = read(self.inner.read_reserved().await?.connection()).await?;
         let now = clock.process();
         clock.watch().accept(noted.accepted, now, clock.elapsed());
         match (clock.check(now), noted.jump) {
@@ -36,7 +36,8 @@ impl ClockGuard for SqliteStore {
     }
 
     async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError> {
-        Ok(read(self.inner.read().await?.connection()).await?.jump)
+        let mut reader = self.inner.read_reserved().await?;
+        Ok(read(reader.connection()).await?.jump)
     }
 
     async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError> {

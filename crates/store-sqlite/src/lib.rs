@@ -16,6 +16,8 @@ mod errors;
 mod exports;
 mod files;
 mod health;
+#[cfg(test)]
+mod isolation;
 mod jumps;
 mod keys;
 mod maintenance;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Mode, StoreError};
+use kernel::{Mode, Readable, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
@@ -23,7 +23,8 @@ impl Maintenance for SqliteStore {
     ) -> Result<KeysSwept, StoreError> {
         let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
         let now = tx.instant().await?;
-        let mut swept = idempotency::sweep(tx.connection(), sweep, limit, now).await?;
+        let ttl = self.inner.options.idempotency_ttl;
+        let mut swept = idempotency::sweep(tx.connection(), sweep, limit, now, ttl).await?;
         if sweep.service == Service::Gate {
             let previews = previews::sweep(tx.connection(), now.minus(sweep.age), limit).await?;
             let payouts = rails::erase_payouts(tx.connection(), sweep.mode, now, limit).await?;
@@ -57,7 +58,7 @@ impl QuoteRetention for SqliteStore {
         mode: Mode,
         expired_for: Duration,
         limit: u32,
-    ) -> Result<Vec<Tenant>, StoreError> {
+    ) -> Result<Readable<Tenant>, StoreError> {
         let mut reader = self.inner.read().await?;
         quote_retention::overdue(&mut reader, mode, expired_for, limit).await
     }

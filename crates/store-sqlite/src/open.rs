@@ -15,11 +15,13 @@ use partner_core::ports::Readiness;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use store_sql::Turns;
 use store_sql::access::AccessCaches;
 use store_sql::deliveries::Watchers;
 use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::clock::StoreClock;
+use crate::deliveries::LeftOut;
 use crate::errors;
 use crate::files::{ForeignFile, OpenFile};
 use crate::health::Health;
@@ -28,14 +30,17 @@ use crate::stats::Tally;
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections that read.
-const READERS: u32 = 4;
+/// Connections that read for partners, and for most background tasks.
+pub(crate) const READERS: u32 = 4;
+/// Connections that read what keeps the service up. No partner waits for one or occupies one.
+const RESERVED_READERS: u32 = 1;
 /// The mode of the database file: only its owner may read or write trades. SQLite gives the log file the same mode.
 const OWNER_ONLY: u32 = 0o600;
 /// How often opening is tried again after other programs have held the file.
 const MAX_BUSY_RETRIES: u32 = 100;
 /// The names of the connection pools in metrics.
 const READER: &str = "reader";
+const RESERVED_READER: &str = "reserved_reader";
 const WRITER: &str = "writer";
 
 /// The durations of the rules.
@@ -61,11 +66,16 @@ pub(crate) struct Inner {
     /// A pool of one connection, which serializes writes.
     writer: SqlitePool,
     readers: SqlitePool,
+    /// Reads the version of the configuration, the current master key and the accepted clock jump.
+    reserved_readers: SqlitePool,
+    /// The turns of partners at the readers.
+    pub(crate) turns: Turns,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: AccessCaches,
     pub(crate) tally: Mutex<Tally>,
     pub(crate) watchers: Watchers,
+    pub(crate) left_out: LeftOut,
     /// The installation's identity, after it was read.
     pub(crate) identity: OnceLock<String>,
 }
@@ -92,7 +102,8 @@ impl SqliteStore {
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
         let clock = StoreClock::start(clock, &mut conn).await?;
         drop(conn);
-        let readers = readers(path).await?;
+        let reserved_readers = readers(path, RESERVED_READERS).await?;
+        let readers = readers(path, READERS).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 file: path.to_owned(),
@@ -100,11 +111,14 @@ impl SqliteStore {
                 health: Health::new(path),
                 writer,
                 readers,
+                reserved_readers,
+                turns: Turns::new(READERS),
                 clock,
                 options,
                 access: AccessCaches::default(),
                 tally: Mutex::default(),
                 watchers: Watchers::default(),
+                left_out: LeftOut::default(),
                 identity: OnceLock::new(),
             }),
         })
@@ -123,15 +137,22 @@ impl SqliteStore {
 
     /// How many connections of each pool are in use, and how many are idle.
     #[must_use]
-    pub fn connections(&self) -> [(&'static str, u64, u64); 2] {
+    pub fn connections(&self) -> [(&'static str, u64, u64); 3] {
         let count = |name, pool: &SqlitePool| {
             let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
             (name, u64::from(pool.size()).saturating_sub(idle), idle)
         };
         let Inner {
-            writer, readers, ..
+            writer,
+            readers,
+            reserved_readers,
+            ..
         } = &*self.inner;
-        [count(WRITER, writer), count(READER, readers)]
+        [
+            count(WRITER, writer),
+            count(READER, readers),
+            count(RESERVED_READER, reserved_readers),
+        ]
     }
 
     /// How far the store's clock is ahead of the process's; zero unless the process's clock was set back.
@@ -150,6 +171,7 @@ impl SqliteStore {
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.readers.close().await;
+        self.inner.reserved_readers.close().await;
         self.inner.health.finish().await;
         self.inner.writer.close().await;
     }
@@ -159,6 +181,12 @@ impl Inner {
     /// A connection that can only read.
     pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
         let reader = waiting(READER, self.readers.acquire()).await;
+        reader.map_err(errors::begin)
+    }
+
+    /// A connection that can only read, and that no partner occupies.
+    pub(crate) async fn reserved_reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+        let reader = waiting(RESERVED_READER, self.reserved_readers.acquire()).await;
         reader.map_err(errors::begin)
     }
 
@@ -298,9 +326,9 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
     connected.map_err(|fault| errors::opening(path, fault))
 }
 
-async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
+async fn readers(path: &Path, connections: u32) -> Result<SqlitePool, StoreError> {
     let options = connect(path).read_only(true).pragma("cache_size", "-16384");
-    let connected = pool(READERS).connect_with(options).await;
+    let connected = pool(connections).connect_with(options).await;
     connected.map_err(|fault| errors::opening(path, fault))
 }
 

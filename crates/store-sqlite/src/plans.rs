@@ -6,8 +6,8 @@ use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 use store_sql::{
-    contingent_credits, customers, ledger, quote_retention, rails, sessions, trades, transactions,
-    velocity, verifications,
+    contingent_credits, customers, deposits, ledger, quote_retention, rails, sessions, trades,
+    transactions, velocity, verifications,
 };
 
 use crate::{Options, SqliteStore, batch, verify};
@@ -20,11 +20,13 @@ impl Clock for FrozenClock {
     }
 }
 
-/// The scans that a plan may have: of sets passed as JSON, of a search's halving steps, and of rows looked up for a sum.
-const MAY_BE_SCANNED: [&str; 5] = [
+/// The scans that a plan may have: of sets passed as JSON, of a search's halving steps, of partners found one by one, and of rows
+/// looked up for a sum.
+const MAY_BE_SCANNED: [&str; 6] = [
     "SCAN j VIRTUAL TABLE",
     "SCAN CONSTANT ROW",
     "SCAN halves",
+    "SCAN each_partner",
     "SCAN back",
     "SCAN b",
 ];
@@ -64,6 +66,11 @@ async fn explain(statement: &str) -> Vec<PlanStep> {
             detail: row.get("detail"),
         })
         .collect()
+}
+
+fn details(steps: &[PlanStep]) -> String {
+    let details = steps.iter().map(|step| step.detail.as_str());
+    details.collect::<Vec<_>>().join("\n")
 }
 
 async fn assert_cheap(statement: &str) -> Vec<String> {
@@ -123,25 +130,27 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
             "{plan}"
         );
     }
-    for statement in [
-        customers::PAGE_OF_EMAIL.sql.sqlite,
-        customers::PAGE_OF_EXTERNAL_ID.sql.sqlite,
-        customers::TAKEN.sql.sqlite,
+    let (compared, spelled) = ("_compared=?)", "_mark=?)");
+    for (statement, searches) in [
+        (&customers::BY_EMAIL, &[compared][..]),
+        (&customers::BY_SPELLED_EMAIL, &[spelled]),
+        (&customers::BY_EXTERNAL_ID, &[compared]),
+        (&customers::BY_SPELLED_EXTERNAL_ID, &[spelled]),
+        (&customers::TAKEN, &[compared, spelled]),
     ] {
-        let plan = assert_cheap(statement).await.concat();
-        assert!(plan.contains("_mark=?)"), "{plan}");
+        let plan = assert_cheap(statement.sql.sqlite).await.concat();
+        for search in searches {
+            assert!(plan.contains(search), "{plan}");
+        }
     }
     for (statement, index) in [
         (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
-        (sessions::OVERDUE_IN.sql.sqlite, "sessions_swept ("),
-        (rails::DUE.sql.sqlite, "rail_records_due ("),
         (rails::ASLEEP.sql.sqlite, "rail_records_open ("),
         (rails::OLDEST.sql.sqlite, "rail_records_open ("),
         (
             rails::ERASE_PAYOUTS.sql.sqlite,
             "rail_records_payouts (mode=? AND ended_at<?)",
         ),
-        (verifications::DUE.sql.sqlite, "verifications_due ("),
         (
             verifications::FIND.sql.sqlite,
             "verifications_session_once (",
@@ -149,6 +158,36 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");
+    }
+}
+
+// rule: cli.credit.once
+#[tokio::test]
+async fn deposits_are_looked_up_by_compared_reference() {
+    let index = "deposits_compared (mode=? AND partner_id=? AND product=? AND compared=?)";
+    for statement in [&deposits::FIND, &deposits::UNCOMPARED] {
+        let plan = plan(statement.sql.sqlite).await.concat();
+        assert!(plan.contains(index), "{plan}");
+    }
+}
+
+// rule: background.isolated
+#[tokio::test]
+async fn reads_of_what_is_due_take_one_step_for_each_partner() {
+    for (statement, index, at) in [
+        (&sessions::OVERDUE_IN, "sessions_open", "expires_at"),
+        (&rails::DUE, "rail_records_due_of_partner", "ask_at"),
+        (
+            &verifications::DUE,
+            "verifications_due_of_partner",
+            "ask_at",
+        ),
+    ] {
+        let plan = assert_cheap(statement.sql.sqlite).await.concat();
+        let steps = format!("{index} (mode=? AND partner_id>?)");
+        assert_eq!(plan.matches(&steps).count(), 2, "{plan}");
+        let rows = format!("{index} (mode=? AND partner_id=? AND {at}<?)");
+        assert_eq!(plan.matches(&rows).count(), 1, "{plan}");
     }
 }
 
@@ -252,6 +291,22 @@ async fn contingent_credit_count_reads_reserved_and_recently_settled_trades() {
 }
 
 #[tokio::test]
+async fn count_of_returnable_trades_reads_recently_settled_ones() {
+    use store_sql::stats;
+    for (statement, range) in [
+        (stats::SLICE_END.sql.sqlite, "settled_at>?)"),
+        (
+            stats::SETTLED_ELSEWHERE.sql.sqlite,
+            "settled_at>? AND settled_at<?)",
+        ),
+    ] {
+        let plan = plan(statement).await.concat();
+        let lookup = format!("trades_settled (mode=? AND partner_id=? AND {range}");
+        assert!(plan.contains(&lookup), "{plan}");
+    }
+}
+
+#[tokio::test]
 async fn batch_looks_up_its_rows() {
     use batch::{load, write};
     for statement in [
@@ -302,12 +357,26 @@ async fn deliveries_are_looked_up_one_by_one() {
     }
 }
 
+// rule: gate.webhook-tools.cost
 #[tokio::test]
-async fn pages_of_deliveries_follow_the_index_of_the_list() {
+async fn pages_of_deliveries_follow_the_index_of_their_filter() {
     use store_sql::deliveries::admin;
-    for statement in [&admin::PAGE, &admin::PAGE_OF_STATUS] {
-        let plan = plan(statement.sql.sqlite).await.concat();
-        assert!(plan.contains("deliveries_listed ("), "{plan}");
+    let endpoint = "mode=? AND partner_id=? AND endpoint_id=?";
+    for (statement, index) in [
+        (&admin::PAGE, format!("deliveries_listed ({endpoint})")),
+        (
+            &admin::PAGE_OF_STATUS,
+            format!("deliveries_listed_by_status ({endpoint} AND status=?)"),
+        ),
+    ] {
+        let steps = explain(statement.sql.sqlite).await;
+        let covering = format!("COVERING INDEX {index}");
+        let is_used = |step: &PlanStep| step.detail.contains(&covering);
+        assert!(steps.iter().any(is_used), "{}", details(&steps));
+        // Only the rows of the page are sorted, outside the subquery that finds the page.
+        let is_sorted = |step: &&PlanStep| step.detail.contains("TEMP B-TREE");
+        let mut sorts = steps.iter().filter(is_sorted);
+        assert!(sorts.all(|step| step.parent == 0), "{}", details(&steps));
     }
     let plan = assert_cheap(admin::HOLD_BACK.sql.sqlite).await.concat();
     let index = "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)";

@@ -56,7 +56,8 @@ impl PoolsReads for SqliteStore {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError> {
-        trades::page(self.inner.read().await?.connection(), who, filter, limit).await
+        let mut reader = self.inner.read_page(who).await?;
+        trades::page(reader.connection(), who, filter, limit).await
     }
 
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
@@ -70,6 +71,7 @@ impl PoolsReads for SqliteStore {
         filter: &LedgerFilter,
         limit: u32,
     ) -> Result<Option<LedgerPage>, StoreError> {
+        let _turn = self.inner.turns.take(who).await?;
         let mut snapshot = Link(self.inner.snapshot().await?);
         let page = ledger::page(&mut snapshot, who, asset, filter, limit).await?;
         snapshot.0.rollback().await.map_err(errors::statement)?;
@@ -85,7 +87,8 @@ impl TransactPreflight for SqliteStore {
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
-        preflight::read(&mut self.inner.read().await?, scope, pool, quote).await
+        let ttl = self.inner.options.idempotency_ttl;
+        preflight::read(&mut self.inner.read().await?, scope, pool, quote, ttl).await
     }
 }
 

@@ -64,6 +64,15 @@ impl StatsReads for SqliteStore {
         stats::held_elsewhere(&mut self.inner.read().await?, mode, engine).await
     }
 
+    async fn trades_returnable_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+        slice: u32,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+        stats::returnable_elsewhere(self, mode, engine, slice).await
+    }
+
     async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
         let mut tx = SqliteTx::begin(self, "trades_claim").await?;
         let claimed = stats::claim(tx.connection(), mode, engine).await?;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
@@ -133,6 +134,10 @@ impl EngineTx for SqliteTx {
         &mut self.tx
     }
 
+    fn idempotency_ttl(&self) -> Duration {
+        self.inner.options.idempotency_ttl
+    }
+
     async fn lock_known(&mut self, _: &Tenant) -> Result<(), StoreError> {
         Ok(())
     }
@@ -215,7 +220,7 @@ impl PoolsStore for SqliteStore {
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         contingent_credits::above(&mut self.inner.read().await?, mode, total).await
     }
 }
@@ -227,7 +232,7 @@ impl PartnerStore for SqliteStore {
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.read().await?;
+        let mut conn = self.inner.read_reserved().await?;
         store_sql::config::current_fingerprint(conn.connection()).await
     }
 

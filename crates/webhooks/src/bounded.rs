@@ -1,15 +1,19 @@
-//! The limit on the bytes read of a response.
+//! The limit on the bytes read of a response, and the heads that the client reads.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::heads::HeadFilter;
+
 /// Bytes of one response: status, headers, body, and interim responses.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+/// Bytes of a head that one read takes at most.
+const HEAD_READ_BYTES: usize = 4 * 1024;
 
 /// A response exceeded the limit.
 #[derive(Debug, thiserror::Error)]
@@ -18,26 +22,68 @@ pub(crate) struct TooLong;
 
 /// The bytes that may still be read of the current response.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadBudget(Arc<AtomicUsize>);
+pub(crate) struct ReadBudget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    left: AtomicUsize,
+    /// Was the budget renewed, and nothing read since?
+    is_renewed: AtomicBool,
+}
 
 impl ReadBudget {
     /// Restores the whole budget for the next response.
     pub(crate) fn renew(&self) {
-        self.0.store(MAX_RESPONSE_BYTES, Ordering::Relaxed);
+        self.0.left.store(MAX_RESPONSE_BYTES, Ordering::Relaxed);
+        self.0.is_renewed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the next byte begins a response. Returns `true` once for each response.
+    fn begins_response(&self) -> bool {
+        self.0.is_renewed.swap(false, Ordering::Relaxed)
     }
 }
 
-/// A stream whose reads fail once a response exceeds its budget.
+/// A stream whose reads fail once a response exceeds its budget. It shortens the heads of responses.
 pub(crate) struct Bounded<S> {
     stream: S,
     budget: ReadBudget,
+    heads: HeadFilter,
 }
 
 impl<S> Bounded<S> {
     pub(crate) fn new(stream: S) -> (Self, ReadBudget) {
-        let budget = ReadBudget(Arc::new(AtomicUsize::new(MAX_RESPONSE_BYTES)));
-        let shared = budget.clone();
-        (Self { stream, budget }, shared)
+        let budget = ReadBudget(Arc::new(Shared {
+            left: AtomicUsize::new(MAX_RESPONSE_BYTES),
+            is_renewed: AtomicBool::new(false),
+        }));
+        let bounded = Self {
+            stream,
+            budget: budget.clone(),
+            heads: HeadFilter::default(),
+        };
+        (bounded, budget)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Bounded<S> {
+    fn poll_within_budget(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let left = self.budget.0.left.load(Ordering::Relaxed);
+        let length = buffer.remaining().min(left);
+        if length == 0 && buffer.remaining() > 0 {
+            return Poll::Ready(Err(io::Error::other(TooLong)));
+        }
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(length));
+        let polled = Pin::new(&mut self.stream).poll_read(cx, &mut part);
+        let read = part.filled().len();
+        buffer.advance(read);
+        // Only this task subtracts; `renew` is called between two responses.
+        self.budget.0.left.fetch_sub(read, Ordering::Relaxed);
+        polled
     }
 }
 
@@ -48,18 +94,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let left = this.budget.0.load(Ordering::Relaxed);
-        let length = buffer.remaining().min(left);
-        if length == 0 && buffer.remaining() > 0 {
-            return Poll::Ready(Err(io::Error::other(TooLong)));
+        if this.budget.begins_response() {
+            this.heads.begin();
         }
-        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(length));
-        let polled = Pin::new(&mut this.stream).poll_read(cx, &mut part);
-        let read = part.filled().len();
-        buffer.advance(read);
-        // Only this task subtracts; `renew` is called between two responses.
-        this.budget.0.fetch_sub(read, Ordering::Relaxed);
-        polled
+        while this.heads.is_waiting() {
+            let mut space = [0; HEAD_READ_BYTES];
+            let mut part = ReadBuf::new(&mut space);
+            ready!(this.poll_within_budget(cx, &mut part))?;
+            this.heads.take(part.filled());
+        }
+        if this.heads.move_to(buffer) {
+            return Poll::Ready(Ok(()));
+        }
+        this.poll_within_budget(cx, buffer)
     }
 }
 

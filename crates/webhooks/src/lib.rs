@@ -11,6 +11,7 @@ mod attempt;
 mod bounded;
 mod connect;
 mod dispatch;
+mod heads;
 mod idle;
 mod in_flight;
 mod post;

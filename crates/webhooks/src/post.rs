@@ -21,8 +21,8 @@ use crate::idle::{Connection, Idle, Origin};
 use crate::post_error::PostError;
 
 const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
-/// The longest head of a response.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// The client's buffer. `heads.rs` shortens every head that does not fit.
+const MAX_BUFFER_BYTES: usize = 16 * 1024;
 /// How long a body is read, so that the connection can be reused.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bodies that are read concurrently. Further connections are closed instead of reused.
@@ -74,7 +74,7 @@ impl Poster {
     async fn open(&self, target: &Target) -> Result<Connection, PostError> {
         let (stream, budget) = Bounded::new(self.connector.connect(target).await?);
         let (sender, driver) = http1::Builder::new()
-            .max_buf_size(MAX_HEAD_BYTES)
+            .max_buf_size(MAX_BUFFER_BYTES)
             .title_case_headers(true)
             .handshake(TokioIo::new(stream))
             .await

@@ -27,6 +27,8 @@ use crate::tls::{Tls, Trust};
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest pause while the store fails.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// The pause before the outcome of a locked delivery is recorded again. It doubles up to [`POLL_INTERVAL`].
+const LOCKED_PAUSE: Duration = Duration::from_millis(10);
 /// How often the queue is counted for the metrics.
 const QUEUE_STATS_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -79,6 +81,8 @@ pub struct Worker {
     expects_more: bool,
     /// Failures of the store since it last worked.
     failures: u32,
+    /// Records in a row that found a delivery locked by another transaction.
+    locked: u32,
 }
 
 /// Woken by the store after a commit that queued deliveries. Remembers it until the worker waits.
@@ -129,6 +133,7 @@ impl Worker {
             outcomes: Vec::new(),
             expects_more: false,
             failures: 0,
+            locked: 0,
         }
     }
 
@@ -161,7 +166,10 @@ impl Worker {
         match turn {
             Ok(pause) => {
                 self.failures = 0;
-                pause
+                match self.locked {
+                    0 => pause,
+                    locked => pause.min(LOCKED_PAUSE.saturating_mul(1 << locked.min(5))),
+                }
             }
             Err(error) => {
                 instruments::faults::of_store(&error);
@@ -238,26 +246,33 @@ impl Worker {
         });
     }
 
-    /// Records the outcomes. After a temporary error they wait for the next turn. After any other
-    /// error they are recorded one by one, so that only the faulty delivery waits for its lease.
+    /// Records the outcomes. After a temporary error they wait for the next turn, as does the outcome of a delivery that another
+    /// transaction has locked. After any other error they are recorded one by one, so that only the faulty delivery waits for
+    /// its lease.
     async fn record(&mut self) -> Result<(), StoreError> {
         self.outcomes.append(&mut self.dispatcher.take_outcomes());
         if self.outcomes.is_empty() {
             return Ok(());
         }
-        match self.record_batch(&self.outcomes).await {
-            Ok(()) => {}
+        let locked = match self.record_batch(&self.outcomes).await {
+            Ok(locked) => locked,
             Err(error) if is_temporary(&error) => return Err(error),
             Err(_) => self.record_one_by_one().await?,
-        }
-        self.outcomes.clear();
+        };
+        self.locked = if locked.is_empty() {
+            0
+        } else {
+            self.locked.saturating_add(1)
+        };
+        self.outcomes = locked;
         Ok(())
     }
 
-    async fn record_one_by_one(&self) -> Result<(), StoreError> {
+    async fn record_one_by_one(&self) -> Result<Vec<ConcludedDelivery>, StoreError> {
+        let mut locked = Vec::new();
         for outcome in &self.outcomes {
             match self.record_batch(std::slice::from_ref(outcome)).await {
-                Ok(()) => {}
+                Ok(more) => locked.extend(more),
                 Err(error) if is_temporary(&error) => return Err(error),
                 Err(error) => {
                     instruments::faults::of_store(&error);
@@ -269,20 +284,27 @@ impl Worker {
                 }
             }
         }
-        Ok(())
+        Ok(locked)
     }
 
-    async fn record_batch(&self, batch: &[ConcludedDelivery]) -> Result<(), StoreError> {
+    /// Returns the outcomes of locked deliveries.
+    async fn record_batch(
+        &self,
+        batch: &[ConcludedDelivery],
+    ) -> Result<Vec<ConcludedDelivery>, StoreError> {
         let recorded = self.config.deliveries.deliveries_conclude(batch).await?;
+        let mut locked = Vec::new();
         for (delivery, outcome) in batch.iter().zip(recorded) {
-            if outcome == Cas::Lost {
-                tracing::warn!(
+            match outcome {
+                Some(Cas::Won) => {}
+                Some(Cas::Lost) => tracing::warn!(
                     delivery.id = %delivery.id,
                     "A delivery's lease expired before its outcome was recorded; it may be sent again"
-                );
+                ),
+                None => locked.push(delivery.clone()),
             }
         }
-        Ok(())
+        Ok(locked)
     }
 
     /// Releases what has not started, and, after the grace, what has not ended.
@@ -301,10 +323,13 @@ impl Worker {
             }
         }
         self.dispatcher.abort().await;
-        if let Err(error) = self.record().await {
+        let recorded = self.record().await;
+        if !self.outcomes.is_empty() {
+            let locked = "another transaction has locked them";
+            let error = recorded.map_or_else(|error| causes(&error), |()| locked.to_owned());
             tracing::warn!(
                 deliveries = self.outcomes.len(),
-                error = causes(&error),
+                error,
                 "Failed to record deliveries before shutdown; sent again when their leases expire"
             );
         }

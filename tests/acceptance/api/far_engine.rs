@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, ADDRESS, FarEngine, FarFault, FarStage, World, purchase};
+use acceptance::{ACME, ADDRESS, Asked, FarEngine, FarFault, FarStage, RIVAL, World, purchase};
 use serde_json::json;
 
 const SECRET: &str = "a-secret-of-the-engine";
@@ -330,6 +330,109 @@ async fn lost_engine_response_is_requested_again_and_acts_once() {
     );
     assert_eq!(acme.status(&quote).await, "settled");
     world.notice_all().await;
+    world.finish().await;
+}
+
+/// Waits until this many polls have asked for a report since the last call of [`FarEngine::calls`].
+async fn wait_for_reports(far: &FarEngine, count: usize) {
+    let mut found = 0;
+    for _ in 0..2_000 {
+        let operations = far.operations();
+        found += operations.iter().filter(|one| *one == "report").count();
+        if found >= count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{found} reports of {count}");
+}
+
+// rule: pools.poll.permits, pools.trade.silent-engine
+#[tokio::test]
+async fn slow_reports_of_one_partner_delay_no_other_call() {
+    let (world, far) = far().await;
+    world.operator().credit(RIVAL, "1000.00", "EUR").await;
+    let (acme, rival) = (world.acme(), world.rival());
+    let mut trades = Vec::new();
+    for _ in 0..5 {
+        trades.push(acme.trade("EUR-USDT", "10.00").await);
+    }
+    let stalled: Vec<String> = trades.iter().map(|(_, trade)| trade.clone()).collect();
+    far.stalls(&stalled);
+    far.calls();
+    let (fifth, _) = trades.pop().unwrap();
+    let waiting: Vec<_> = trades
+        .into_iter()
+        .map(|(quote, _)| {
+            let acme = acme.clone();
+            tokio::spawn(async move { acme.status(&quote).await })
+        })
+        .collect();
+    wait_for_reports(&far, 4).await;
+    // A fifth poll of the partner does not ask the engine and writes nothing.
+    let before = world.database().digest().await;
+    assert_eq!(acme.status(&fifth).await, "reserved");
+    assert_eq!(far.operations(), [""; 0]);
+    assert_eq!(world.database().digest().await, before);
+    // Quotes and transacts of the partner, and all calls of another one, continue.
+    acme.trade("EUR-USDT", "10.00").await;
+    let (quote, _) = rival.trade("EUR-USDT", "10.00").await;
+    assert_eq!(rival.status(&quote).await, "settled");
+    assert!(waiting.iter().all(|poll| !poll.is_finished()));
+    far.stalls(&[]);
+    for poll in waiting {
+        assert_eq!(poll.await.unwrap(), "settled");
+    }
+    assert_eq!(acme.status(&fifth).await, "settled");
+    world.notice_all().await;
+    world.finish().await;
+}
+
+// rule: pools.engine.unsent
+#[tokio::test]
+async fn hold_that_was_not_sent_is_not_released() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "10.00").await;
+    world.engine().becomes(FarEngine::nowhere().await);
+    world.engine().asked();
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(503, "engine_unavailable");
+    let asked = world.engine().asked();
+    assert!(matches!(asked[..], [Asked::Hold(..)]), "{asked:?}");
+    world.engine().becomes(far.adapter(SECRET));
+    acme.transact("EUR-USDT", &quote, "k").await.ok();
+    world.finish().await;
+}
+
+// rule: upstream.http.kept-connection
+#[tokio::test]
+async fn kept_connection_that_ends_under_a_request_costs_no_call() {
+    let (world, far) = far().await;
+    let (relay, engine) = far.behind_relay(SECRET).await;
+    world.engine().becomes(engine);
+    relay.end_kept(usize::MAX);
+    let acme = world.acme();
+    for _ in 0..3 {
+        let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
+        assert_eq!(acme.status(&quote).await, "settled");
+        let each_once = ["depth", "hold", "confirm", "confirm", "report"];
+        assert_eq!(far.operations(), each_once);
+        world.notice(ACME, &trade).await;
+    }
+    assert!(relay.ended() > 0, "no connection was reused");
+    world.finish().await;
+}
+
+// rule: upstream.http.head
+#[tokio::test]
+async fn engine_response_with_hundreds_of_header_lines_counts() {
+    let (world, far) = far().await;
+    far.adds_lines(300);
+    let (quote, trade) = world.acme().trade("EUR-USDT", "10.00").await;
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    world.notice(ACME, &trade).await;
     world.finish().await;
 }
 

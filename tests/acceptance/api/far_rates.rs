@@ -358,6 +358,49 @@ async fn sources_are_requested_as_configured() {
     world.finish().await;
 }
 
+// rule: rates.http.width
+#[tokio::test]
+async fn source_with_wide_or_one_sided_book_gives_no_price() {
+    let world = World::new().await;
+    let pointers = "bid = \"/b/0\"\nask = \"/a/0\"";
+    let servers = three([r#"{"mid":1.0850}"#; 3]).await;
+    let [book, mid, _] = &servers;
+    let alone = TERMS.replace("min_sources = 2", "min_sources = 1");
+    // The fee is 30, the sources' spread 25: mid × 0.9945.
+    for (width, bids, asks, rate) in [
+        ("", "[1]", "[1.02]", "1.004445"),
+        ("", "[1]", "[1.0200001]", "rate_unavailable"),
+        ("max_width_bps = 300", "[1]", "[1.03]", "1.0094175"),
+        ("max_width_bps = 1", "[1]", "[1.0002]", "rate_unavailable"),
+        ("", "[1.0850]", "[1.0850]", "1.0790325"),
+        ("", "[1.0851]", "[1.0849]", "rate_unavailable"),
+        ("", "[]", "[1.0850]", "rate_unavailable"),
+        ("", "[1.0850]", "[]", "rate_unavailable"),
+        ("", "[0]", "[1.0850]", "rate_unavailable"),
+        ("", "[1.0850]", "[\"0.0\"]", "rate_unavailable"),
+        ("", "[null]", "[1.0850]", "rate_unavailable"),
+    ] {
+        book.says(200, &format!(r#"{{"b":{bids},"a":{asks}}}"#));
+        let settings = format!("min_sources = 1\n{width}");
+        let terms = alone.replace("min_sources = 1", &settings);
+        let only = source("book", book.url(), pointers);
+        opens(&world, &format!("{terms}{only}")).await;
+        assert_eq!(quote_result(&world).await, rate, "{width} {bids} {asks}");
+    }
+    // Such a book is a failure of its source, whatever the other sources say.
+    let other = source("mid", mid.url(), "mid = \"/mid\"");
+    let both = format!("{TERMS}{other}{}", source("book", book.url(), pointers));
+    for (bid, ask, rate) in [
+        ("1.0840", "1.0860", "1.0790325"),
+        ("1.0700", "1.1000", "rate_unavailable"),
+    ] {
+        book.says(200, &format!(r#"{{"b":[{bid}],"a":[{ask}]}}"#));
+        opens(&world, &both).await;
+        assert_eq!(quote_result(&world).await, rate, "{bid} {ask}");
+    }
+    world.finish().await;
+}
+
 // rule: rates.http.faults
 #[tokio::test]
 async fn every_fault_of_a_file_is_named_with_its_line() {
@@ -404,6 +447,16 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         ),
         (
             "min_sources = 2",
+            "min_sources = 2\nmax_width_bps = 0",
+            "5: max_width_bps: expected at least 1, found \"0\"",
+        ),
+        (
+            "min_sources = 2",
+            "min_sources = 2\nmax_width_bps = 10001",
+            "5: max_width_bps: expected a whole number from 0 to 10000",
+        ),
+        (
+            "min_sources = 2",
             "min_sources = 2\nmax_move_bps = 0",
             "5: max_move_bps: expected at least 1; omit the key",
         ),
@@ -426,6 +479,11 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
             "\"b\"\n",
             "\"a\"\n",
             "18: sources.name: expected a name that no other source has",
+        ),
+        (
+            "\"b\"\n",
+            "\"b\\u200B\"\n",
+            "18: sources.name: expected visible characters without U+200B",
         ),
         (
             "\"http://b\"",

@@ -164,6 +164,31 @@ async fn other_content_types_are_refused() {
     world.finish().await;
 }
 
+// rule: error.content-encoding
+#[tokio::test]
+async fn encoded_bodies_are_refused() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    for (path, body, _) in bodies(&world).await {
+        let call = |encoding: &str| {
+            let call = Call::post(&path).body(body.clone()).key("k");
+            let call = call.header("content-type", "application/json");
+            call.header("content-encoding", encoding)
+        };
+        for (encoding, named) in [
+            ("gzip", "gzip"),
+            ("BR", "BR"),
+            ("identity, deflate", "deflate"),
+        ] {
+            let answer = world.acme().send(call(encoding)).await;
+            let refused = answer.refused(415, "unsupported_media_type");
+            refused.saying(&format!("`Content-Encoding: {named}`"));
+        }
+        world.acme().send(call("identity")).await.ok();
+    }
+    world.finish().await;
+}
+
 // rule: error.body-too-large
 #[tokio::test]
 async fn large_bodies_are_refused() {

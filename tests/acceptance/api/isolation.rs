@@ -3,12 +3,48 @@
 use std::time::Duration;
 
 use acceptance::{ACME, Answer, Client, World};
+use kernel::Mode;
 use partner_core::PartnerStatus;
+use runtime::background::forget_quotes;
 use sqlx::Connection as _;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// More partners than batch queues: several share a queue with the locked partner.
 const OTHERS: u32 = 8;
+
+/// A background task of a service.
+pub(crate) struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) fn start<F>(begin: impl FnOnce(CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(begin(stop.clone()));
+        Self { stop, task }
+    }
+
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+/// Waits until something has happened.
+pub(crate) async fn until(what: &str, has_happened: impl AsyncFn() -> bool) {
+    for _ in 0..6_000 {
+        if has_happened().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what} has not happened");
+}
 
 /// A world whose partners all have money; returns a client for each partner that is not locked.
 async fn crowded() -> (World, Vec<Client>) {
@@ -153,5 +189,37 @@ async fn polls_of_a_locked_partner_leave_connections_to_others() {
     lock.close().await.unwrap();
     acme.poll(&quote).await.ok();
     world.notice_all().await;
+    world.finish().await;
+}
+
+// rule: background.isolated, pools.quote.retention
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_quotes_of_other_partners_are_deleted_while_one_partner_is_locked() {
+    let (world, others) = crowded().await;
+    world.acme().buy("EUR-USDT", "10").await;
+    for other in &others {
+        other.buy("EUR-USDT", "10").await;
+    }
+    let retention = Duration::from_secs(3600);
+    world.after(2 * 3_600_000);
+    let mut locks = Vec::new();
+    for table in ["books", "quotes"] {
+        locks.extend(world.lock_rows(table, ACME).await);
+    }
+    let (store, of) = (world.store(), (Mode::Test, retention));
+    let task = Running::start(|stop| forget_quotes(store.clone(), store, of, stop));
+    let stored = async |condition: &str| {
+        let count = format!("SELECT count(*) FROM quotes WHERE partner_id {condition}");
+        world.database().number(&count).await
+    };
+    let are_deleted = async || stored("<> 'acme'").await == 0;
+    until("the deletion of the others' quotes", are_deleted).await;
+    if !locks.is_empty() {
+        assert_eq!(stored("= 'acme'").await, 1);
+    }
+    for lock in locks {
+        lock.close().await.unwrap();
+    }
+    task.end().await;
     world.finish().await;
 }

@@ -9,6 +9,7 @@
 mod accounts;
 mod auth;
 mod clocks;
+mod deposits;
 mod discovery;
 mod examples;
 mod far_engine;

@@ -1,6 +1,10 @@
 //! `Idempotency-Key` on transact.
 
+use std::time::Duration;
+
 use acceptance::{ACME, ACME_SECRET_2, Call, QueueFault, RIVAL, Reply, World};
+use kernel::Mode;
+use partner_core::events::Service;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/pools/EUR-USDT/transact";
@@ -265,8 +269,7 @@ async fn key_is_kept_for_exactly_a_day() {
 // rule: idempotency.kept
 #[tokio::test]
 async fn key_is_kept_for_the_configured_time() {
-    let world =
-        World::with(|setup| setup.idempotency_ttl = std::time::Duration::from_secs(2)).await;
+    let world = World::with(|setup| setup.idempotency_ttl = Duration::from_secs(2)).await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let acme = world.acme();
     let (first, second) = (
@@ -281,6 +284,33 @@ async fn key_is_kept_for_the_configured_time() {
     world.after(1);
     acme.transact("EUR-USDT", &second, "k").await.ok();
     world.finish().await;
+}
+
+/// An earlier release stored no expiry, and may have kept keys for a week.
+// rule: idempotency.no-expiry
+#[tokio::test]
+async fn key_without_expiry_counts_for_a_day_or_the_configured_time() {
+    for (seconds, counts) in [(2, DAY), (7 * 24 * 60 * 60, 7 * DAY)] {
+        let ttl = Duration::from_secs(seconds);
+        let world = World::with(|setup| setup.idempotency_ttl = ttl).await;
+        world.operator().credit(ACME, "100.00", "EUR").await;
+        let acme = world.acme();
+        let first = acme.buy("EUR-USDT", "10").await;
+        acme.transact("EUR-USDT", &first, "k").await.ok();
+        world
+            .damage("UPDATE idempotency_keys SET expires_at = NULL")
+            .await;
+        world.after(counts - 1);
+        let operator = world.operator();
+        operator.sweep_keys(Service::Pools, Mode::Test, ttl).await;
+        let second = acme.buy("EUR-USDT", "20").await;
+        acme.transact("EUR-USDT", &second, "k")
+            .await
+            .refused(409, "idempotency_key_reused");
+        world.after(1);
+        acme.transact("EUR-USDT", &second, "k").await.ok();
+        world.finish().await;
+    }
 }
 
 // rule: idempotency.scope

@@ -10,6 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::Amount;
 use parking_lot::Mutex;
+use partner_core::Tenant;
+use partner_core::ports::Ticket;
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
@@ -201,6 +203,15 @@ impl Engine for ScriptedEngine {
         }
     }
 
+    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
+        self.note(Asked::Confirm(trade)).await;
+        let scripted = self.0.lock().confirm.next();
+        match scripted {
+            Some(answer) => answer,
+            None => self.behind().confirm_again(trade).await,
+        }
+    }
+
     async fn release(&self, trade: TradeId) -> Option<()> {
         self.note(Asked::Release(trade)).await;
         self.behind().release(trade).await
@@ -213,6 +224,10 @@ impl Engine for ScriptedEngine {
             Some(answer) => answer,
             None => self.behind().report(enquiry).await,
         }
+    }
+
+    fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
+        self.behind().admit_poll(who)
     }
 
     fn name(&self) -> EngineName {

@@ -4,7 +4,7 @@
 //! Its trades advance independently: [`FarEngine::goes`] takes them any number of steps ahead of the polls. Tests script
 //! reports with [`FarEngine::reports`] and failures with [`FarEngine::fails`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Full};
 use jsonschema::Validator;
@@ -21,6 +21,8 @@ use providers::{HttpEngine, UpstreamSecret, UpstreamUrl, http_engine};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
+
+use crate::relay::Relay;
 
 /// Generous timeout for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -95,6 +97,10 @@ struct Book {
     course: Option<Vec<FarStage>>,
     report: Option<Value>,
     fault: Option<(String, FarFault)>,
+    /// Trades whose reports wait.
+    stalled: BTreeSet<String>,
+    /// Further header lines of each response.
+    more_lines: usize,
 }
 
 #[derive(Default)]
@@ -118,6 +124,7 @@ impl Trade {
 
 /// The engine, listening on this machine until the value is dropped.
 pub struct FarEngine {
+    address: String,
     url: String,
     book: Arc<Mutex<Book>>,
     server: AbortHandle,
@@ -144,9 +151,11 @@ impl FarEngine {
             .fallback(answer)
             .with_state((Arc::clone(&book), contract));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/desk", listener.local_addr().expect("an address"));
+        let address = listener.local_addr().expect("an address").to_string();
+        let url = format!("http://{address}/desk");
         let serving = tokio::spawn(async move { axum::serve(listener, service).await });
         Self {
+            address,
             url,
             book,
             server: serving.abort_handle(),
@@ -163,6 +172,14 @@ impl FarEngine {
     #[must_use]
     pub fn adapter_with_timeout(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
         adapter(&self.url, UpstreamSecret::parse(secret).as_ref(), timeout)
+    }
+
+    /// Starts a relay to it, and returns the relay with the adapter that calls it through the relay.
+    pub async fn behind_relay(&self, secret: &str) -> (Relay, Arc<HttpEngine>) {
+        let relay = Relay::start(&self.address).await;
+        let url = self.url.replace(&self.address, relay.address());
+        let secret = UpstreamSecret::parse(secret);
+        (relay, adapter(&url, secret.as_ref(), TIMEOUT))
     }
 
     /// The adapter of an engine that does not exist.
@@ -206,6 +223,16 @@ impl FarEngine {
         let mut book = self.book.lock();
         let trade = book.trades.get_mut(trade).expect("a trade that was held");
         stages.iter().for_each(|stage| trade.goes(*stage));
+    }
+
+    /// Lets the reports on these trades wait until the next call of this method.
+    pub fn stalls(&self, trades: &[String]) {
+        self.book.lock().stalled = trades.iter().cloned().collect();
+    }
+
+    /// Adds this many header lines to each response.
+    pub fn adds_lines(&self, more: usize) {
+        self.book.lock().more_lines = more;
     }
 
     /// Makes an operation fail in this way until [`FarEngine::mended`].
@@ -295,13 +322,26 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         let elsewhere = [(header::LOCATION, "/desk/v1/elsewhere")];
         return (status, elsewhere, text).into_response();
     }
+    while operation == "report" && book.lock().stalled.contains(trade) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let answer = book.lock().answer(operation, trade, fault.as_ref());
     check_body(&contract, &documented["responses"]["200"], &answer);
+    let more = book.lock().more_lines;
     match fault {
         Some(FarFault::Late) => std::future::pending().await,
         Some(FarFault::Broken) => broken(),
-        Some(FarFault::Says(..) | FarFault::Repeated) | None => axum::Json(answer).into_response(),
+        Some(FarFault::Says(..) | FarFault::Repeated) | None => with_lines(&answer, more),
     }
+}
+
+fn with_lines(answer: &Value, more: usize) -> Response {
+    let mut response = axum::Json(answer).into_response();
+    let line = HeaderValue::from_static("of no meaning");
+    for _ in 0..more {
+        response.headers_mut().append(header::WARNING, line.clone());
+    }
+    response
 }
 
 impl Book {

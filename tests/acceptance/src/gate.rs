@@ -12,7 +12,6 @@ use gate_core::ports::{Rail, Verifier};
 use gate_core::rail::RailId;
 use gate_core::token::TokenKey;
 use gate_core::usecases::act_on_session::ActOnSession;
-use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::create_session::CreateSession;
@@ -32,16 +31,14 @@ use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::usecases::wake_rail::WakeRail;
 use gate_http::{EdgeHeader, Parts, WidgetSetup};
 use http_kit::{ServiceInfo, TrustedProxies};
-use kernel::{Cas, Clock, Entropy, Mode, Timestamp};
+use kernel::{Clock, Entropy, Mode, Timestamp};
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::origin::Origin;
-use partner_core::ports::{ClaimRequest, ConcludedDelivery, InFlight, Ticket};
+use partner_core::ports::{InFlight, Ticket};
 use partner_core::sealing::{DerivedKeys, MasterKey};
 use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
-use partner_core::webhooks::delivery::AttemptOutcome;
-use partner_core::webhooks::fairness::ClaimCapacity;
 use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::{PartnerId, Tenant};
 use providers::SandboxRail;
@@ -147,23 +144,6 @@ impl Gate {
         &self.0.verifier
     }
 
-    /// Polls every due rail record, as the service's own task does.
-    pub async fn settle_rails(&self) {
-        let mode = self.world().setup().mode;
-        let Some(rail) = rail(mode) else { return };
-        let settling = AdvanceRails {
-            context: self.sessions().clone(),
-            rail,
-        };
-        for (who, id) in settling
-            .due(mode, 1_000)
-            .await
-            .expect("the due rail records")
-        {
-            settling.advance(&who, id).await.expect("an end");
-        }
-    }
-
     /// A client with this key.
     #[must_use]
     pub fn client(&self, key: &str) -> GateClient {
@@ -229,47 +209,6 @@ impl Gate {
         };
         let found = self.sessions().store.rail_get(&who, id).await;
         found.expect("the store").expect("a record").asking.attempts
-    }
-
-    /// Concludes every due delivery of the gate, as a worker does.
-    pub async fn conclude(
-        &self,
-        outcome: AttemptOutcome,
-        status: Option<u16>,
-        error: Option<&str>,
-    ) {
-        let operator = self.world().operator();
-        let order = ClaimRequest {
-            mode: self.world().setup().mode,
-            service: Service::Gate,
-            room: ClaimCapacity {
-                total: 1_000,
-                max_per_endpoint: 1_000,
-                ..ClaimCapacity::default()
-            },
-            token: operator.entropy.next(),
-            lease: Duration::from_secs(30),
-        };
-        let claimed = operator.store.deliveries_claim(&order).await;
-        let concluded = claimed
-            .expect("a claim")
-            .into_iter()
-            .map(|one| ConcludedDelivery {
-                tenant: one.tenant,
-                id: one.id,
-                token: order.token,
-                outcome,
-                response_status: status,
-                error: error.map(str::to_owned),
-            });
-        let concluded: Vec<ConcludedDelivery> = concluded.collect();
-        let ended = operator.store.deliveries_conclude(&concluded).await;
-        assert!(
-            ended
-                .expect("an end")
-                .into_iter()
-                .all(|cas| cas == Cas::Won)
-        );
     }
 
     /// The deliveries of both services about an object.
@@ -447,7 +386,7 @@ pub fn session(page: &str) -> Value {
 }
 
 /// The sandbox rail, only in test mode, as in the service.
-fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
+pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     match mode {
         Mode::Test => Some(Arc::new(SandboxRail)),
         Mode::Live => None,

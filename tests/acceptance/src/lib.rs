@@ -21,6 +21,7 @@ mod engine;
 mod far_engine;
 mod far_rates;
 mod gate;
+mod gate_tasks;
 mod invariants;
 mod logs;
 pub mod measure;
@@ -29,6 +30,7 @@ mod orders;
 mod place;
 mod queues;
 mod rates;
+mod relay;
 mod setup;
 pub mod table;
 mod verifier;
@@ -47,6 +49,7 @@ pub use operator::{Operator, money};
 pub use orders::{Cast, Orders, Paced};
 pub use queues::QueueFault;
 pub use rates::ScriptedRates;
+pub use relay::Relay;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RAIL_SECRET, RIVAL,
     RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, limits,

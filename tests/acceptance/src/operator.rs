@@ -228,8 +228,14 @@ impl Operator {
         self.commit(tx).await;
     }
 
-    /// Sets a partner's webhook endpoint for a service.
+    /// Sets a partner's webhook endpoint for a service. Nothing listens there.
     pub async fn put_endpoint(&self, partner: &str, service: Service) {
+        let url = format!("http://127.0.0.1:9/{partner}");
+        self.put_endpoint_at(partner, service, url).await;
+    }
+
+    /// Sets a partner's webhook endpoint for a service.
+    pub async fn put_endpoint_at(&self, partner: &str, service: Service, url: String) {
         let id = EndpointId::new(self.mode, self.clock.now(), &*self.entropy);
         let secret = format!("whsec_{}=", "A".repeat(43));
         let sealed = self
@@ -238,7 +244,7 @@ impl Operator {
         let endpoint = Endpoint {
             id,
             service,
-            url: format!("http://127.0.0.1:9/{partner}"),
+            url,
             secrets: vec![EndpointSecret {
                 sealed: sealed.expect("a sealed secret"),
                 created_at: self.clock.now(),

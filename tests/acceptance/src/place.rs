@@ -87,14 +87,14 @@ impl Place {
         }
     }
 
-    /// Locks a partner's row as an open `psql` does, until the connection is closed. `None` on an embedded database, which has
-    /// one lock for all rows.
-    pub(crate) async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
+    /// Locks the rows of a partner in a table as an open `psql` does, until the connection is closed. `None` on an embedded
+    /// database, which has one lock for all rows.
+    pub(crate) async fn lock_rows(&self, table: &str, partner: &str) -> Option<PgConnection> {
         let Self::Server(database) = self else {
             return None;
         };
         let mut owner = database.owner().await;
-        let lock = format!("BEGIN; SELECT FROM books WHERE partner_id = '{partner}' FOR UPDATE");
+        let lock = format!("BEGIN; SELECT FROM {table} WHERE partner_id = '{partner}' FOR UPDATE");
         test_support::test_database::run(&mut owner, &lock).await;
         Some(owner)
     }

@@ -25,6 +25,7 @@ use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use pools_core::usecases::reject_quote::RejectQuote;
 use pools_core::usecases::transact_quote::TransactQuote;
 use pools_http::Parts;
+use runtime::Store;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
@@ -246,6 +247,12 @@ impl World {
         &self.0.database
     }
 
+    /// The store of the service, for its background tasks.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0.operator.store)
+    }
+
     /// The settings of this world.
     #[must_use]
     pub fn setup(&self) -> &Setup {
@@ -418,14 +425,20 @@ impl World {
             store: self.0.operator.store.clone(),
             mode: self.0.setup.mode,
         };
-        for (who, asset) in recounting.due().await.expect("the accounts to recount") {
+        let due = recounting.due().await.expect("the accounts to recount");
+        for (who, asset) in due.rows {
             while recounting.advance(&who, asset).await.expect("a slice") {}
         }
     }
 
     /// Locks a partner's row until the connection is closed; `None` on an embedded database, which has no such lock.
     pub async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
-        self.0.place.lock_partner(partner).await
+        self.lock_rows("books", partner).await
+    }
+
+    /// Locks the rows of a partner in a table, as [`World::lock_partner`] does.
+    pub async fn lock_rows(&self, table: &str, partner: &str) -> Option<PgConnection> {
+        self.0.place.lock_rows(table, partner).await
     }
 
     /// Runs SQL that the service itself would never run.

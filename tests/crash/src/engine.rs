@@ -74,8 +74,8 @@ struct Trade {
     steps: (Duration, Duration),
     released: bool,
     lapsed: bool,
-    /// Confirmations after the first, minus reports. A poll of a reserved trade confirms before it asks for a report; a poll of a
-    /// settled trade does not.
+    /// Confirmations after the first, minus reports that were sent. A poll of a reserved trade confirms before it asks for a report;
+    /// a poll of a settled trade does not. A call may be repeated after a lost response, so a lost report does not count.
     unreported: i64,
     /// Instant of the first report of a delivery.
     told_delivered: Option<Duration>,
@@ -321,8 +321,8 @@ impl Ledger {
             && trade
                 .told_delivered
                 .is_some_and(|told| now > told.saturating_add(REPORT_SETTLE_TIME));
-        trade.unreported -= 1;
         if is_known && contradicts {
+            trade.unreported -= 1;
             self.counts.contradictions += 1;
             let kinds = [
                 json!({ "status": "failed" }),
@@ -342,6 +342,7 @@ impl Ledger {
         }
         let said = self.unless_lost(said)?;
         let trade = self.trades.get_mut(id)?;
+        trade.unreported -= 1;
         let told = said.get("status").and_then(Value::as_str);
         if told == Some("delivered") {
             trade.told_delivered.get_or_insert(now);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, Readable, Seen, StoreError, Timestamp};
 use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -339,7 +339,11 @@ impl PoolsStore for Ports {
         }))
     }
 
-    async fn commitments_above(&self, _: Mode, _: i64) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    async fn commitments_above(
+        &self,
+        _: Mode,
+        _: i64,
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         Err(no_lists())
     }
 }
@@ -481,6 +485,11 @@ impl LedgerTx for Tx {
         _: u32,
     ) -> Result<Amounts, StoreError> {
         Err(no_lists())
+    }
+
+    /// Every deposit of the model is stored with the form of comparison.
+    async fn deposits_compare(&mut self, _: &Tenant, _: u32) -> Result<u32, StoreError> {
+        Ok(0)
     }
 
     async fn deposit_find(

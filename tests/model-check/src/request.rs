@@ -364,9 +364,12 @@ async fn credit(ports: Ports) -> Answer {
     match crediting.credit(&who(), &credit).await {
         Ok(_) => said(Said::Credited),
         Err(CreditError::Store(fault)) => failed(&fault),
-        Err(CreditError::Reference | CreditError::ReferenceReused(..) | CreditError::TooLarge) => {
-            broken("I2 a credit repeated is refused")
-        }
+        Err(
+            CreditError::Reference
+            | CreditError::Character(_)
+            | CreditError::ReferenceReused(..)
+            | CreditError::TooLarge,
+        ) => broken("I2 a credit repeated is refused"),
     }
 }
 

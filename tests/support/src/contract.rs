@@ -10,6 +10,7 @@ pub mod commitments;
 pub mod customer_breaches;
 pub mod customers;
 pub mod deliveries;
+pub mod due;
 pub mod events;
 pub mod exports;
 pub mod figures;
@@ -34,12 +35,14 @@ pub mod quotes;
 pub mod races;
 pub mod rail_breaches;
 pub mod rails;
+pub mod references;
 pub mod refusals;
 mod seeded;
 pub mod sessions;
 mod standing;
 pub mod throughput;
 pub mod trades;
+pub mod unreadable;
 pub mod upgrades;
 pub mod velocity;
 pub mod verification_breaches;
@@ -95,6 +98,8 @@ macro_rules! store_contract {
                 dropped_transaction_writes_nothing, entry_insert_requires_partner,
                 every_trade_end_moves_value_once, largest_balance_reads_back_exactly,
                 deposit_requires_entry, refused_entry_writes_nothing;
+            references: deposit_is_found_in_every_spelling,
+                references_of_earlier_versions_become_comparable;
             events: trade_end_emits_one_event, foreign_event_is_absent, delivery_requires_endpoint,
                 only_trade_ends_emit_events, event_id_is_used_once,
                 events_of_object_are_claimed_in_order,
@@ -107,11 +112,13 @@ macro_rules! store_contract {
                 delivery_is_leased_to_one_worker, released_delivery_is_due_immediately,
                 claim_returns_current_endpoint, modes_and_services_have_separate_queues,
                 commit_with_delivery_wakes_worker, concluding_absent_delivery_changes_nothing;
+            unreadable: unreadable_delivery_is_left_out, unreadable_secret_hides_no_other_endpoint;
             exports: trades_are_exported_once_in_order,
                 export_window_includes_start_and_excludes_end,
                 entries_of_every_currency_are_exported_in_order, exported_receipt_has_network,
                 export_reads_one_snapshot, exports_are_separate_by_partner_and_mode;
             owners: deposits_have_one_owner_per_mode, deposits_can_be_exchanged,
+                spellings_of_one_deposit_have_one_owner, deposits_shared_before_the_rule_stay,
                 key_label_and_expiry_read_back, last_uses_only_move_forward,
                 text_of_older_publishable_key_is_stored_once,
                 key_of_token_is_found_for_its_partner_only;
@@ -140,7 +147,8 @@ macro_rules! store_contract {
             breaches: every_planted_breach_is_reported_by_name, every_invariant_has_planted_breach,
                 breach_is_reported_with_its_row, all_breaches_are_counted_and_twenty_described;
             figures: trades_are_counted_by_status, reserved_trades_of_other_engines_are_counted,
-                reserved_trades_without_engine_are_claimed_once;
+                reserved_trades_without_engine_are_claimed_once,
+                trades_of_other_engines_are_counted_until_return_window_ends;
             races: concurrent_batches_never_overspend, concurrent_batches_never_exceed_cap,
                 concurrent_rejections_have_one_winner, concurrent_claims_of_attempt_have_one_winner,
                 concurrent_credits_all_count, concurrent_deposits_under_one_reference_count_once,
@@ -167,7 +175,8 @@ macro_rules! gate_contract {
                 dropped_gate_transaction_writes_nothing, session_emits_each_event_once;
             gate: stored_response_is_overwritten_after_expiry, changed_tally_is_not_overwritten,
                 stale_branding_revision_is_refused, key_lookup_returns_gate_profile,
-                only_dead_letter_is_replayed, replay_with_concurrent_workers_is_delivered_once;
+                only_dead_letter_is_replayed, delivery_pages_are_contiguous_for_every_status,
+                replay_with_concurrent_workers_is_delivered_once;
             gate_races: concurrent_creates_under_one_key_count_once,
                 concurrent_creates_stay_within_quota, retries_with_concurrent_sweep_count_once,
                 concurrent_ends_have_one_winner, concurrent_branding_changes_all_count;
@@ -176,6 +185,7 @@ macro_rules! gate_contract {
                 older_keys_are_retired_only_by_creator_of_current_key;
             customers: customer_reads_back, blind_indexes_belong_to_one_customer,
                 stale_customer_revision_is_refused, customer_pages_are_contiguous,
+                customers_of_earlier_versions_are_found_by_each_spelling,
                 concurrent_creates_of_one_email_count_once, concurrent_customer_changes_all_count;
             previews: preview_reads_back_and_is_used_once_before_expiry,
                 concurrent_sessions_with_one_preview_count_once, usable_preview_is_not_swept;
@@ -195,6 +205,8 @@ macro_rules! gate_contract {
                 concurrent_cancel_and_settlement_have_one_winner,
                 payout_account_is_sealed_and_erased_after_thirty_days,
                 swap_is_stored_whole_and_paid_once;
+            due: overdue_sessions_are_read_partner_by_partner, due_payments_are_read_partner_by_partner,
+                due_verifications_are_read_partner_by_partner, unreadable_row_hides_no_other_due_row;
             rail_breaches: every_rail_breach_is_reported_by_name;
             verifications: verification_reads_back_and_ends_once,
                 concurrent_starts_and_refusals_emit_one_event,

@@ -1,6 +1,7 @@
 //! The store of a test run, and a Postgres database for one test.
 //!
-//! The database is on the server that `cargo xtask test` started. It is copied from a migrated template and dropped at the end.
+//! The database is on the server that `cargo xtask test` started. It is copied from a migrated template and dropped at the end. A test
+//! that changes settings of a whole server starts its own.
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
@@ -50,17 +51,19 @@ impl StoreKind {
 #[derive(Debug)]
 pub struct Database {
     name: String,
+    /// The superuser's URL of the server.
+    server: String,
 }
 
 impl Database {
     /// Creates an empty database with the schema.
     pub async fn make() -> Self {
         let template = template().await;
-        let database = Self::named();
+        let database = Self::named(server());
         let name = &database.name;
         // The template is small, and copying its files is faster than logging its pages.
         let making = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY");
-        admin(&making).await;
+        admin(&database.server, &making).await;
         database
     }
 
@@ -68,8 +71,23 @@ impl Database {
     pub async fn bare() -> Self {
         // The template also creates the server's roles, in whichever test is first.
         template().await;
-        let database = Self::named();
-        admin(&format!("CREATE DATABASE {}", database.name)).await;
+        let database = Self::named(server());
+        let making = format!("CREATE DATABASE {}", database.name);
+        admin(&database.server, &making).await;
+        database
+    }
+
+    /// Creates an empty database with the schema and the roles on a server that a test has started. It must be dropped before the
+    /// server ends.
+    ///
+    /// # Panics
+    /// If the superuser's URL is wrong.
+    pub async fn make_on(server: &str) -> Self {
+        let database = Self::named(server.to_owned());
+        let making = format!("CREATE DATABASE {}", database.name);
+        admin(server, &making).await;
+        PostgresStore::migrate(&database.owning()).await.unwrap();
+        database.grant().await;
         database
     }
 
@@ -85,28 +103,28 @@ impl Database {
         now(Self::bare())
     }
 
-    fn named() -> Self {
+    fn named(server: String) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("penstock_scratch_{}_{number}", std::process::id());
-        Self { name }
+        Self { name, server }
     }
 
     /// Its URL for the owner.
     #[must_use]
     pub fn owning(&self) -> String {
-        url_of(&self.name)
+        url_of(&self.server, &self.name)
     }
 
     /// Its URL for the serving role.
     #[must_use]
     pub fn serving(&self) -> String {
         match std::env::var(POOLER) {
-            Ok(port) => {
+            Ok(port) if self.server == server() => {
                 let name = &self.name;
                 format!("postgres://{SERVING}:{SERVING}@127.0.0.1:{port}/{name}")
             }
-            Err(_) => format!("{}?options[role]={SERVING}", self.owning()),
+            Ok(_) | Err(_) => format!("{}?options[role]={SERVING}", self.owning()),
         }
     }
 
@@ -132,7 +150,8 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let dropping = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        let dropped = std::thread::spawn(move || block_on(admin(&dropping))).join();
+        let server = self.server.clone();
+        let dropped = std::thread::spawn(move || block_on(admin(&server, &dropping))).join();
         assert!(std::thread::panicking() || dropped.is_ok(), "not dropped");
     }
 }
@@ -214,8 +233,7 @@ fn server() -> String {
 }
 
 /// The server's URL for another of its databases.
-fn url_of(database: &str) -> String {
-    let server = server();
+fn url_of(server: &str, database: &str) -> String {
     let (rest, _) = server.rsplit_once('/').unwrap();
     format!("{rest}/{database}")
 }
@@ -225,8 +243,8 @@ async fn connect(url: &str) -> PgConnection {
     options.connect().await.unwrap()
 }
 
-async fn admin(sql: &str) {
-    let mut conn = connect(&server()).await;
+async fn admin(server: &str, sql: &str) {
+    let mut conn = connect(server).await;
     run(&mut conn, sql).await;
     conn.close().await.unwrap();
 }
@@ -250,7 +268,8 @@ async fn template() -> String {
         std::fs::read(file).unwrap().hash(&mut hasher);
     }
     let name = format!("penstock_scratch_{:x}", hasher.finish());
-    let mut conn = connect(&server()).await;
+    let server = server();
+    let mut conn = connect(&server).await;
     run(&mut conn, LOCK).await;
     let there: bool =
         sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
@@ -262,8 +281,9 @@ async fn template() -> String {
         let draft = format!("{name}_draft");
         run(&mut conn, &format!("DROP DATABASE IF EXISTS {draft}")).await;
         run(&mut conn, &format!("CREATE DATABASE {draft}")).await;
-        PostgresStore::migrate(&url_of(&draft)).await.unwrap();
-        let mut owner = connect(&url_of(&draft)).await;
+        let draft_url = url_of(&server, &draft);
+        PostgresStore::migrate(&draft_url).await.unwrap();
+        let mut owner = connect(&draft_url).await;
         run(&mut owner, &roles()).await;
         let letting_in = format!("ALTER ROLE {SERVING} LOGIN PASSWORD '{SERVING}'");
         run(&mut owner, &letting_in).await;

@@ -17,10 +17,10 @@ pub(super) const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "async-trait base64 chacha20poly1305 hex hkdf hmac ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
+            "async-trait base64 chacha20poly1305 hex hkdf hmac icu_normalizer icu_properties ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid unicase url zeroize",
         ),
         tests: "",
-        because: "what every product shares about partners; it knows no product",
+        because: "what every product shares about partners, with Unicode's tables, because every product has texts that people type and that must be unique; it knows no product",
     },
     Row {
         name: "pools-core",

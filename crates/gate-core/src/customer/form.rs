@@ -3,6 +3,7 @@
 use std::fmt;
 
 use partner_core::idempotency::Fingerprint;
+use partner_core::text::{self, RefusedCharacter};
 use serde_json::{Value, json};
 
 use super::Person;
@@ -75,6 +76,9 @@ pub enum CustomerFormError {
     Email,
     #[error("`external_id`: expected 1 to 128 characters")]
     ExternalId,
+    /// A character that readers do not see, in `email` or `external_id`
+    #[error("`{0}`: expected visible characters, found {1}; send it without this character")]
+    Character(&'static str, RefusedCharacter),
     /// `phone`
     #[error(
         "`phone`: expected a number in the form of E.164, such as \"+4915112345678\": a plus and at most 15 digits"
@@ -96,15 +100,15 @@ impl CustomerDraft {
     /// # Errors
     /// The first [`CustomerFormError`], in the order of the fields.
     pub fn validate(&self) -> Result<Person, CustomerFormError> {
+        visible(&self.email, "email")?;
         if !is_email(&self.email) {
             return Err(CustomerFormError::Email);
         }
-        if self
-            .external_id
-            .as_deref()
-            .is_some_and(|it| !is_external_id(it))
-        {
-            return Err(CustomerFormError::ExternalId);
+        if let Some(id) = &self.external_id {
+            visible(id, "external_id")?;
+            if !is_external_id(id) {
+                return Err(CustomerFormError::ExternalId);
+            }
         }
         if self.phone.as_deref().is_some_and(|it| !is_phone(it)) {
             return Err(CustomerFormError::Phone);
@@ -193,6 +197,11 @@ pub fn is_external_id(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.chars().count())
 }
 
+/// Checks that readers see every character of a text that must be unique.
+fn visible(text: &str, field: &'static str) -> Result<(), CustomerFormError> {
+    text::check(text).map_err(|refused| CustomerFormError::Character(field, refused))
+}
+
 /// Checks the E.164 form: a plus, then a country code, which does not start with 0, and the number.
 fn is_phone(text: &str) -> bool {
     let digits = text.strip_prefix('+').unwrap_or_default();
@@ -261,6 +270,44 @@ mod tests {
         ] {
             assert!(!is_email(bad), "{bad}");
         }
+    }
+
+    // rule: gate.customer.visible, text.refused-characters
+    #[test]
+    fn email_and_external_id_have_visible_characters_only() {
+        for (character, class) in [
+            ('\u{200b}', "U+200B, an invisible format character"),
+            ('\u{2069}', "U+2069, an invisible format character"),
+            ('\u{34f}', "U+034F, an invisible character"),
+            ('\u{7f}', "U+007F, a control character"),
+            ('\u{2028}', "U+2028, a line separator"),
+            ('\u{e000}', "U+E000, a private-use character"),
+            ('\u{378}', "U+0378, an unassigned character"),
+        ] {
+            let of_email = CustomerDraft {
+                email: format!("ca{character}t@shop.example"),
+                ..draft()
+            };
+            let of_id = CustomerDraft {
+                external_id: Some(format!("user-1{character}")),
+                ..draft()
+            };
+            for (wrong, field) in [(of_email, "email"), (of_id, "external_id")] {
+                let error = wrong.validate().unwrap_err().to_string();
+                let expected = format!(
+                    "`{field}`: expected visible characters, found {class}; send it without this character"
+                );
+                assert_eq!(error, expected);
+            }
+        }
+        let kept = CustomerDraft {
+            email: "Jo\u{308}rg@shop.example".to_owned(),
+            external_id: Some("K\u{f6}ln 7".to_owned()),
+            ..draft()
+        };
+        let person = kept.validate().unwrap();
+        let unchanged = (person.email, person.external_id);
+        assert_eq!(unchanged, (kept.email, kept.external_id));
     }
 
     // rule: gate.customer.phone-form

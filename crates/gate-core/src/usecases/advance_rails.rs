@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
 use super::expiry::GateContext;
+use crate::due::DueShare;
 use crate::error::GateError;
 use crate::events::{Resource, SESSION_FAILED};
 use crate::payout::Payout;
@@ -37,12 +38,16 @@ pub struct AdvanceRails {
 }
 
 impl AdvanceRails {
-    /// Records of a mode whose next poll is due, the longest overdue first, at most `limit`.
+    /// Records of a mode whose next poll is due, of each partner the longest overdue first.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-        self.context.store.rails_due(mode, limit).await
+    pub async fn due(
+        &self,
+        mode: Mode,
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+        self.context.store.rails_due(mode, share).await
     }
 
     /// Polls the rail about a due record and applies the report.
@@ -66,9 +71,11 @@ impl AdvanceRails {
         let mut tx = self.context.store.gate_begin("rail_claim").await?;
         let found = tx.rail_lock(who, id).await?;
         let now = tx.now().await?;
-        let Some(record) = found.filter(|record| record.is_due(now)) else {
+        // Records are never deleted, so the quote's row is missing.
+        let record = found.ok_or_else(|| StoreError::unexpected(MissingQuote))?;
+        if !record.is_due(now) {
             return Ok(None);
-        };
+        }
         let asking = PollLease {
             attempts: record.asking.attempts.saturating_add(1),
             token: Some(self.context.entropy.number()),
@@ -113,8 +120,10 @@ impl AdvanceRails {
             record,
             now,
         };
-        end_record(&self.context, tx.as_mut(), who, locked, step).await?;
-        Ok(tx.commit().await?)
+        let ended = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        tx.commit().await?;
+        ended.log_if_late(who);
+        Ok(())
     }
 }
 
@@ -141,6 +150,11 @@ pub(super) fn order_of(
     })
 }
 
+/// A due record that the store cannot lock.
+#[derive(Debug, thiserror::Error)]
+#[error("a due rail record has no quote")]
+struct MissingQuote;
+
 /// The payout details of a record cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("the payout details of a rail record do not open")]
@@ -153,15 +167,50 @@ pub(super) struct LockedRecord {
     pub(super) now: Timestamp,
 }
 
+/// A record after its end.
+pub(super) struct EndedRecord {
+    pub(super) record: RailRecord,
+    /// The session of a settled record if the session had ended before, without this payment.
+    ended_before: Option<Session>,
+}
+
+impl EndedRecord {
+    fn of(record: RailRecord) -> Self {
+        Self {
+            record,
+            ended_before: None,
+        }
+    }
+
+    /// Logs money that moved for a session that had ended before. Its partner gets no event of the session, so the operator settles the
+    /// payment with the partner.
+    fn log_if_late(&self, who: &Tenant) {
+        let Some(session) = &self.ended_before else {
+            return;
+        };
+        let amount = self.record.terms.priced.fiat;
+        let currency = amount.asset();
+        tracing::warn!(
+            partner.id = %who.partner,
+            session.id = %session.id,
+            session.status = session.state.status().as_str(),
+            rail.id = %self.record.id,
+            rail.amount = %amount,
+            rail.currency = currency.code(),
+            "A payment settled after its session had ended, so the session stays unchanged. Settle the payment with the partner"
+        );
+    }
+}
+
 /// Ends a locked record: writes its step, the end of its transaction and the events, and completes the session of a record that
-/// has settled. Returns the record after the step.
+/// has settled.
 pub(super) async fn end_record(
     context: &GateContext,
     tx: &mut dyn GateTx,
     who: &Tenant,
     locked: LockedRecord,
     step: RailStep,
-) -> Result<RailRecord, GateError> {
+) -> Result<EndedRecord, GateError> {
     let LockedRecord {
         session,
         record,
@@ -178,14 +227,19 @@ pub(super) async fn end_record(
         tx.event_insert(&event).await?;
     }
     let Some(session) = session else {
-        return Ok(record);
+        return Ok(EndedRecord::of(record));
     };
     match &record.state {
         // A session can have ended here only if it predates the rule of one payment. It keeps its state, although the
         // money has moved.
         RailState::Settled { .. } => {
             let paid = SessionAction::Settle(record.refid);
-            context.act(tx, who, session, paid, now).await?;
+            let change = context.act(tx, who, session, paid, now).await?;
+            let ended_before = change.refused.map(|_| change.session);
+            return Ok(EndedRecord {
+                record,
+                ended_before,
+            });
         }
         RailState::Failed { .. } if record.hosted.is_some() => {
             let failed = Resource::Payment(&session, &record);
@@ -194,7 +248,7 @@ pub(super) async fn end_record(
         }
         RailState::Processing | RailState::Failed { .. } | RailState::Cancelled { .. } => {}
     }
-    Ok(record)
+    Ok(EndedRecord::of(record))
 }
 
 /// A rail that confirms a cancellation has promised that no money moves. A later report that money has moved is for the operator.

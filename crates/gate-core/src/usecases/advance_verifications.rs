@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, Readable, StoreError};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
 use super::expiry::GateContext;
 use super::verify_user::{CLAIM, after_report, order};
+use crate::due::DueShare;
 use crate::error::GateError;
 use crate::ports::{VerificationOrder, Verifier};
 use crate::rail::PollLease;
@@ -28,16 +29,16 @@ pub struct AdvanceVerifications {
 }
 
 impl AdvanceVerifications {
-    /// Sessions of a mode whose verification is due for a poll, the longest overdue first, at most `limit`.
+    /// Sessions of a mode whose verification is due for a poll, of each partner the longest overdue first.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn due(
         &self,
         mode: Mode,
-        limit: u32,
-    ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-        self.context.store.verifications_due(mode, limit).await
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+        self.context.store.verifications_due(mode, share).await
     }
 
     /// Asks the provider about the due verification of a session and applies the report.
@@ -63,10 +64,10 @@ impl AdvanceVerifications {
         let session = tx.session_lock(who, id).await?;
         let found = tx.verification_lock(who, id).await?;
         let now = tx.now().await?;
-        let due = found.filter(|verification| verification.is_due(now));
-        let (Some(session), Some(verification)) = (session, due) else {
+        let Some(verification) = found.filter(|verification| verification.is_due(now)) else {
             return Ok(None);
         };
+        let session = session.ok_or_else(|| StoreError::unexpected(MissingSession))?;
         let is_open = session.state == SessionState::Open && !session.is_overdue(now);
         let asking = PollLease {
             attempts: verification.asking.attempts.saturating_add(1),
@@ -104,3 +105,8 @@ impl AdvanceVerifications {
         Ok(tx.commit().await?)
     }
 }
+
+/// A due verification whose session the store cannot lock.
+#[derive(Debug, thiserror::Error)]
+#[error("a due verification has no session")]
+struct MissingSession;

@@ -113,8 +113,8 @@ impl CancelPayment {
             record,
             now,
         };
-        let record = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        let ended = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
         tx.commit().await?;
-        Ok(Ok(record))
+        Ok(Ok(ended.record))
     }
 }

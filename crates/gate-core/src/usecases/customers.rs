@@ -15,7 +15,7 @@ use serde_json::json;
 use super::expiry::GateContext;
 use crate::customer::{
     Changes, Customer, CustomerDamage, CustomerDraft, CustomerEvent, CustomerFormError, CustomerId,
-    CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_mark, external_id_mark,
+    CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_indexes, external_id_indexes,
 };
 use crate::error::GateError;
 use crate::events::Resource;
@@ -36,9 +36,9 @@ pub struct Customers {
 pub struct CustomerSearch {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
-    /// Only the customer with this email, case-insensitive.
+    /// Only the customer with this email, in any case and spelling.
     pub email: Option<String>,
-    /// Only the customer with this `external_id`.
+    /// Only the customer with this `external_id`, in any spelling.
     pub external_id: Option<String>,
 }
 
@@ -134,11 +134,12 @@ impl Customers {
         {
             return Ok(Page::empty());
         }
+        let sealer = &self.context.sealer;
         let (email, external_id) = (wanted.email.as_deref(), wanted.external_id.as_deref());
         let filter = CustomerFilter {
             after: wanted.after,
-            email: email.map(|email| email_mark(&self.context.sealer, who, email)),
-            external_id: external_id.map(|name| external_id_mark(&self.context.sealer, who, name)),
+            email: email.map(|email| email_indexes(sealer, who, email)),
+            external_id: external_id.map(|id| external_id_indexes(sealer, who, id)),
         };
         let rows = self
             .context
@@ -290,8 +291,8 @@ impl GateWrite for NewCustomer<'_> {
     }
 
     async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Unique>, StoreError> {
-        let marks = self.person.marks(&self.customers.context.sealer, self.who);
-        tx.customer_taken(self.who, &marks).await
+        let identity = (self.person).identity(&self.customers.context.sealer, self.who);
+        tx.customer_taken(self.who, &identity).await
     }
 
     async fn decide(

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use kernel::{Entropy, Mode, StoreError, Timestamp};
+use kernel::{Entropy, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 use partner_core::sealing::Sealer;
 
+use crate::due::DueShare;
 use crate::error::GateError;
 use crate::events::{EventFactory, RenderResource, Resource};
 use crate::idempotent::Decision;
@@ -42,22 +43,6 @@ pub(super) struct SessionChange {
     pub(super) changed: bool,
     /// Why the action was refused.
     pub(super) refused: Option<SessionRefusal>,
-}
-
-/// Whether the failure concerns only this session, so that the next one may succeed.
-const fn concerns_one_session(error: &GateError) -> bool {
-    match error {
-        GateError::Response(_) | GateError::Event(_) | GateError::Unsigned(_) => true,
-        GateError::Store(error) => match error {
-            StoreError::Inconsistent { .. }
-            | StoreError::Guard(_)
-            | StoreError::Unexpected(_)
-            | StoreError::Retry => true,
-            StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
-                false
-            }
-        },
-    }
 }
 
 impl SessionChange {
@@ -102,19 +87,19 @@ impl GateContext {
 
     /// Expires the overdue sessions of a tenant, so that a list does not show them as open.
     ///
-    /// It stops after `BATCH` × `ROUNDS` sessions. The sweep expires the rest.
+    /// It stops after `BATCH` × `ROUNDS` sessions and then returns false. The sweep or the next call expires the rest.
     ///
     /// # Errors
     /// [`GateError`].
-    pub async fn expire_all_due(&self, who: &Tenant) -> Result<(), GateError> {
+    pub async fn expire_all_due(&self, who: &Tenant) -> Result<bool, GateError> {
         for _ in 0..ROUNDS {
             let overdue = self.store.sessions_overdue(who, BATCH).await?;
             if overdue.is_empty() {
-                return Ok(());
+                return Ok(true);
             }
             retry_lost_races(|| self.expire_batch(who, &overdue)).await?;
         }
-        Ok(())
+        Ok(false)
     }
 
     async fn expire_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), GateError> {
@@ -134,24 +119,16 @@ impl GateContext {
         Ok(tx.commit().await?)
     }
 
-    /// Expires at most `BATCH` overdue sessions of a mode and returns their number.
-    ///
-    /// It skips a session that cannot be expired.
+    /// Overdue sessions of a mode, of each partner the oldest deadline first. The sweep expires them one by one.
     ///
     /// # Errors
-    /// [`GateError`] of the last skipped session, or the error that ended the sweep.
-    pub async fn sweep(&self, mode: Mode) -> Result<u64, GateError> {
-        let overdue = self.store.sessions_overdue_in(mode, BATCH).await?;
-        let mut found = 0_u64;
-        let mut failed = None;
-        for (who, id) in overdue {
-            match self.expire_if_due(&who, id).await {
-                Ok(_) => found = found.saturating_add(1),
-                Err(error) if concerns_one_session(&error) => failed = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        failed.map_or(Ok(found), Err)
+    /// [`StoreError`].
+    pub async fn overdue(
+        &self,
+        mode: Mode,
+        share: &DueShare,
+    ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+        self.store.sessions_overdue_in(mode, share).await
     }
 
     /// Applies an action to a locked session: writes its step and the step's event.

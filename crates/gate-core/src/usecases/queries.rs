@@ -1,6 +1,6 @@
 //! Reads. The only write is a due expiry.
 
-use kernel::{Seen, StoreError};
+use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
@@ -12,9 +12,6 @@ use crate::rail::{RailId, RailRecord};
 use crate::session::{Session, SessionId};
 use crate::signed_quote::{SignedQuote, SignedQuoteId, SignedQuoteStatus};
 use crate::transaction::{RefId, Transaction};
-
-/// How often a page is read if sessions on it expire between the sweep and the read.
-const ROUNDS: u32 = 3;
 
 /// The reads of the gate API.
 #[derive(Clone)]
@@ -35,16 +32,15 @@ impl GateQueries {
         let Some(seen) = self.context.store.session_get(who, id).await? else {
             return Ok(None);
         };
-        if seen.value.is_overdue(seen.at) {
-            return self.context.expire_if_due(who, id).await;
-        }
-        Ok(Some(seen.value))
+        self.current(who, seen.value, seen.at).await
     }
 
-    /// A page of sessions, newest first. Overdue sessions are expired first, so that the status filter is correct.
+    /// A page of sessions, newest first. Overdue sessions are expired first, so that the status filter is correct and a walk over the
+    /// pages misses no session.
     ///
     /// # Errors
-    /// [`GateError`].
+    /// [`GateError`]. With a status filter, [`StoreError::Overloaded`] while more sessions are overdue than one call expires; a
+    /// repeated call continues.
     pub async fn sessions(
         &self,
         who: &Tenant,
@@ -57,20 +53,41 @@ impl GateQueries {
         {
             return Ok(Page::empty());
         }
+        let is_current = self.context.expire_all_due(who).await?;
+        if !is_current && filter.status.is_some() {
+            return Err(StoreError::Overloaded.into());
+        }
         let wanted = limit.saturating_add(1);
-        let mut left = ROUNDS;
+        let mut filter = *filter;
+        let mut found: Vec<Session> = Vec::new();
         loop {
-            left = left.saturating_sub(1);
-            self.context.expire_all_due(who).await?;
-            let page = self.context.store.sessions_page(who, filter, wanted);
-            let seen = page.await?;
-            let overdue = |session: &Session| session.is_overdue(seen.at);
-            if left == 0 || !seen.value.iter().any(overdue) {
-                let mut rows = seen.value;
-                rows.retain(|session| !session.is_overdue(seen.at));
-                return Ok(Page::cut(rows, limit));
+            let page = self.context.store.sessions_page(who, &filter, wanted);
+            let Seen { value: rows, at } = page.await?;
+            let is_last = rows.len() < usize::try_from(wanted).unwrap_or(usize::MAX);
+            filter.after = rows.last().map(|session| session.id).or(filter.after);
+            for row in rows {
+                found.extend(self.current(who, row, at).await?.filter(|session| {
+                    let status = session.state.status();
+                    filter.status.is_none_or(|wanted| wanted == status)
+                }));
+            }
+            if is_last || found.len() >= usize::try_from(wanted).unwrap_or(usize::MAX) {
+                return Ok(Page::cut(found, limit));
             }
         }
+    }
+
+    /// A session that was read at an instant. If it is overdue, it is expired under its lock, because a payment may have come first.
+    async fn current(
+        &self,
+        who: &Tenant,
+        session: Session,
+        at: Timestamp,
+    ) -> Result<Option<Session>, GateError> {
+        if session.is_overdue(at) {
+            return self.context.expire_if_due(who, session.id).await;
+        }
+        Ok(Some(session))
     }
 
     /// A transaction by its reference.

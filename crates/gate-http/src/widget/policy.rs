@@ -74,7 +74,7 @@ mod tests {
             "https://a.example,b",
             "http://[::1]:3000",
         ];
-        let hostile: BTreeSet<Origin> = hostile.into_iter().map(origin).collect();
+        let hostile: BTreeSet<Origin> = hostile.into_iter().filter_map(Origin::stored).collect();
         assert_eq!(hostile.len(), 3);
         assert_eq!(Ancestors::of(&hostile).sources(), " 'none'");
         assert_eq!(Ancestors::of(&hostile).origins(), "");

@@ -545,6 +545,12 @@ async fn connection_without_any_place_is_turned_away() {
 }
 
 // rule: base.deadlines
+#[test]
+fn service_outlasts_the_kept_connections_of_usual_balancers() {
+    assert_eq!(Deadlines::default().idle, Duration::from_secs(75));
+}
+
+// rule: base.deadlines
 #[tokio::test]
 async fn silent_connection_ends_at_the_first_byte_deadline() {
     let server = start(|options| options.deadlines.first_byte = 6 * SHORT).await;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Sink, shown};
+use crate::text;
 
 /// The shape of a table.
 #[derive(Debug)]
@@ -200,6 +201,17 @@ impl<'d> Field<'d, '_> {
         self.read(sink, &expected, |text| {
             is_label(text, most).then(|| text.to_owned())
         })
+    }
+
+    /// A text that must be unique: as [`Field::label`], and readers see every character of it.
+    pub fn unique_label(&self, sink: &mut Sink<'_>, most: usize) -> Option<String> {
+        let label = self.label(sink, most)?;
+        let Err(refused) = text::check(&label) else {
+            return Some(label);
+        };
+        let expected = format!("expected visible characters without {refused}");
+        self.refuse(sink, &expected);
+        None
     }
 
     /// A number, written as an integer, a float or a string. `parse` gets its text, so it is never converted to a

@@ -27,8 +27,8 @@ pub(crate) struct ApplyArgs {
     /// Prints the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Allows the file to loosen a protection of money: the balance gate, the velocity cap, the maximum order, KYC or the
-    /// off-ramp. Without this flag such a file changes nothing
+    /// Allows the file to loosen a protection: the balance gate, the velocity cap, the maximum order, KYC, the off-ramp, a
+    /// suspension or the quota of live sessions. Without this flag such a file changes nothing
     #[arg(long)]
     allow_loosening: bool,
 }

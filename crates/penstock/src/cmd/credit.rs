@@ -97,7 +97,9 @@ pub(super) fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
 impl From<CreditError> for Failure {
     fn from(error: CreditError) -> Self {
         match error {
-            CreditError::Reference => Self::input(format!("--ref: {error}")),
+            CreditError::Reference | CreditError::Character(_) => {
+                Self::input(format!("--ref: {error}"))
+            }
             CreditError::ReferenceReused(..) => Self::Failed(format!("--ref: {error}")),
             CreditError::TooLarge => Self::Failed(format!("--amount: {error}")),
             CreditError::Store(error) => error.into(),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use kernel::{Bound, Timestamp};
 use partner_core::key::{KeyId, KeyKind, KeyTerms, LABEL_LENGTH};
 use partner_core::tables::is_label;
+use partner_core::text;
 use partner_core::usecases::keys::{KeysError, ListedKey};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -77,13 +78,18 @@ pub(crate) async fn run(
 }
 
 fn terms(label: Option<String>, expires: Option<&str>) -> Result<KeyTerms, Failure> {
-    if label
-        .as_deref()
-        .is_some_and(|label| !is_label(label, LABEL_LENGTH))
-    {
-        return Err(Failure::input(format!(
-            "--label: expected 1 to {LABEL_LENGTH} printable characters without a space at either end"
-        )));
+    if let Some(label) = &label {
+        let form = format!("--label: expected 1 to {LABEL_LENGTH} printable characters");
+        text::check(label).map_err(|refused| {
+            Failure::input(format!(
+                "{form}, found {refused}; type it without this character"
+            ))
+        })?;
+        if !is_label(label, LABEL_LENGTH) {
+            return Err(Failure::input(format!(
+                "{form} without a space at either end"
+            )));
+        }
     }
     let expires_at = expires.map(|text| Timestamp::parse(text, Bound::Upper));
     let expires_at = expires_at.transpose();

@@ -44,6 +44,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The folder of a sandbox without --dir.
 const DEFAULT_FOLDER: &str = "penstock-data";
 
+/// The public listeners of the sandbox: the two APIs and the widget.
+const LISTENERS: usize = 3;
+
 /// The sandbox's folder and ports.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SandboxArgs {
@@ -97,7 +100,9 @@ pub(crate) async fn run(
         ));
     }
     let (folder, _temporary) = command.folder()?;
-    let config = configuration(&given, &command, &folder, terminal)?;
+    let mut config = configuration(&given, &command, &folder, terminal)?;
+    // The sandbox serves one developer, so fewer connections are no reason for a warning.
+    runtime::descriptors::provide(&mut config, LISTENERS);
     let mut telemetry = Telemetry::default();
     if !command.check {
         let started = runtime::telemetry::start(config.log_format, config.traces.as_ref());
@@ -346,6 +351,7 @@ fn configuration(
     }
     let folder = folder.to_str().filter(|folder| !folder.is_empty());
     let folder = folder.ok_or_else(|| Failure::input("--dir: expected a folder name in UTF-8"))?;
+    runtime::config::check_path(folder).map_err(|why| Failure::input(format!("--dir: {why}")))?;
     let mut added = vec![("DATABASE_URL", format!("sqlite://{folder}/penstock.db"))];
     let free = command.check.then_some(0);
     for (setting, port) in [

@@ -164,7 +164,7 @@ async fn gate_table_sets_access_to_gate() {
         stored,
         "the file lacks the gate table"
     );
-    let bare = format!("{ACME}[partners.gate]\nenabled = true\n");
+    let bare = format!("{ACME}[partners.gate]\nenabled = true\nlive_session_quota = 4\n");
     let replaced = apply(&base, &bare).await.unwrap();
     assert_eq!(
         replaced.changed,
@@ -174,12 +174,13 @@ async fn gate_table_sets_access_to_gate() {
             "partner acme: gate.kyc_trusted true -> false",
             "partner acme: gate.rails true -> false",
             "partner acme: gate.preview_locks true -> false",
-            "partner acme: gate.live_session_quota 5 -> none",
+            "partner acme: gate.live_session_quota 5 -> 4",
             "partner acme: gate.create_session_limit 100/1m -> none",
         ]
     );
     let expected = GateProfile {
         enabled: true,
+        live_session_quota: Some(4),
         ..GateProfile::default()
     };
     assert_eq!(gate(&base).await, Some(expected));

@@ -24,3 +24,5 @@ mod rotating;
 mod sandbox;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod texts;

@@ -70,6 +70,49 @@ fn new_database_is_readable_only_by_its_owner() {
     assert_eq!(kept, 0o640, "the operator's mode of the file is kept");
 }
 
+// rule: config.database-path, config.trimmed, cli.exit-codes
+#[test]
+fn path_that_the_shell_would_have_changed_is_refused_and_creates_nothing() {
+    let installation = Installation::in_a_file();
+    let apply = ["apply", "-f", "file.toml"];
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let before = files(&installation);
+    for (words, shown) in [
+        (
+            [&apply[..], &["--database-url", "sqlite://~/penstock.db"]].concat(),
+            "--database-url: expected sqlite://<file>: `~` in the path is not expanded",
+        ),
+        (
+            [
+                &apply[..],
+                &["--database-url", "sqlite://$HOME/penstock.db"],
+            ]
+            .concat(),
+            "--database-url: expected sqlite://<file>: `$` in the path",
+        ),
+        (
+            vec!["sandbox", "--check", "--dir=~/sandbox"],
+            "--dir: `~` in the path is not expanded",
+        ),
+        (
+            vec!["sandbox", "--check", "--dir", "sandbox "],
+            "--dir: the part \"sandbox \" of the path begins or ends with white space",
+        ),
+    ] {
+        let done = installation.run(&words);
+        assert_eq!(done.code, 2, "{words:?}: {done:?}");
+        assert!(done.err.starts_with(shown), "{words:?}: {done:?}");
+        assert_eq!(files(&installation), before, "{words:?}");
+    }
+    let padded = format!(
+        "sqlite://{}/penstock.db\n",
+        installation.folder.path().display()
+    );
+    let done = installation.run(&[&apply[..], &["--database-url", &padded]].concat());
+    assert!(done.out.starts_with("nothing to change"), "{done:?}");
+    assert_eq!(files(&installation), before);
+}
+
 // rule: base.master-key-lost
 #[test]
 fn lost_master_key_stops_every_command_and_is_not_replaced() {

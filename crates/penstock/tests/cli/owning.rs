@@ -120,7 +120,7 @@ fn one_file_exchanges_deposits_between_partners() {
     assert_eq!(installation.run(&["verify"]).code, 0);
 }
 
-// rule: apply.deposits-of-one-partner
+// rule: apply.deposits-of-one-partner, apply.suspension-kept
 #[test]
 fn suspended_partner_keeps_everything_its_short_file_omits() {
     let installation = Installation::new();
@@ -137,8 +137,15 @@ fn suspended_partner_keeps_everything_its_short_file_omits() {
     let rival = depositing("rival", "acme-7f3k", FIRST);
     let done = installation.apply(&rival, &[]);
     assert_eq!((done.code, done.err.lines().count()), (2, 2), "{done:?}");
-    std::fs::write(installation.folder.path().join("back.toml"), &acme).unwrap();
-    let back = installation.json(&["apply", "-f", "back.toml"]);
+    // The standing file does not mention the status, so the suspension stays.
+    let kept = installation.apply(&acme, &[]);
+    assert!(kept.out.starts_with("nothing to change"), "{kept:?}");
+    let back = acme.replace(
+        "name = \"Acme\"\n",
+        "name = \"Acme\"\nstatus = \"active\"\n",
+    );
+    std::fs::write(installation.folder.path().join("back.toml"), &back).unwrap();
+    let back = installation.json(&["apply", "-f", "back.toml", "--allow-loosening"]);
     let changed = serde_json::json!(["partner acme: status suspended -> active"]);
     assert_eq!(back["changed"], changed);
 }

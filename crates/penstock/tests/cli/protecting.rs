@@ -159,10 +159,11 @@ async fn disabled_pools_keep_their_protections_when_enabled_again() {
     let on = strict("old").replace("gate = true", "gate = false");
     let done = installation.apply(&on, &[]);
     assert_eq!(done.code, 1, "{done:?}");
-    assert!(
-        done.out
-            .starts_with("loosens: partner acme: pools.balance_gate true -> false\n")
-    );
+    let lines = [
+        "loosens: partner acme: pools.enabled false -> true\n",
+        "loosens: partner acme: pools.balance_gate true -> false\n",
+    ];
+    assert!(done.out.starts_with(&lines.concat()), "{done:?}");
     assert_eq!(installation.apply(&strict("old"), &[]).code, 0);
     let suspended = ACME.replace("name", "status = \"suspended\"\nname");
     assert_eq!(installation.apply(&suspended, &[]).code, 0);
@@ -171,9 +172,96 @@ async fn disabled_pools_keep_their_protections_when_enabled_again() {
         1,
         "suspension hides no loosening"
     );
-    assert_eq!(
-        installation.apply(&strict("old"), &[]).code,
-        0,
-        "the partner comes back as it was"
+    let standing = installation.apply(&strict("old"), &[]);
+    assert!(
+        standing.out.starts_with("nothing to change"),
+        "{standing:?}"
     );
+}
+
+// rule: apply.suspension-kept, apply.loosening-access
+#[test]
+fn standing_file_keeps_suspension_whose_end_needs_flag() {
+    let installation = Installation::new();
+    let standing = strict("old");
+    assert_eq!(installation.apply(&standing, &[]).code, 0);
+    let suspended = standing
+        .replace(
+            "name = \"Acme\"\n",
+            "name = \"Acme\"\nstatus = \"suspended\"\n",
+        )
+        .replace(
+            "[partners.pools]\n",
+            "[partners.pools]\naccess = \"suspended\"\n",
+        );
+    let done = installation.apply(&suspended, &[]);
+    assert_eq!(done.code, 0, "a suspension needs no flag: {done:?}");
+    let kept = installation.apply(&standing, &[]);
+    assert!(kept.out.starts_with("nothing to change"), "{kept:?}");
+    let active = suspended.replace("\"suspended\"", "\"active\"");
+    let refused = installation.apply(&active, &[]);
+    let lines = [
+        "loosens: partner acme: status suspended -> active\n",
+        "loosens: partner acme: pools.access suspended -> active\n",
+    ];
+    assert_eq!((refused.code, refused.out), (1, lines.concat()));
+    let kept = installation.apply(&suspended, &[]);
+    assert!(kept.out.starts_with("nothing to change"), "{kept:?}");
+    let done = installation.apply(&active, &["--allow-loosening"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let done = installation.apply(&standing, &[]);
+    assert!(done.out.starts_with("nothing to change"), "{done:?}");
+}
+
+// rule: apply.loosening-access
+#[test]
+fn enabling_pools_without_gate_or_cap_needs_flag() {
+    let installation = Installation::new();
+    let pools = |enabled: bool, gate: bool, cap: &str| {
+        format!(
+            "{ACME}[partners.pools]\nenabled = {enabled}\nbalance_gate = {gate}\nvelocity_cap_usdt = \"{cap}\"\n"
+        )
+    };
+    let loosens = "loosens: partner acme: pools.enabled false -> true\n";
+    assert_eq!(installation.apply(ACME, &[]).code, 0);
+    // The first table of a partner that exists.
+    for (gate, cap) in [(false, "5"), (true, "none")] {
+        let refused = installation.apply(&pools(true, gate, cap), &[]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.out.starts_with(loosens), "{refused:?}");
+    }
+    let done = installation.apply(&pools(true, true, "5"), &[]);
+    assert_eq!(done.code, 0, "both protections are on: {done:?}");
+    let off = installation.apply(&pools(false, false, "5"), &["--allow-loosening"]);
+    assert_eq!(off.code, 0, "{off:?}");
+    let on = pools(true, false, "5");
+    let refused = installation.apply(&on, &[]);
+    assert_eq!((refused.code, refused.out.as_str()), (1, loosens));
+    assert_eq!(installation.apply(&on, &["--allow-loosening"]).code, 0);
+}
+
+// rule: apply.loosening-access
+#[test]
+fn gate_that_trusts_kyc_or_raises_quota_needs_flag() {
+    let installation = Installation::new();
+    let gate = |lines: &str| format!("{ACME}[partners.gate]\nenabled = true\n{lines}");
+    let strict = gate("live_session_quota = 5\n");
+    assert_eq!(installation.apply(&strict, &[]).code, 0);
+    for (lines, change) in [
+        (
+            "live_session_quota = 5\nkyc_trusted = true\n",
+            "kyc_trusted false -> true",
+        ),
+        ("live_session_quota = 6\n", "live_session_quota 5 -> 6"),
+        ("", "live_session_quota 5 -> none"),
+    ] {
+        let line = format!("loosens: partner acme: gate.{change}\n");
+        let refused = installation.apply(&gate(lines), &[]);
+        assert_eq!((refused.code, refused.out), (1, line.clone()));
+        let allowed = installation.apply(&gate(lines), &["--allow-loosening", "--dry-run"]);
+        assert_eq!(allowed.code, 0, "{allowed:?}");
+        assert!(allowed.out.starts_with(&line), "{allowed:?}");
+    }
+    let lower = installation.apply(&gate("live_session_quota = 4\n"), &[]);
+    assert_eq!(lower.code, 0, "{lower:?}");
 }

@@ -142,6 +142,36 @@ fn malformed_url_and_unreachable_server_are_reported_differently() {
     }
 }
 
+// rule: base.database-suitable, cli.exit-codes
+#[tokio::test]
+async fn database_with_another_encoding_is_refused_by_every_command() {
+    let database = Database::bare().await;
+    let owning = database.owning();
+    let (server, name) = owning.rsplit_once('/').unwrap();
+    let latin = format!("{name}_latin");
+    let making = format!(
+        "CREATE DATABASE {latin} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    );
+    let mut owner = database.owner().await;
+    test_support::test_database::run(&mut owner, &making).await;
+    let url = format!("{server}/{latin}");
+    let installation = Installation::in_a_file();
+    std::fs::write(installation.folder.path().join("file.toml"), POOL).unwrap();
+    let commands = READING.into_iter().chain(["apply -f file.toml"]);
+    let done: Vec<Done> = commands
+        .map(|command| {
+            let words = [words(command), vec!["--database-url", url.as_str()]].concat();
+            with_key(&installation, &words, KEY)
+        })
+        .collect();
+    let dropping = format!("DROP DATABASE {latin} WITH (FORCE)");
+    test_support::test_database::run(&mut owner, &dropping).await;
+    let place = format!("the server at {}, database `{latin}`: ", place(&url));
+    for done in done {
+        assert_names(&done, &[&place, "its encoding is LATIN1", "createdb"]);
+    }
+}
+
 // rule: cli.sandbox.refuses
 #[test]
 fn sandbox_refuses_database_on_server() {

@@ -2,28 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::profile::Network;
 use kernel::{Amount, Asset, AssetKind, Entropy, StoreError};
 use partner_core::Tenant;
 use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::tables::is_label;
+use partner_core::text::RefusedCharacter;
 
 use super::recount_contingent_credits::{Run, slice};
+use crate::deposits::{ReferenceError, parse_reference};
 use crate::ledger::{
     Account, AccountKind, BALANCE_LIMIT, Entry, EntryId, PostError, Reason, Transfer,
 };
 use crate::ports::{Deposit, PoolsStore};
+use crate::profile::Network;
 
 /// Recounts before a credit is refused because the account might be full: the running one, and a new one.
 const RECOUNTS: u32 = 2;
 
-/// Maximum characters of a reference.
-const REFERENCE_LENGTH: usize = 255;
-
-/// Invisible characters, with which two different references look equal.
-const INVISIBLE: [char; 8] = [
-    '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}',
-];
+/// Deposits of earlier versions whose references one transaction makes comparable.
+const COMPARED_AT_A_TIME: u32 = 100;
 
 #[derive(Clone)]
 pub struct CreditAccount {
@@ -60,12 +56,16 @@ pub struct Credited {
 /// Why nothing was credited.
 #[derive(Debug, thiserror::Error)]
 pub enum CreditError {
-    /// The reference is blank, longer than 255 characters, has white space at either end, or has control or invisible
-    /// characters.
+    /// The reference is blank, longer than 255 characters, or has white space at either end.
     #[error(
         "expected 1 to 255 visible characters without white space at either end; remove what was pasted beside the reference"
     )]
     Reference,
+    /// The reference has a character that readers do not see.
+    #[error(
+        "expected 1 to 255 visible characters, found {0}; remove what was pasted beside the reference"
+    )]
+    Character(RefusedCharacter),
     /// The reference was used for another amount, currency or network.
     #[error(
         "the reference was used before, for {0} {1}{net}; give this deposit a reference of its own",
@@ -88,27 +88,62 @@ impl LostRace for CreditError {
     }
 }
 
+impl From<ReferenceError> for CreditError {
+    fn from(error: ReferenceError) -> Self {
+        match error {
+            ReferenceError::Form => Self::Reference,
+            ReferenceError::Character(refused) => Self::Character(refused),
+        }
+    }
+}
+
+/// The outcome of one transaction.
+enum Attempt {
+    /// The reference is credited, now or before.
+    Credited(Credited),
+    /// The account might be full.
+    Full,
+    /// References of earlier versions were made comparable. Others may be left.
+    Compared,
+}
+
 impl CreditAccount {
     /// Credits a partner's account, once per reference. The caller must have checked that the partner exists.
     ///
     /// # Errors
     /// [`CreditError`].
     pub async fn credit(&self, who: &Tenant, credit: &Credit) -> Result<Credited, CreditError> {
-        if !is_reference(&credit.reference) {
-            return Err(CreditError::Reference);
-        }
-        if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
+        let credit = &Credit {
+            reference: parse_reference(&credit.reference, credit.network)?,
+            ..credit.clone()
+        };
+        if let Some(credited) = self.attempt(who, credit).await? {
             return Ok(credited);
         }
         // The stored figure is an upper bound. A recount that was already running may count trades that have ended
         // since, so a second one starts from the beginning.
         for _ in 0..RECOUNTS {
             self.recount(who, credit.amount.asset()).await?;
-            if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
+            if let Some(credited) = self.attempt(who, credit).await? {
                 return Ok(credited);
             }
         }
         Err(CreditError::TooLarge)
+    }
+
+    /// Credits the account after all of its references are comparable; `None` if the account might be full.
+    async fn attempt(
+        &self,
+        who: &Tenant,
+        credit: &Credit,
+    ) -> Result<Option<Credited>, CreditError> {
+        loop {
+            match retry_lost_races(|| self.credit_once(who, credit)).await? {
+                Attempt::Credited(credited) => return Ok(Some(credited)),
+                Attempt::Full => return Ok(None),
+                Attempt::Compared => {}
+            }
+        }
     }
 
     /// Finishes the running recount of an account, or runs a new one.
@@ -117,14 +152,14 @@ impl CreditAccount {
         Ok(())
     }
 
-    /// Credits the account; `None` if the account might be full.
-    async fn credit_once(
-        &self,
-        who: &Tenant,
-        credit: &Credit,
-    ) -> Result<Option<Credited>, CreditError> {
+    async fn credit_once(&self, who: &Tenant, credit: &Credit) -> Result<Attempt, CreditError> {
         let mut tx = self.store.begin("credit").await?;
         let account = tx.account_lock(who, credit.amount.asset()).await?;
+        let compared = tx.deposits_compare(who, COMPARED_AT_A_TIME).await?;
+        if compared == COMPARED_AT_A_TIME {
+            tx.commit().await?;
+            return Ok(Attempt::Compared);
+        }
         if let Some(earlier) = tx.deposit_find(who, &credit.reference).await? {
             if earlier.amount != credit.amount || earlier.network != credit.network {
                 return Err(CreditError::ReferenceReused(
@@ -133,7 +168,7 @@ impl CreditAccount {
                     earlier.network,
                 ));
             }
-            return Ok(Some(Credited {
+            return Ok(Attempt::Credited(Credited {
                 applied: false,
                 balance: account.available,
             }));
@@ -153,7 +188,7 @@ impl CreditAccount {
         })?;
         let before = tx.commitment_get(who, credit.amount.asset()).await?;
         let Some(committed) = commitment_with(before, &account, credit.amount) else {
-            return Ok(None);
+            return Ok(Attempt::Full);
         };
         let id = EntryId::new(who.mode, now, self.entropy.as_ref());
         let entry = Entry {
@@ -176,7 +211,7 @@ impl CreditAccount {
         tx.commitment_put(who, credit.amount.asset(), committed)
             .await?;
         tx.commit().await?;
-        Ok(Some(Credited {
+        Ok(Attempt::Credited(Credited {
             applied: true,
             balance: after.available,
         }))
@@ -191,44 +226,9 @@ fn commitment_with(before: Option<i64>, account: &Account, amount: Amount) -> Op
     (total <= BALANCE_LIMIT).then_some(total)
 }
 
-/// Whether a reference is acceptable. It refuses white space at the ends and invisible characters, so that two
-/// references that look equal are equal.
-fn is_reference(text: &str) -> bool {
-    is_label(text, REFERENCE_LENGTH) && !text.contains(INVISIBLE)
-}
-
 const fn reason_of(credit: &Credit) -> Reason {
     match credit.amount.asset().kind() {
         AssetKind::Fiat => Reason::PayinCredit,
         AssetKind::Crypto => Reason::CryptoReceipt,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // rule: cli.credit.once
-    #[test]
-    fn reference_is_refused_when_it_looks_like_another_one() {
-        for good in ["wire-77", "wire 77", "Überweisung 7", &"x".repeat(255)] {
-            assert!(is_reference(good), "{good:?}");
-        }
-        for bad in [
-            "",
-            " ",
-            "\u{a0}",
-            " wire-77",
-            "wire-77 ",
-            "wire-77\t",
-            "wire-77\u{a0}",
-            "\u{3000}wire-77",
-            "wire-77\u{200b}",
-            "\u{feff}wire-77",
-            "wire\u{ad}-77",
-            &"x".repeat(256),
-        ] {
-            assert!(!is_reference(bad), "{bad:?}");
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! The status poll: the only use case that changes a trade.
 //!
 //! A poll commits its attempt with a lease, asks the engine outside any transaction, and applies the report under the
-//! lease. A concurrent poll returns the current status at once. A timeout decides nothing: the next poll asks again
-//! under the same id.
+//! lease. A concurrent poll returns the current status at once, and so does a poll that gets no permit, because too
+//! many polls wait for the engine. A timeout decides nothing: the next poll asks again under the same id.
 //!
 //! A poll that does not change a reserved trade has no second write: the process remembers that the poll ended. A
 //! poll that does not change a settled trade keeps its lease for [`QUIET`].
@@ -14,6 +14,7 @@ use std::time::Duration;
 use kernel::{Asset, Entropy, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
+use partner_core::ports::Ticket;
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::RenderError;
@@ -147,11 +148,14 @@ impl PollTrade {
         if !is_ours || self.rests(&seen.value, seen.at) {
             return Ok(seen.value);
         }
+        let Some(permit) = self.engine.admit_poll(who) else {
+            return Ok(seen.value);
+        };
         let claim = match retry_lost_races(|| self.claim(who, seen.value.id)).await? {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        let polled = self.ask_and_apply(who, &claim).await;
+        let polled = self.ask_and_apply(who, &claim, permit).await;
         self.asking.end(claim.lease.token);
         polled
     }
@@ -208,9 +212,16 @@ impl PollTrade {
         }))
     }
 
-    /// Asks the engine and applies its report.
-    async fn ask_and_apply(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
-        let Some(report) = self.ask(claim).await else {
+    /// Asks the engine and applies its report. The permit is returned when the engine has reported.
+    async fn ask_and_apply(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        permit: Ticket,
+    ) -> Result<Trade, PollError> {
+        let report = self.ask(claim).await;
+        drop(permit);
+        let Some(report) = report else {
             return self.end(who, claim, None).await;
         };
         match claim.trade.steps(&report, claim.at) {
@@ -242,7 +253,7 @@ impl PollTrade {
         let known = claim.trade.state.status();
         let trade = claim.trade.id;
         let lapsed = known == TradeStatus::Reserved
-            && self.engine.confirm(trade).await? == Confirmation::Lapsed;
+            && self.engine.confirm_again(trade).await? == Confirmation::Lapsed;
         let order = order_of_terms(&claim.trade.terms);
         let enquiry = TradeReportRequest {
             trade,

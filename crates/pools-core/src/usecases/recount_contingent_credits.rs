@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Asset, Mode, StoreError, Timestamp};
+use kernel::{Asset, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -37,7 +37,7 @@ impl RecountContingentCredits {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn due(&self) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    pub async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         self.store
             .commitments_above(self.mode, RECOUNT_THRESHOLD)
             .await

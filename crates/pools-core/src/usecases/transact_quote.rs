@@ -7,7 +7,7 @@
 //!
 //! The engine is asked under the trade's id, outside any transaction, before the command is queued. The engine's
 //! response is checked last, so an earlier refusal has priority. After the commit the hold is confirmed; after a
-//! refusal it is released. A hold that is neither confirmed nor released lapses at the engine.
+//! refusal it is released, unless it was never sent. A hold that is neither confirmed nor released lapses at the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,7 +215,8 @@ impl TransactQuote {
         }
         // After the quote has its trade, no other transact of it asks the engine.
         let _turn = (!matches!(outcome, Ok(Ok(_)))).then_some(turn);
-        if hold != Some(Hold::Refused) {
+        // The engine has nothing to confirm or to release after its refusal, or if it was never asked.
+        if !matches!(hold, Some(Hold::Refused | Hold::Unsent)) {
             self.notify_engine(trade, &outcome).await;
         }
         Ok(outcome??)

@@ -289,9 +289,11 @@ fn silent_engine_is_checked_last() {
         scene.command.hold = None;
         assert_eq!(plain(scene.decide()), *due, "{name}");
     }
-    let mut scene = scene(Side::OffRamp);
-    scene.command.hold = None;
-    assert_eq!(plain(scene.decide()), Err(Refusal::EngineUnavailable));
+    for hold in [None, Some(Hold::Unsent)] {
+        let mut scene = scene(Side::OffRamp);
+        scene.command.hold = hold;
+        assert_eq!(plain(scene.decide()), Err(Refusal::EngineUnavailable));
+    }
 }
 
 // rule: pools.engine.confirm-own

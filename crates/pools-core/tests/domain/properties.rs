@@ -39,6 +39,7 @@ fn attempt() -> impl Strategy<Value = Try> {
     let hold = prop_oneof![
         6 => Just(Some(Hold::Held)),
         1 => Just(Some(Hold::Refused)),
+        1 => Just(Some(Hold::Unsent)),
         1 => Just(None),
     ];
     let stray = |all: usize| prop_oneof![9 => Just(None), 1 => (0..all).prop_map(Some)];

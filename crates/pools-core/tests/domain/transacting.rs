@@ -312,26 +312,24 @@ fn engine_receives_nothing_after_unknown_commit() {
     ));
 }
 
-// rule: pools.transact.reservation-failed, pools.transact.engine-silent
+// rule: pools.transact.reservation-failed, pools.transact.engine-silent, pools.engine.unsent
 #[test]
 fn refusing_or_silent_engine_is_decided_in_batch() {
-    // A silent engine may hold anyway, so the hold is released.
+    // A silent engine may hold anyway, so the hold is released, unless the engine was not asked.
     for (hold, due, told) in [
         (Some(Hold::Refused), Refusal::ReservationFailed, None),
+        (Some(Hold::Unsent), Refusal::EngineUnavailable, None),
         (None, Refusal::EngineUnavailable, Some("release")),
     ] {
-        let queue = |command: &TransactCommand| {
+        let mut silent = scene(Side::OnRamp);
+        silent.hold = hold;
+        silent.queue = |command| {
             Ok(Err(match command.hold {
-                Some(_) => Refusal::ReservationFailed,
-                None => Refusal::EngineUnavailable,
+                Some(Hold::Refused) => Refusal::ReservationFailed,
+                _ => Refusal::EngineUnavailable,
             }))
         };
-        let (outcome, journal) = Scene {
-            hold,
-            queue,
-            ..scene(Side::OnRamp)
-        }
-        .run();
+        let (outcome, journal) = silent.run();
         assert_eq!(journal, through(hold, told));
         assert!(matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{Asset, Mode, Seen, StoreError};
+use kernel::{Asset, Mode, Readable, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use pools_core::ports::{
@@ -103,7 +103,11 @@ impl PoolsStore for UnusedStore {
         unused()
     }
 
-    async fn commitments_above(&self, _: Mode, _: i64) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    async fn commitments_above(
+        &self,
+        _: Mode,
+        _: i64,
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         unused()
     }
 }

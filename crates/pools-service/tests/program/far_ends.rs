@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::served::{Served, file_for_acme, get, json, output, provision, quote, text, transact};
+use crate::served::{
+    Served, eventually, file_for_acme, get, json, output, provision, quote, text, transact,
+};
 
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECRET: &str = "a-secret-of-the-engine";
@@ -219,6 +221,52 @@ fn service_refuses_another_engine_while_the_former_has_open_trades() {
     served.end("-TERM");
     // Neither engine has an open trade.
     Served::start(folder.path(), &[]).end("-TERM");
+}
+
+// rule: pools.engine.returnable
+#[test]
+fn start_on_another_engine_warns_of_trades_that_can_still_be_returned() {
+    const WARNING: &str = "Settled trades of another engine can still be returned";
+    let folder = tempfile::tempdir().unwrap();
+    let keys = provision(
+        folder.path(),
+        &[],
+        &file_for_acme("", None).replace("key = \"\"", ""),
+    );
+    let (first, second) = (UpstreamServer::start(), UpstreamServer::start());
+    let (first_url, second_url) = (first.engine(), second.engine());
+    let bearer = format!("Bearer {}", keys[0]);
+    let headers = [("Authorization", bearer.as_str())];
+    let served = Served::start(folder.path(), &[("ENGINE", first_url.as_str())]);
+    let bought = quote(&served, &headers, "100.00");
+    transact(&served, &headers, &bought);
+    let path = format!("GET /v1/pools/transactions/{bought}");
+    let view = json(&served.send(&path, &headers, ""));
+    assert_eq!(view["status"], "settled", "{view}");
+    let (_, logged) = served.end("-TERM");
+    assert!(!logged.contains(WARNING), "{logged}");
+
+    let changed = [
+        ("ENGINE", second_url.as_str()),
+        ("METRICS_LISTEN", "127.0.0.1:0"),
+    ];
+    let served = Served::start(folder.path(), &changed);
+    let private = served.metrics_address();
+    eventually(|| {
+        let metrics = get(&private, "/metrics");
+        let counted = metrics.contains("\npenstock_trades_returnable_elsewhere 1\n");
+        counted.then_some(())
+    });
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0));
+    let warnings: Vec<&str> = logged
+        .lines()
+        .filter(|line| line.contains(WARNING))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{logged}");
+    for part in [first.url.as_str(), r#""engine.trades":1"#] {
+        assert!(warnings[0].contains(part), "{part} in {}", warnings[0]);
+    }
 }
 
 // rule: config.rates-http, rates.http.faults

@@ -3,11 +3,17 @@
 #[cfg(test)]
 mod canaries;
 #[cfg(test)]
+mod descriptors;
+#[cfg(test)]
 mod far_ends;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod metrics;
+#[cfg(test)]
+mod opening;
 #[cfg(test)]
 mod served;
 #[cfg(test)]

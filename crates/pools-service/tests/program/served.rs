@@ -19,7 +19,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 
 /// The program in a folder of its own, with these variables as its whole environment.
-fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
+pub(crate) fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pools-service"));
     command.current_dir(folder).env_clear();
     for (name, text) in variables {
@@ -60,24 +60,38 @@ impl Served {
 
     /// Starts a service that survives failed writes. Its writes fail after its files are limited, as on a broken disk.
     pub(crate) fn start_to_be_limited(folder: &Path) -> Self {
+        Self::start_after(folder, "trap '' XFSZ", &[])
+    }
+
+    /// Starts a service after a command of the shell, which changes what the service may use.
+    pub(crate) fn start_after(folder: &Path, command: &str, variables: &[(&str, &str)]) -> Self {
+        let script = format!("{command}; exec \"$0\"");
         let mut shell = Command::new("sh");
-        let words = [
-            "-c",
-            "trap '' XFSZ; exec \"$0\"",
-            env!("CARGO_BIN_EXE_pools-service"),
-        ];
+        let words = ["-c", &script, env!("CARGO_BIN_EXE_pools-service")];
         shell.args(words).current_dir(folder).env_clear();
+        for (name, text) in variables {
+            shell.env(variable(name), text);
+        }
         Self::start_program(shell)
     }
 
     /// Limits the size of the files that the service can write: in bytes, or `unlimited`.
     pub(crate) fn limit_files(&self, bytes: &str) {
-        let process = self.process.id().to_string();
-        let limit = format!("--fsize={bytes}:");
+        self.limit(&format!("--fsize={bytes}:"));
+    }
+
+    /// Changes a soft limit of the service, as the program `prlimit` writes it.
+    pub(crate) fn limit(&self, limit: &str) {
+        let process = self.id();
         let limiting = Command::new("prlimit")
-            .args(["--pid", &process, &limit])
+            .args(["--pid", &process, limit])
             .status();
         assert!(limiting.unwrap().success());
+    }
+
+    /// The id of the process.
+    pub(crate) fn id(&self) -> String {
+        self.process.id().to_string()
     }
 
     fn start_program(mut program: Command) -> Self {
@@ -136,7 +150,7 @@ impl Served {
 
     /// Sends a signal. Returns the exit code and the log.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
-        let id = self.process.id().to_string();
+        let id = self.id();
         let sent = Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(sent.success());
         let code = self.process.wait().unwrap().code();

@@ -15,7 +15,7 @@ const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
 /// Runs the program until it exits by itself, and returns its one line on stderr.
-fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
+pub(crate) fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ended = output(folder.path(), arguments, variables);
     let stderr = text(&ended.stderr).to_owned();
@@ -201,6 +201,27 @@ fn service_is_not_ready_and_leaves_no_unknown_outcome_while_database_refuses_wri
     let polled = json(&served.send(&path, &headers, ""));
     assert_eq!(polled["status"], "settled", "{polled}");
     assert_eq!(served.end("-TERM").0, Some(0));
+}
+
+// rule: base.durability-reported
+#[test]
+fn service_logs_level_of_synchronous_commit_that_it_found() {
+    let database = Database::make_now();
+    let serving = database.serving();
+    let variables = [("DATABASE_URL", serving.as_str()), ("MASTER_KEY", KEY)];
+    let folder = tempfile::tempdir().unwrap();
+    for (default, is_raised) in [("off", true), ("remote_apply", false)] {
+        let setting = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {default}', current_database()); END $$"
+        );
+        as_owner(&database, &setting);
+        let (code, logged) = Served::start(folder.path(), &variables).end("-TERM");
+        assert_eq!(code, Some(0), "{logged}");
+        let found = format!(r#""database.synchronous_commit":"{default}""#);
+        assert!(logged.contains(&found), "{logged}");
+        let warning = "The default of synchronous_commit acknowledges commits";
+        assert_eq!(logged.contains(warning), is_raised, "{logged}");
+    }
 }
 
 // rule: config.embedded-migrates

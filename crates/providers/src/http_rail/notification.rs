@@ -45,6 +45,7 @@ pub(super) fn webhooks() -> Paths {
         )
         .response("404", Response::new("The gate has no rail over HTTP, or the rail has no secret"))
         .response("413", Response::new("The body is larger than 4 KiB"))
+        .response("415", Response::new("The body has a `Content-Encoding`"))
         // A notification carries a signature, not the secret.
         .securities(Some(Vec::<SecurityRequirement>::new()))
         .build();

@@ -4,6 +4,7 @@
 //! max_age_ms = 10000          # older prices are not used
 //! max_spread_bps = 50         # a price further from the median is dropped
 //! min_sources = 2             # a rate needs this many prices near the median
+//! max_width_bps = 200         # a book whose ask is further above its bid has no price; absent: 200
 //! max_move_bps = 200          # how far a rate may move within a minute; absent: any distance
 //! refresh_ms = 2000           # pause between two calls of a source; absent: 2000
 //! timeout_ms = 1000           # timeout of one call; absent: 1000
@@ -33,6 +34,7 @@ use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use kernel::rates::WHOLE_BPS;
 use partner_core::tables::{self, Field, Section, Shape, Sink, TableError};
+use partner_core::text;
 use pools_core::profile::PoolId;
 use url::Url;
 
@@ -47,6 +49,7 @@ const ROOT: Shape = Shape {
         "max_age_ms",
         "max_spread_bps",
         "min_sources",
+        "max_width_bps",
         "max_move_bps",
         "refresh_ms",
         "timeout_ms",
@@ -72,6 +75,7 @@ const PRICE: Shape = Shape {
 };
 const SHAPES: &[&Shape] = &[&ROOT, &PAIR, &SOURCE, &HEADER, &PRICE];
 
+const DEFAULT_MAX_WIDTH_BPS: u16 = 200;
 const DEFAULT_REFRESH_MILLIS: u64 = 2_000;
 const DEFAULT_TIMEOUT_MILLIS: u64 = 1_000;
 /// Maximum duration in the file, in milliseconds: one hour.
@@ -130,10 +134,10 @@ fn document(
     let terms = terms(sink, root);
     let pairs = pairs(sink, root);
     let mut sources: Vec<Source> = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for section in bounded(sink, root, "sources", &SOURCE) {
         if let Some(field) = section.field("name") {
-            let name = field.text().unwrap_or_default();
+            let name = text::comparable(field.text().unwrap_or_default());
             if names.contains(&name) {
                 field.refuse(sink, "expected a name that no other source has");
             }
@@ -181,6 +185,10 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         }
         Some(least)
     });
+    let max_width_bps = match root.field("max_width_bps") {
+        Some(field) => max_width(sink, &field)?,
+        None => DEFAULT_MAX_WIDTH_BPS,
+    };
     let max_move_bps = match root.field("max_move_bps") {
         Some(field) => Some(max_move(sink, &field)?),
         None => None,
@@ -205,10 +213,19 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         max_age,
         max_spread_bps: max_spread_bps?,
         min_sources: min_sources?,
+        max_width_bps,
         max_move_bps,
         refresh,
         timeout,
     })
+}
+
+fn max_width(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
+    let max_bps = field.whole(sink, WHOLE_BPS)?;
+    if max_bps == 0 {
+        field.refuse(sink, "expected at least 1");
+    }
+    Some(max_bps)
 }
 
 fn max_move(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
@@ -259,7 +276,7 @@ fn source(
     environment: Environment<'_>,
 ) -> Option<Source> {
     let name = section.required(sink, "name", "the name of the source in logs");
-    let name = name.and_then(|field| field.label(sink, MAX_NAME_CHARS));
+    let name = name.and_then(|field| field.unique_label(sink, MAX_NAME_CHARS));
     let url_form =
         "http:// or https://, a host, an optional path and an optional query, without credentials";
     let uri = section.required(sink, "url", url_form);

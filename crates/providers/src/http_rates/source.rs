@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::json::{self, Document, Pointer, TimeForm};
-use super::{Terms, half_of};
+use super::{Terms, half_of, is_near};
 use crate::client::{CallError, HttpClient};
 
 /// How far a source's clock may be ahead of this machine's clock. A price from within this span has the age zero.
@@ -91,6 +91,8 @@ enum SourceError {
     NoPrice(PoolId, Pointer),
     #[error("{0}: the bid is above the ask")]
     Crossed(PoolId),
+    #[error("{0}: the ask is more than {1} basis points above the bid")]
+    TooWide(PoolId, u16),
     #[error("{0}: expected an instant at {1}")]
     NoInstant(PoolId, Pointer),
     #[error("{0}: the price is from the future, made at {1}")]
@@ -102,13 +104,14 @@ enum SourceError {
 impl SourceError {
     const fn answer(&self) -> SourceAnswer {
         match self {
-            Self::Call(CallError::Late(_)) => SourceAnswer::Late,
+            Self::Call(CallError::Late(_) | CallError::Unsent(_)) => SourceAnswer::Late,
             Self::Call(CallError::Failed(_)) | Self::Unmade => SourceAnswer::Unreachable,
             Self::Status(_) => SourceAnswer::Refused,
             Self::Call(CallError::Broken(_) | CallError::TooLong(_))
             | Self::Unread(_)
             | Self::NoPrice(..)
             | Self::Crossed(_)
+            | Self::TooWide(..)
             | Self::NoInstant(..) => SourceAnswer::Unread,
             Self::Ahead(..) | Self::Old(..) => SourceAnswer::Old,
         }
@@ -225,7 +228,7 @@ impl Source {
         let mut found = BTreeMap::new();
         let mut error = None;
         for (pair, lookup) in &self.lookups {
-            let mid = lookup.mid(*pair, &document);
+            let mid = lookup.mid(*pair, &document, terms);
             let aged = lookup.aged(*pair, &document, asked_at, terms);
             match mid.and_then(|mid| Ok((mid, aged?))) {
                 Ok((mid, aged)) => {
@@ -268,7 +271,13 @@ impl Source {
 }
 
 impl Lookup {
-    fn mid(&self, pair: PoolId, document: &Document<'_>) -> Result<Decimal, SourceError> {
+    /// The price: the mid, or the mean of bid and ask if these are near each other.
+    fn mid(
+        &self,
+        pair: PoolId,
+        document: &Document<'_>,
+        terms: &Terms,
+    ) -> Result<Decimal, SourceError> {
         let price = |at: &Pointer| {
             let price = at.find(document).and_then(json::price);
             price.ok_or_else(|| SourceError::NoPrice(pair, at.clone()))
@@ -279,6 +288,9 @@ impl Lookup {
                 let (bid, ask) = (price(bid_at)?, price(ask_at)?);
                 if bid > ask {
                     return Err(SourceError::Crossed(pair));
+                }
+                if !is_near(bid, ask, terms.max_width_bps) {
+                    return Err(SourceError::TooWide(pair, terms.max_width_bps));
                 }
                 (half_of(bid, ask), bid_at)
             }
@@ -336,6 +348,50 @@ mod tests {
         // The machine's clock was set back, stopped, is correct, was set ahead.
         for (now, age) in [(-60_000, 23), (0, 23), (20_000, 23), (50_000, 53)] {
             assert_eq!(price.age(at(now)), Duration::from_secs(age), "{now}");
+        }
+    }
+
+    // rule: rates.http.width
+    #[test]
+    fn book_with_wide_empty_zero_or_crossed_sides_has_no_price() {
+        let pair = PoolId::parse("EUR-USDT").unwrap();
+        let at = |text| Pointer::parse(text).unwrap();
+        let terms = Terms {
+            max_age: Duration::from_secs(10),
+            max_spread_bps: 50,
+            min_sources: 1,
+            max_width_bps: 200,
+            max_move_bps: None,
+            refresh: Duration::from_secs(2),
+            timeout: Duration::from_secs(1),
+        };
+        for (book, inverse, mid) in [
+            (r#"{"bid":1,"ask":1.02}"#, false, Some("1.01")),
+            (r#"{"bid":0.8,"ask":0.8}"#, true, Some("1.25")),
+            (r#"{"bid":1.0850,"ask":1.0850}"#, false, Some("1.085")),
+            (r#"{"bid":1,"ask":1.0200000000000001}"#, false, None),
+            (r#"{"bid":1,"ask":1.0200000000000001}"#, true, None),
+            (r#"{"bid":0.01,"ask":1.085}"#, false, None),
+            (r#"{"bid":1.0851,"ask":1.0849}"#, false, None),
+            (r#"{"bid":0,"ask":1.085}"#, false, None),
+            (r#"{"bid":"0.00","ask":1.085}"#, false, None),
+            (r#"{"bid":1.085,"ask":0}"#, false, None),
+            (r#"{"bid":null,"ask":1.085}"#, false, None),
+            (r#"{"bid":"","ask":1.085}"#, false, None),
+            (r#"{"bid":[],"ask":1.085}"#, false, None),
+            (r#"{"bid":-1.085,"ask":1.085}"#, false, None),
+            (r#"{"ask":1.085}"#, false, None),
+            (r#"{"bid":1.085}"#, false, None),
+        ] {
+            let lookup = Lookup {
+                price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
+                inverse,
+                made_at: None,
+            };
+            let response: &RawValue = serde_json::from_str(book).unwrap();
+            let found = lookup.mid(pair, &Document::new(response), &terms);
+            let shown = found.ok().map(|mid| mid.normalize().to_string());
+            assert_eq!(shown.as_deref(), mid, "{book}");
         }
     }
 

@@ -20,6 +20,7 @@ fn terms(min_sources: usize, max_move_bps: Option<u16>) -> Terms {
         max_age: Duration::from_secs(10),
         max_spread_bps: 50,
         min_sources,
+        max_width_bps: 200,
         max_move_bps,
         refresh: Duration::from_secs(2),
         timeout: Duration::from_secs(1),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use store_postgres::{PostgresStore, UnreadUrl};
 
+use super::path::{check_no_host, check_path, check_visible};
 use super::value::{InvalidSetting, without_credentials};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl fmt::Debug for ServerUrl {
 /// The schemes of a server's URL.
 const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
 /// The allowed query parameters, in addition to `options[...]`. The driver would ignore all others.
-const PARAMETERS: [&str; 13] = [
+const PARAMETERS: [&str; 12] = [
     "application_name",
     "dbname",
     "host",
@@ -57,10 +58,18 @@ const PARAMETERS: [&str; 13] = [
     "sslkey",
     "sslmode",
     "sslrootcert",
-    "statement-cache-capacity",
     "target_session_attrs",
     "user",
 ];
+
+/// The driver's parameter for the number of prepared statements. With 0 the driver still prepares each statement and never closes it,
+/// so a pooler that assigns connections by transaction fails, and a server runs out of memory.
+const STATEMENTS_PARAMETER: &str = "statement-cache-capacity";
+const NO_STATEMENTS_PARAMETER: &str = "expected no parameter statement-cache-capacity: the store needs prepared statements; remove it, \
+     and behind PgBouncer use version 1.21 or newer with max_prepared_statements = 256";
+
+/// The name of a database in memory, which would lose its trades when the program ends.
+const IN_MEMORY: &str = ":memory:";
 
 /// Maximum characters of an unknown parameter's name that an error repeats.
 const PARAMETER_LENGTH: usize = 32;
@@ -69,13 +78,24 @@ pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
     if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
         return server(text).map(Database::Postgres);
     }
+    check_visible(text).map_err(of_file)?;
+    if text.starts_with("sqlite:") && text.contains(IN_MEMORY) {
+        return Err(of_file(format!(
+            "`{IN_MEMORY}` would lose every trade when the program ends; name a file"
+        )));
+    }
     let path = text.strip_prefix("sqlite://").ok_or(InvalidSetting::Form)?;
     let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
-    if plain {
-        Ok(Database::Sqlite(PathBuf::from(path)))
-    } else {
-        Err(InvalidSetting::Form)
+    if !plain {
+        return Err(InvalidSetting::Form);
     }
+    check_path(path).map_err(of_file)?;
+    check_no_host(path).map_err(of_file)?;
+    Ok(Database::Sqlite(PathBuf::from(path)))
+}
+
+fn of_file(why: String) -> InvalidSetting {
+    InvalidSetting::Because(format!("expected sqlite://<file>: {why}"))
 }
 
 /// Checks that a server's URL names its hosts and database, and nothing that the driver would ignore.
@@ -92,6 +112,9 @@ fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
     let url = url::Url::parse(&format!("{scheme}://{user}{first}{rest}"));
     let url = url.map_err(|_| InvalidSetting::Form)?;
     let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
+    if named.iter().any(|name| name == STATEMENTS_PARAMETER) {
+        return Err(InvalidSetting::Unsupported(NO_STATEMENTS_PARAMETER));
+    }
     let known = |name: &String| {
         PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
     };
@@ -144,12 +167,49 @@ mod tests {
         for bad in [
             "",
             "sqlite://",
-            "sqlite::memory:",
             "sqlite://data/",
             "sqlite://a?mode=ro",
             "penstock.db",
         ] {
             assert_eq!(database(bad), Err(InvalidSetting::Form), "{bad}");
+        }
+    }
+
+    // rule: config.database-path
+    #[test]
+    fn database_setting_refuses_path_with_remedy() {
+        for (bad, shown) in [
+            ("sqlite://~/penstock.db", "`~` in the path is not expanded"),
+            ("sqlite://$HOME/penstock.db", "`$` in the path"),
+            ("sqlite:///srv/my%20data/penstock.db", "`%` in the path"),
+            ("sqlite:///srv/pen\nstock.db", "contains '\\n'"),
+            ("\u{feff}sqlite:///srv/penstock.db", "contains '\\u{feff}'"),
+            ("sqlite:// /srv/penstock.db", "white space"),
+            ("sqlite://localhost/penstock.db", "a file has no host"),
+            ("sqlite://:memory:", "`:memory:` would lose"),
+            ("sqlite::memory:", "`:memory:` would lose"),
+        ] {
+            let Err(InvalidSetting::Because(why)) = database(bad) else {
+                panic!("{bad:?}");
+            };
+            assert!(why.starts_with("expected sqlite://<file>: "), "{why}");
+            assert!(why.contains(shown), "{bad:?}: {why}");
+        }
+    }
+
+    // rule: config.database-pooler
+    #[test]
+    fn database_url_refuses_parameter_for_statements_with_remedy() {
+        for bad in [
+            "postgres://u:p@host/db?statement-cache-capacity=0",
+            "postgres://u:p@host/db?sslmode=disable&statement-cache-capacity=100",
+            "postgres://u:p@host/db?statement%2Dcache-capacity=0",
+        ] {
+            let Err(InvalidSetting::Unsupported(why)) = database(bad) else {
+                panic!("{bad}");
+            };
+            assert!(why.contains("1.21 or newer"), "{why}");
+            assert!(why.contains("max_prepared_statements = 256"), "{why}");
         }
     }
 
@@ -159,7 +219,7 @@ mod tests {
         for url in [
             "postgres://u:p@host/db",
             "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",
-            "postgres://u:p%40ss@[::1]/db?options[role]=penstock_serve&statement-cache-capacity=0",
+            "postgres://u:p%40ss@[::1]/db?options[role]=penstock_serve&application_name=replica-1",
             "postgres:///db?host=/run/postgresql&user=u",
         ] {
             let Ok(Database::Postgres(read)) = database(url) else {

@@ -20,6 +20,7 @@ use pools_core::engine::EngineName;
 use providers::UpstreamSecret;
 
 use super::database::{self, Database};
+use super::proxies;
 use super::value::{
     self, EngineChoice, InvalidSetting, LogFormat, RailChoice, RatesChoice, TraceHeader,
 };
@@ -394,7 +395,7 @@ pub(crate) static CONNECTIONS_PER_ADDRESS: Setting<usize> = Setting::new(
 pub(crate) static TRUSTED_PROXIES: Setting<Vec<IpNet>> = Setting::new(
     "TRUSTED_PROXIES",
     Default::Unset,
-    value::proxies,
+    proxies::proxies,
     "networks such as 10.0.0.0/8,192.0.2.1",
     "proxies whose X-Forwarded-For is trusted",
 );

@@ -80,7 +80,7 @@ impl RawSetting {
         }
         collected.take_environment(&sources.environment);
         for (name, text) in &sources.flags {
-            collected.take(name, text.clone(), Origin::Flag);
+            collected.take(name, text, Origin::Flag);
         }
         collected.judge()
     }
@@ -145,8 +145,12 @@ struct Collected {
 }
 
 impl Collected {
-    fn take(&mut self, name: &'static str, text: String, origin: Origin) {
-        self.texts.insert(name, (text, origin));
+    /// Removes white space at either end: `echo` adds a line end, and a copied text has spaces. Keeps a text of white space alone,
+    /// so that it is an error instead of the default.
+    fn take(&mut self, name: &'static str, text: &str, origin: Origin) {
+        let trimmed = text.trim();
+        let text = if trimmed.is_empty() { text } else { trimmed };
+        self.texts.insert(name, (text.to_owned(), origin));
     }
 
     /// An empty variable counts as absent, because container files cannot leave a variable out.
@@ -165,7 +169,7 @@ impl Collected {
             };
             match text.to_str() {
                 Some("") => {}
-                Some(text) => self.take(setting.name(), text.to_owned(), Origin::Environment),
+                Some(text) => self.take(setting.name(), text, Origin::Environment),
                 None => self.faults.push(ConfigError {
                     setting: label(setting, None),
                     expected: format!("expected {}, in UTF-8", setting.expected()),
@@ -208,7 +212,7 @@ impl Collected {
             };
             let origin = Origin::File(file.clone());
             match written(value) {
-                Some(text) => self.take(setting.name(), text, origin),
+                Some(text) => self.take(setting.name(), &text, origin),
                 None => self.faults.push(ConfigError {
                     setting: label(setting, Some(&origin)),
                     expected: format!("expected {}, as a string", setting.expected()),
@@ -222,7 +226,7 @@ impl Collected {
             let Some((text, origin)) = self.texts.get(setting.name()) else {
                 continue;
             };
-            if let Err(unread) = setting.check(text) {
+            if let Err(unread) = check_controls(*setting, text).and_then(|()| setting.check(text)) {
                 self.faults.push(ConfigError {
                     setting: label(*setting, Some(origin)),
                     expected: explain(*setting, unread, text),
@@ -241,6 +245,18 @@ impl Collected {
             mode: mode.unwrap_or(Mode::Test),
         };
         Ok((given, self.warnings))
+    }
+}
+
+/// Refuses control characters, which some parsers of URLs remove without an error. Only master keys may be on several lines.
+fn check_controls(setting: &dyn AnySetting, text: &str) -> Result<(), InvalidSetting> {
+    let may_have_lines = setting.name() == AnySetting::name(&setting::MASTER_KEY);
+    match text.chars().find(|letter| letter.is_control()) {
+        Some(letter) if !may_have_lines => Err(InvalidSetting::Because(format!(
+            "expected {}, without the control character {letter:?}",
+            setting.expected()
+        ))),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -274,6 +290,7 @@ fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
 fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> String {
     let expected = match unread {
         InvalidSetting::Unsupported(reason) => return reason.to_owned(),
+        InvalidSetting::Because(reason) => return reason,
         InvalidSetting::Parameter(name) => {
             return format!("unknown query parameter `{name}`; remove it or correct its name");
         }

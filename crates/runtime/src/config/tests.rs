@@ -350,3 +350,106 @@ fn throttles_can_be_turned_off_and_changed() {
     let other = Config::load(&environment(&[("THROTTLE_POOLS", "1/1s,2/2s,3/3s")])).unwrap();
     assert_eq!(other.config.pools_throttle.unwrap().len(), 3);
 }
+
+// rule: config.trimmed
+#[test]
+fn white_space_at_either_end_of_a_value_is_ignored() {
+    let key = format!("{KEY}\n");
+    let pairs = [
+        ("MODE", "test\n"),
+        ("DATABASE_URL", " sqlite:///var/lib/penstock.db\r\n"),
+        ("QUOTE_TTL", "\u{a0}7s\t"),
+        ("MASTER_KEY", key.as_str()),
+        ("ENGINE_SECRET", "hunter2-hunter2-hunter2\n"),
+        ("RATES", "static:rates.toml "),
+    ];
+    let (mut sources, _folder) = with_file("session_ttl = \" 1h\\n\"", &pairs);
+    sources
+        .flags
+        .push(("POOLS_LISTEN", " 127.0.0.1:0 ".to_owned()));
+    let loaded = Config::load(&sources).unwrap();
+    let config = loaded.config;
+    let file = "/var/lib/penstock.db";
+    assert_eq!(config.database, Database::Sqlite(file.into()));
+    assert_eq!(config.quote_ttl, Duration::from_secs(7));
+    assert_eq!(config.session_ttl, Duration::from_secs(3600));
+    assert_eq!(config.rates, RatesChoice::Static("rates.toml".into()));
+    assert_eq!(config.pools_listen.port(), 0);
+    let shown = "database_url = \"sqlite:///var/lib/penstock.db\"\n";
+    assert!(loaded.effective.contains(shown), "{}", loaded.effective);
+}
+
+// rule: config.trimmed
+#[test]
+fn value_of_white_space_alone_is_an_error_and_not_the_default() {
+    for name in [
+        "DATABASE_URL",
+        "MODE",
+        "QUOTE_TTL",
+        "CATALOGUE",
+        "RATES",
+        "REDIS_URL",
+        "MASTER_KEY",
+        "ENGINE_NAME",
+        "EDGE_COUNTRY_HEADER",
+    ] {
+        let faults = faults(&environment(&[(name, " \n")]));
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let line = &faults[0];
+        assert!(
+            line.starts_with(&format!("PENSTOCK_{name}: expected ")),
+            "{line}"
+        );
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+// rule: config.trimmed
+#[test]
+fn control_character_inside_a_value_is_refused_and_shown() {
+    for (name, value) in [
+        ("DATABASE_URL", "postgres://u:hunter2@ho\nst/db"),
+        ("DATABASE_URL", "sqlite:///srv/pen\nstock.db"),
+        ("REDIS_URL", "redis://u:hunter2@ho\nst/0"),
+        ("ENGINE", "http:http://eng\nine:9000"),
+        ("RATES", "static:ra\ntes.toml"),
+        ("OTLP_ENDPOINT", "http://col\nlector"),
+    ] {
+        let faults = faults(&environment(&[(name, value)]));
+        let line = &faults[0];
+        assert!(
+            line.starts_with(&format!("PENSTOCK_{name}: expected ")),
+            "{line}"
+        );
+        assert!(
+            line.ends_with(", without the control character '\\n'"),
+            "{line}"
+        );
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+    let keys = format!("{KEY}\n{KEY}");
+    let loaded = Config::load(&environment(&[("MASTER_KEY", &keys)])).unwrap();
+    assert_eq!(loaded.config.master_keys.unwrap().len(), 2);
+}
+
+// rule: config.database-path
+#[test]
+fn path_that_another_program_would_change_is_refused_for_every_database_setting() {
+    for name in ["DATABASE_URL", "MIGRATE_DATABASE_URL"] {
+        for (value, shown) in [
+            ("sqlite://~/penstock.db", "`~` in the path is not expanded"),
+            ("sqlite://$HOME/penstock.db", "`$` in the path"),
+            ("sqlite:///srv/a%20b/penstock.db", "`%` in the path"),
+            ("sqlite:///srv/penstock.db\u{200b}", "'\\u{200b}'"),
+            ("\u{feff}sqlite:///srv/penstock.db", "'\\u{feff}'"),
+            ("sqlite://localhost/penstock.db", "`localhost`"),
+            ("sqlite://:memory:", "`:memory:`"),
+        ] {
+            let faults = faults(&environment(&[(name, value)]));
+            let line = &faults[0];
+            let begin = format!("PENSTOCK_{name}: expected sqlite://<file>: ");
+            assert!(line.starts_with(&begin), "{line}");
+            assert!(line.contains(shown), "{line}");
+        }
+    }
+}

@@ -1,13 +1,12 @@
 //! Parsers for the values of settings.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use coordination::RedisUrl;
-use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::{self, Tier};
@@ -25,6 +24,8 @@ pub(crate) enum InvalidSetting {
     Form,
     /// The form is valid, but this version does not support the value. The message names the supported values.
     Unsupported(&'static str),
+    /// The message says what was found, and the remedy.
+    Because(String),
     /// The URL has an unknown query parameter of this name.
     Parameter(String),
 }
@@ -210,16 +211,6 @@ pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     form(tiers.is_sorted_by_key(|tier| tier.per), tiers)
 }
 
-pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, InvalidSetting> {
-    let network = |one: &str| {
-        let alone = || one.parse::<IpAddr>().map(IpNet::from);
-        one.parse()
-            .or_else(|_| alone())
-            .map_err(|_| InvalidSetting::Form)
-    };
-    list(text).map(network).collect()
-}
-
 /// An origin: scheme, host and an optional port.
 pub(crate) fn origin(text: &str) -> Result<(), InvalidSetting> {
     let schemes = ["https://", "http://"];
@@ -326,7 +317,8 @@ pub(crate) fn listener_connections(text: &str) -> Result<usize, InvalidSetting> 
 }
 
 pub(crate) fn file(text: &str) -> Result<PathBuf, InvalidSetting> {
-    form(!text.ends_with('/'), PathBuf::from(text))
+    let names_file = !text.trim().is_empty() && !text.ends_with('/');
+    form(names_file, PathBuf::from(text))
 }
 
 /// A header's name, or `none` for no header.
@@ -356,7 +348,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn list(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
 
@@ -501,11 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_and_origins_parse() {
-        let read = proxies("10.0.0.0/8, 192.0.2.1,2001:db8::/32").unwrap();
-        let shown: Vec<String> = read.iter().map(ToString::to_string).collect();
-        assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"]);
-        assert!(proxies("10.0.0.0/33").is_err() && proxies("proxy.example").is_err());
+    fn origins_parse() {
         assert!(origin("https://widget.example:8443").is_ok());
         for bad in [
             "",

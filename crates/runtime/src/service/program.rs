@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
-use crate::{Config, ConfigError, Loaded, OpenError, Ports, Runtime, Sources};
+use crate::{Config, ConfigError, Loaded, OpenError, Ports, Runtime, Sources, descriptors};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use http_kit::Document;
 use http_kit::openapi::to_yaml;
@@ -15,6 +17,8 @@ use super::listening::{BoundService, StartError};
 
 /// Timeout for closing the store after the requests in flight have ended: the rest of 25 seconds.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Timeout for the lines that a service prints. Their reader may have stalled.
+const PRINT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A service as a program.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub struct Program {
     pub documents: fn() -> Result<Vec<Document>, StartError>,
     /// Checks the settings that only this service requires.
     pub check: fn(&Config) -> Result<(), Vec<ConfigError>>,
+    /// The number of public listeners that the service opens.
+    pub listeners: fn(&Config) -> usize,
     /// Binds the service and starts its background tasks.
     pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
 }
@@ -76,6 +82,7 @@ pub fn run(program: &Program) -> ExitCode {
     let arguments = Arguments::from_arg_matches(&named.get_matches());
     let arguments = arguments.unwrap_or_else(|error| error.exit());
     let command = arguments.command.unwrap_or(Command::Serve);
+    let serves = matches!(command, Command::Serve);
     let ended = match command {
         Command::Openapi { name } => openapi(program, name.as_deref()),
         Command::Serve | Command::Migrate | Command::Config => {
@@ -85,23 +92,21 @@ pub fn run(program: &Program) -> ExitCode {
                 .and_then(|loaded| configured(program, command, loaded))
         }
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
+    let (lines, code) = match ended {
+        Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Config(faults)) => {
-            faults
-                .iter()
-                .for_each(|error| say_error(&error.to_string()));
-            ExitCode::from(2)
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            (lines.join("\n"), ExitCode::from(2))
         }
-        Err(Failure::Arguments(line)) => {
-            say_error(&line);
-            ExitCode::from(2)
-        }
-        Err(Failure::Other(line)) => {
-            say_error(&line);
-            ExitCode::FAILURE
-        }
+        Err(Failure::Arguments(line)) => (line, ExitCode::from(2)),
+        Err(Failure::Other(line)) => (line, ExitCode::FAILURE),
+    };
+    if serves {
+        print_within_timeout(move || say_error(&lines));
+    } else {
+        say_error(&lines);
     }
+    code
 }
 
 fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(), Failure> {
@@ -146,8 +151,13 @@ fn run_on<T>(tokio: tokio::runtime::Runtime, work: impl Future<Output = T>) -> T
     ended
 }
 
-async fn serve(program: &Program, config: Config) -> Result<(), Failure> {
+async fn serve(program: &Program, mut config: Config) -> Result<(), Failure> {
+    let listeners = (program.listeners)(&config);
+    let shortage = descriptors::provide(&mut config, listeners);
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
+    if let Some(shortage) = shortage {
+        shortage.warn();
+    }
     let served = serve_on(program, &runtime).await;
     runtime.shutdown.cancel();
     if tokio::time::timeout(CLOSE_TIMEOUT, runtime.close())
@@ -167,14 +177,12 @@ async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
         error => failed(&error),
     })?;
     crate::shutdown::on_signal(&runtime.shutdown).map_err(|error| failed(&error))?;
-    say(&format!(
-        "{} listening on http://{}\n",
-        program.name,
-        listening.address()
-    ));
+    let name = program.name;
+    let mut lines = format!("{name} listening on http://{}\n", listening.address());
     for (what, address) in listening.beside() {
-        say(&format!("{} {what} on http://{address}\n", program.name));
+        lines += &format!("{name} {what} on http://{address}\n");
     }
+    print_within_timeout(move || say(&lines));
     listening.run().await.map_err(|error| failed(&error))
 }
 
@@ -210,6 +218,19 @@ impl From<OpenError> for Failure {
     }
 }
 
+/// Prints on a separate thread. A reader that has stalled keeps a service neither from serving nor from exiting.
+fn print_within_timeout(print: impl FnOnce() + Send + 'static) {
+    let (done, printed) = mpsc::channel();
+    let printing = thread::Builder::new().spawn(move || {
+        print();
+        // The caller may have stopped waiting.
+        let _ = done.send(());
+    });
+    if printing.is_ok() {
+        let _ = printed.recv_timeout(PRINT_TIMEOUT);
+    }
+}
+
 /// Prints a line. A closed pipe is not an error.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -222,8 +243,6 @@ fn say_error(line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
 
     #[test]

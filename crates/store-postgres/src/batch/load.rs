@@ -171,7 +171,7 @@ impl Loaded {
             self.state.quotes.insert((partner.clone(), quote.id), quote);
         }
         let record = Columns::new("idempotency_keys", row);
-        if let Some(record) = idempotency::opt_answered(&record)? {
+        if let Some(record) = idempotency::opt_answered(&record, self.state.idempotency_ttl)? {
             self.state.answered.insert(command.scope.clone(), record);
         }
         self.add_account(row, partner, command.pool.fiat(), FIAT)?;
@@ -281,15 +281,14 @@ pub(crate) const READ: &str = concat!(
      ), moment AS MATERIALIZED (
          SELECT base, greatest(base, newest, $10::bigint) AS now FROM clock
      )
-     SELECT m.base, m.now, a.*, i.fingerprint, i.answered_until,
+     SELECT m.base, m.now, a.*, i.fingerprint, i.key_created_at, i.key_expires_at,
             f.available AS fiat_available, f.sequence AS fiat_sequence,
             y.available AS crypto_available, y.sequence AS crypto_sequence,
             o.total AS committed, v.total, v.floor, r.reached, w.crossed
      FROM asked AS a
      CROSS JOIN moment AS m
      LEFT JOIN LATERAL (
-         SELECT k.fingerprint,
-                CASE WHEN k.expires_at > k.created_at THEN k.expires_at ELSE k.created_at + 86400000 END AS answered_until
+         SELECT k.fingerprint, k.created_at AS key_created_at, k.expires_at AS key_expires_at
          FROM idempotency_keys AS k
          WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
          LIMIT 1

@@ -305,7 +305,7 @@ impl<'o> ContingentCredits<'o> {
 /// Writes the batch and returns the number of rows written in each table. Each write repeats the preconditions of the decision.
 ///
 /// The statement copies a trade's terms from the consumed quote. It overwrites an idempotency record only if the record has
-/// expired or belongs to the same request. Each row has the mode, for the reason given at the batch's read.
+/// expired or belongs to the same request; the batch may keep a record without an expiry for longer than a day. Each row has the mode, for the reason given at the batch's read.
 pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
          SELECT $1::text AS mode, n.*
          FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $37::text[])

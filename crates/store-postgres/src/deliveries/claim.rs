@@ -15,7 +15,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 
 use super::step::{Step, apply};
-use super::{Stored, stored};
+use super::{LeftOut, Stored, stored};
 use crate::row::{Columns, key};
 use crate::{endpoints, errors};
 
@@ -27,26 +27,28 @@ pub(super) async fn lapse(
     conn: &mut Conn,
     mode: Mode,
     now: Timestamp,
+    left_out: &LeftOut,
 ) -> Result<usize, StoreError> {
     let rows = sqlx::query(
         "SELECT partner_id, id, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
          FROM deliveries
-         WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2
+         WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2 AND id <> ALL($4::uuid[])
          ORDER BY lease_until LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED",
     )
     .bind(mode.as_str())
     .bind(now.millis())
     .bind(MAX_LAPSED)
+    .bind(left_out.keys(now))
     .fetch_all(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    let moves = rows
-        .iter()
-        .map(|row| {
-            let stored = stored(&Columns::new("deliveries", row))?;
-            Step::decided(mode, &stored, DeliveryInput::LeaseExpired, now)
-        })
-        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    let mut moves = Vec::new();
+    for row in &rows {
+        let row = Columns::new("deliveries", row);
+        let step = stored(&row)
+            .and_then(|stored| Step::decided(mode, &stored, DeliveryInput::LeaseExpired, now));
+        moves.extend(left_out.readable(row.get("id").ok(), step, now));
+    }
     apply(conn, &moves).await?;
     Ok(moves.len())
 }
@@ -71,6 +73,7 @@ pub(super) async fn queues(
     conn: &mut Conn,
     mode: Mode,
     service: Service,
+    (left_out, now): (&LeftOut, Timestamp),
 ) -> Result<Vec<DueEndpoint>, StoreError> {
     let rows = sqlx::query(QUEUES)
         .bind(mode.as_str())
@@ -78,16 +81,19 @@ pub(super) async fn queues(
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
-    rows.iter()
-        .map(|row| {
-            let row = Columns::new("deliveries", row);
-            Ok(DueEndpoint {
-                partner: row.partner()?,
-                endpoint: row.id("endpoint_id", mode)?,
-                since: row.instant("due")?,
-            })
-        })
-        .collect()
+    let queues = rows.iter().filter_map(|row| {
+        let queue = due_endpoint(&Columns::new("deliveries", row), mode);
+        left_out.readable(None, queue, now)
+    });
+    Ok(queues.collect())
+}
+
+fn due_endpoint(row: &Columns<&PgRow>, mode: Mode) -> Result<DueEndpoint, StoreError> {
+    Ok(DueEndpoint {
+        partner: row.partner()?,
+        endpoint: row.id("endpoint_id", mode)?,
+        since: row.instant("due")?,
+    })
 }
 
 /// A delivery selected for a claim.
@@ -122,12 +128,13 @@ impl Picked {
     }
 }
 
-/// Selects and locks deliveries for the claim. Skips those that another worker has locked.
+/// Selects and locks deliveries for the claim. Skips those that another worker has locked, and those that cannot be read.
 pub(super) async fn pick(
     conn: &mut Conn,
     mode: Mode,
     allocated: &[(DueEndpoint, u32)],
     now: Timestamp,
+    left_out: &LeftOut,
 ) -> Result<Vec<Picked>, StoreError> {
     if allocated.is_empty() {
         return Ok(Vec::new());
@@ -144,10 +151,15 @@ pub(super) async fn pick(
         .bind(columns.1)
         .bind(columns.2)
         .bind(now.millis())
+        .bind(left_out.keys(now))
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
-    rows.iter().map(|row| picked(row, mode)).collect()
+    let picked = rows.iter().filter_map(|row| {
+        let key = Columns::new("deliveries", row).get("id").ok();
+        left_out.readable(key, picked(row, mode), now)
+    });
+    Ok(picked.collect())
 }
 
 fn picked(row: &PgRow, mode: Mode) -> Result<Picked, StoreError> {
@@ -187,13 +199,13 @@ pub(super) async fn endpoints_of(
     conn: &mut Conn,
     request: &ClaimRequest,
     picked: &[Picked],
-    now: Timestamp,
+    (now, left_out): (Timestamp, &LeftOut),
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
     let mut wanted = BTreeMap::new();
     for picked in picked {
         wanted.insert(picked.endpoint, &picked.partner);
     }
-    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, now).await?;
+    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, (now, left_out)).await?;
     let mut endpoints = BTreeMap::new();
     for picked in picked {
         endpoints.entry(picked.endpoint).or_insert_with(|| {
@@ -241,7 +253,7 @@ pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
                     d.lease_token, d.lease_until, d.delivered_at
              FROM deliveries AS d
              WHERE d.status = 'pending' AND d.mode = $1 AND d.partner_id = j.partner_id
-               AND d.endpoint_id = j.endpoint_id AND d.next_attempt_at <= $5
+               AND d.endpoint_id = j.endpoint_id AND d.next_attempt_at <= $5 AND d.id <> ALL($6::uuid[])
                AND NOT EXISTS (
                    SELECT 1 FROM deliveries AS o
                    WHERE o.status IN ('pending', 'in_flight') AND o.mode = d.mode AND o.partner_id = d.partner_id

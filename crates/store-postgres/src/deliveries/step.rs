@@ -117,7 +117,11 @@ pub(crate) const FIND: &str = "SELECT j.place, d.partner_id, d.id, d.status, d.a
             d.delivered_at
      FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
      JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id
-     ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d";
+     ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d SKIP LOCKED";
+
+pub(crate) const EXISTING: &str = "SELECT j.place
+     FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
+     JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id";
 
 pub(crate) const APPLY: &str =
     "UPDATE deliveries AS d SET status = n.status, attempts = n.attempts, next_attempt_at = n.due,
@@ -132,6 +136,8 @@ pub(crate) const APPLY: &str =
 
 /// Moves the later deliveries of the objects whose deliveries were concluded. They become due with the concluded delivery if it
 /// will be retried, else now. A delivery that waits after its own failure does not become due earlier.
+///
+/// A delivery that another transaction has locked keeps its instant, which is not later than the attempt that was concluded.
 pub(super) async fn follow(
     conn: &mut Conn,
     steps: &[Step<'_>],
@@ -179,7 +185,7 @@ pub(crate) const FOLLOWERS: &str = "SELECT f.mode, f.partner_id, f.id, n.due
           AND f.partner_id = d.partner_id AND f.endpoint_id = d.endpoint_id AND f.object_id = d.object_id
           AND f.position > d.position
      WHERE f.status = 'pending' AND (f.attempts = 0 OR f.next_attempt_at < n.due)
-     ORDER BY f.mode, f.partner_id, f.position FOR NO KEY UPDATE OF f";
+     ORDER BY f.mode, f.partner_id, f.position FOR NO KEY UPDATE OF f SKIP LOCKED";
 
 pub(crate) const MOVE: &str = "UPDATE deliveries AS d SET next_attempt_at = n.due
      FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) AS n (mode, partner_id, id, due)

@@ -95,6 +95,16 @@ type Lookup = (&'static str, &'static [&'static str]);
 /// The payments of a session, by one of its two indexes.
 const PAYMENT: &str = "(session_id = ";
 
+/// The next partner, and what is due of each partner.
+const DUE_SESSIONS: &[&str] = &[
+    "(partner_id > $3)",
+    "(partner_id = each_partner.partner_id) AND (expires_at <= $2)",
+];
+const DUE_RECORDS: &[&str] = &[
+    "(partner_id > $3)",
+    "(partner_id = each_partner.partner_id) AND (ask_at <= $2)",
+];
+
 /// Statements that read outside a transaction that writes.
 const READS: &[Lookup] = &[
     (sessions::FIND.sql.postgres, &["(id = $3)", PAYMENT]),
@@ -107,7 +117,7 @@ const READS: &[Lookup] = &[
         &["(ROW(created_at, id) < ROW($3, $4))", PAYMENT],
     ),
     (sessions::OVERDUE.sql.postgres, &["(expires_at <= $3)"]),
-    (sessions::OVERDUE_IN.sql.postgres, &["(expires_at <= $2)"]),
+    (sessions::OVERDUE_IN.sql.postgres, DUE_SESSIONS),
     (
         rails::FIND.sql.postgres,
         &["(id = $3)", "(id = r.quote_id)"],
@@ -116,10 +126,10 @@ const READS: &[Lookup] = &[
         rails::NEWEST_OF_SESSION.sql.postgres,
         &["(session_id = $3)", "(id = r.quote_id)"],
     ),
-    (rails::DUE.sql.postgres, &["(ask_at <= $2)"]),
+    (rails::DUE.sql.postgres, DUE_RECORDS),
     (signed_quotes::FIND.sql.postgres, &["(id = $3)"]),
     (verifications::FIND.sql.postgres, &["(session_id = $3)"]),
-    (verifications::DUE.sql.postgres, &["(ask_at <= $2)"]),
+    (verifications::DUE.sql.postgres, DUE_RECORDS),
     (transactions::FIND.sql.postgres, &["(id = $3)"]),
     (customers::FIND.sql.postgres, &["(id = $3)"]),
     // A partner has few keys.

@@ -82,7 +82,7 @@ async fn session_ended_before_commit_writes_nothing() {
         Err(StoreError::Unavailable(_)) => opened.store.commitments_above(Mode::Test, 0).await,
         above => above,
     };
-    assert_eq!(above.unwrap(), []);
+    assert_eq!(above.unwrap().rows, []);
 }
 
 /// Each ended session fails at most one call, and the store opens new sessions.

@@ -7,6 +7,8 @@ mod contract;
 #[cfg(test)]
 mod distribution;
 #[cfg(test)]
+mod durability;
+#[cfg(test)]
 mod exchanges;
 #[cfg(test)]
 mod faults;

@@ -179,6 +179,67 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     owner.close().await.unwrap();
 }
 
+/// Version 3 created the table without rows for existing accounts, and a sale took a missing row for zero.
+// rule: money.credit-limit
+#[tokio::test]
+async fn migration_raises_contingent_credits_to_balance_and_possible_returns() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    const NOW: i64 = 100 * DAY;
+    let database = Database::bare().await;
+    let mut owner = database.owner().await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+    let all = Migrator::new(folder.as_path()).await.unwrap();
+    let before = all.iter().filter(|migration| migration.version < 26);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut owner, false).await.unwrap();
+    let settled = |days: i64| format!("'settled', {}", NOW - days * DAY);
+    let trades = [
+        ("off_ramp", 5, 1, settled(30)),
+        ("off_ramp", 7, 3, "'reserved', NULL".to_owned()),
+        ("on_ramp", 11, 2, "'reserved', NULL".to_owned()),
+        // No trade is returned so late, or twice.
+        ("off_ramp", 1_000, 1, settled(31)),
+        ("off_ramp", 2_000, 1, format!("'returned', {NOW}")),
+    ];
+    let trades = trades.iter().enumerate();
+    let trades = trades.map(|(number, (side, fiat, crypto, state))| {
+        let id = format!("01KSFVT4Z2V6B9C1D3F5G7H8T{number}");
+        let reserved = if *side == "on_ramp" { fiat } else { crypto };
+        format!(
+            "INSERT INTO trades (mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
+                                 notional, reserved, created_at, status, settled_at)
+             VALUES ('test', 'acme', '{id}', '{id}', 'EUR-USDT', '{side}', 'tron', {fiat}, {crypto}, '1', 0, 0, 1,
+                     {reserved}, 1, {state});"
+        )
+    });
+    let rows = format!(
+        "INSERT INTO partners (mode, partner_id, name, status) VALUES ('test', 'acme', 'Acme', 'active');
+         INSERT INTO books (mode, partner_id, version, at) VALUES ('test', 'acme', 1, {NOW});
+         INSERT INTO accounts (mode, partner_id, asset, available, sequence)
+         VALUES ('test', 'acme', 'EUR', 100, 1), ('test', 'acme', 'USDT', 20, 1), ('test', 'acme', 'GBP', 9, 1);
+         INSERT INTO commitments (mode, partner_id, asset, total)
+         VALUES ('test', 'acme', 'EUR', 7), ('test', 'acme', 'GBP', 500);
+         {}",
+        trades.collect::<String>()
+    );
+    database.damage(&rows).await;
+    PostgresStore::migrate(&database.owning()).await.unwrap();
+    let totals: Vec<(String, i64)> =
+        sqlx::query_as("SELECT asset::text, total FROM commitments ORDER BY asset")
+            .fetch_all(&mut owner)
+            .await
+            .unwrap();
+    owner.close().await.unwrap();
+    let expected = [("EUR", 123), ("GBP", 500), ("USDT", 23)];
+    assert_eq!(
+        totals,
+        expected.map(|(asset, total)| (asset.to_owned(), total))
+    );
+}
+
 /// The database is older than the rule that a deposit has one owner.
 // rule: apply.deposits-of-one-partner
 #[tokio::test]

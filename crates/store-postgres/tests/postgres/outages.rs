@@ -11,6 +11,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use store_postgres::{PostgresStore, Timeouts};
 use test_support::contract::outages::Writer;
+use test_support::servers::Postgres as Server;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
@@ -232,6 +233,7 @@ async fn until_commits_stall(database: &Database, watching: &mut PgConnection) {
          WHERE datname = current_database() AND wait_event = 'SyncRep'";
     for _ in 0..200 {
         let mut session = database.owner().await;
+        run(&mut session, "SET synchronous_commit = on").await;
         let commit = "SELECT pg_logical_emit_message(true, 'penstock', '')";
         let committed = timeout(Duration::from_millis(500), run(&mut session, commit)).await;
         if committed.is_err() {
@@ -247,17 +249,20 @@ async fn until_commits_stall(database: &Database, watching: &mut PgConnection) {
     panic!("no commit waits for the standby");
 }
 
-/// The server's other databases commit asynchronously, so the stalled standby does not affect them.
-// rule: base.database-deadline, base.database-readiness
+/// The server is the test's own, because a missing standby stalls the writes of every database. Its default would not wait for the
+/// standby, but writes and probes raise it.
+// rule: base.database-deadline, base.database-readiness, base.commit-durable
 #[tokio::test]
 async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection() {
-    let database = Database::make().await;
+    let settings = [
+        ("synchronous_commit", "off"),
+        ("fsync", "off"),
+        ("autovacuum", "off"),
+    ];
+    let server = Server::start(&settings).unwrap();
+    let database = Database::make_on(&server.url("postgres")).await;
     let url = database.serving();
     let mut owner = database.owner().await;
-    let name = database.owning();
-    let name = name.rsplit_once('/').unwrap().1.to_owned();
-    let commits = format!("ALTER DATABASE {name} SET synchronous_commit = on");
-    run(&mut owner, &commits).await;
     let opened = opened(database, &url).await;
     let database = Arc::clone(&opened.database);
     let writer = Writer::start(opened).await;

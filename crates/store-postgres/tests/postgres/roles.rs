@@ -46,6 +46,12 @@ async fn roles_cannot_change_history() {
                 assert_refused(&mut conn, &statement).await;
             }
         }
+        // The compared form of a deposit is no history. Everything else about it is.
+        fixture::run(&mut conn, "UPDATE deposits SET compared = reference").await;
+        for column in ["reference", "asset", "amount", "network", "entry_id"] {
+            let statement = format!("UPDATE deposits SET {column} = {column}");
+            assert_refused(&mut conn, &statement).await;
+        }
         conn.close().await.unwrap();
     }
 }

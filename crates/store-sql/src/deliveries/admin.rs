@@ -40,7 +40,10 @@ macro_rules! columns {
     };
 }
 
-/// Finds the page in the index alone, so skipped deliveries cost little.
+/// Finds the page in the index alone and in its order, so that the cost does not depend on how many deliveries the partner has.
+///
+/// A partner has at most one endpoint for a service. SQLite knows this from the endpoint's key. Postgres would sort all deliveries
+/// of a joined endpoint, so its statement compares with the id of the endpoint instead.
 macro_rules! page {
     (sqlite, $condition:literal) => {
         concat!(
@@ -62,17 +65,18 @@ macro_rules! page {
     };
     (postgres, $condition:literal) => {
         concat!(
-            "WITH page AS MATERIALIZED (
-                 SELECT d.id, d.created_at, w.url
-                 FROM webhook_endpoints AS w
-                 JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
-                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+            "WITH endpoint AS MATERIALIZED (
+                 SELECT w.id, w.url FROM webhook_endpoints AS w
+                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
+             ), page AS MATERIALIZED (
+                 SELECT d.id, d.created_at FROM deliveries AS d
+                 WHERE d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = (SELECT w.id FROM endpoint AS w)",
             $condition,
             " ORDER BY d.created_at DESC, d.id DESC LIMIT CAST($4 AS bigint) OFFSET CAST($5 AS bigint)
              )
              SELECT ",
             columns!(),
-            ", p.url AS target_url
+            ", (SELECT w.url FROM endpoint AS w) AS target_url
              FROM page AS p
              JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.id = p.id
              JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id

@@ -1,21 +1,26 @@
 //! Checks of single rows: the cores can read each row, and its amounts are consistent.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kernel::{AssetKind, StoreError};
 use partner_core::audit::Breaches;
 use pools_core::audit::follows_the_rate;
+use pools_core::deposits::{DepositClaim, compared_reference};
 use pools_core::profile::Network;
 
 use super::{Work, named, walked};
 use crate::{
-    Row, Statement, customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies,
-    trades, transactions, verifications,
+    Row, Statement, customers, gate, pools, previews, quotes, rails, sessions, signed_quotes,
+    tallies, trades, transactions, verifications,
 };
 
 impl Work<'_> {
     pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
         self.readable().await?;
         self.legs().await?;
-        self.networks().await
+        self.networks().await?;
+        self.compared().await?;
+        self.owners().await
     }
 
     /// A row that the cores never write cannot be read, so no request can return it.
@@ -73,6 +78,54 @@ impl Work<'_> {
         self.found(name, breaches);
         Ok(())
     }
+
+    /// The form in which a deposit's reference is compared decides whether the deposit is credited again.
+    async fn compared(&mut self) -> Result<(), StoreError> {
+        let name = "deposit-is-compared-by-its-reference";
+        let mut breaches = Breaches::default();
+        self.each(name, &walked::DEPOSITS, |row| {
+            let form = compared_reference(row.text("id")?);
+            if row
+                .opt_text("compared")?
+                .is_some_and(|stored| stored != form)
+            {
+                let deposit = named(row, "deposit")?;
+                breaches
+                    .add(|| format!("{deposit} is compared by another text than its reference"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A deposit address and a funding reference belong to one partner of a mode. Partners may share one since before the rule, or
+    /// since before two spellings counted as one.
+    async fn owners(&mut self) -> Result<(), StoreError> {
+        let name = "deposits-have-one-owner";
+        let mut owners: BTreeMap<(String, DepositClaim), BTreeSet<String>> = BTreeMap::new();
+        self.each(name, &walked::POOLS_PROFILES, |row| {
+            let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
+            // `rows-can-be-read` reports rows that cannot be read.
+            let profile = pools::profile(row).ok();
+            for claim in profile.iter().flat_map(|profile| profile.deposit_claims()) {
+                let partners = owners.entry((mode.to_owned(), claim)).or_default();
+                partners.insert(partner.to_owned());
+            }
+            Ok(())
+        })
+        .await?;
+        let mut breaches = Breaches::default();
+        for ((mode, claim), partners) in owners.iter().filter(|(_, partners)| partners.len() > 1) {
+            let partners: Vec<&str> = partners.iter().map(String::as_str).collect();
+            let (kind, partners) = (claim.kind.as_str(), partners.join(", "));
+            let compared = &claim.compared;
+            breaches.add(|| format!("{mode} {kind} {compared} is of partners {partners}"));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
 }
 
 /// An entity whose rows partners' requests read.
@@ -83,7 +136,7 @@ struct ReadableEntity {
     read: fn(&dyn Row) -> Result<(), StoreError>,
 }
 
-fn readable_entities() -> [ReadableEntity; 11] {
+fn readable_entities() -> [ReadableEntity; 12] {
     [
         ReadableEntity {
             statement: &walked::QUOTES,
@@ -134,6 +187,11 @@ fn readable_entities() -> [ReadableEntity; 11] {
             statement: &walked::TALLIES,
             name: "tally of",
             read: |row| tallies::tally(row).map(drop),
+        },
+        ReadableEntity {
+            statement: &walked::POOLS_PROFILES,
+            name: "access to pools",
+            read: |row| pools::profile(row).map(drop),
         },
         ReadableEntity {
             statement: &walked::GATE_PROFILES,

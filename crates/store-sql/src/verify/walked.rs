@@ -4,7 +4,7 @@ use crate::trades::open;
 use crate::{Sql, Statement, rail_columns};
 
 /// Every statement of this file.
-pub(super) static ALL: [&Statement; 26] = [
+pub(super) static ALL: [&Statement; 27] = [
     &CHAINS,
     &ACCOUNTS,
     &ENTRIES,
@@ -24,6 +24,7 @@ pub(super) static ALL: [&Statement; 26] = [
     &RAIL_RECORDS,
     &VERIFICATIONS,
     &TALLIES,
+    &POOLS_PROFILES,
     &GATE_PROFILES,
     &SECRETS,
     &BODIES,
@@ -111,7 +112,7 @@ pub(super) static TRADES: Statement = Statement::new(
 
 pub(super) static DEPOSITS: Statement = Statement::new(
     "deposits",
-    "SELECT mode, partner_id, reference AS id, asset, network FROM deposits",
+    "SELECT mode, partner_id, reference AS id, asset, network, compared FROM deposits",
 );
 
 pub(super) static SESSIONS: Statement = Statement::new(
@@ -131,8 +132,8 @@ pub(super) static TRANSACTIONS: Statement = Statement::new(
 
 pub(super) static CUSTOMERS: Statement = Statement::new(
     "customers",
-    "SELECT mode, partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at, updated_at, deleted_at,
-            revision
+    "SELECT mode, partner_id, id, person, email_mark, external_id_mark, email_compared, external_id_compared, kyc_status,
+            created_at, updated_at, deleted_at, revision
      FROM customers",
 );
 
@@ -187,6 +188,13 @@ pub(super) static VERIFICATIONS: Statement = Statement::new(
 pub(super) static TALLIES: Statement = Statement::new(
     "session_tallies",
     "SELECT mode, partner_id, month AS id, month, created FROM session_tallies",
+);
+
+pub(super) static POOLS_PROFILES: Statement = Statement::new(
+    "pools_profiles",
+    "SELECT mode, partner_id, '' AS id, enabled, access, kyc, tier, allowed, balance_gate, velocity_cap, iban,
+            funding_reference, terms
+     FROM pools_profiles",
 );
 
 pub(super) static GATE_PROFILES: Statement = Statement::new(

@@ -1,6 +1,7 @@
 //! Loads the state of a batch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use kernel::{Asset, StoreError, Timestamp};
 use partner_core::PartnerId;
@@ -44,7 +45,9 @@ impl BatchContext {
         let (velocity, slid) = self.velocity(conn, batch, cutoff, &capped).await?;
         let state = BatchState {
             access,
-            answered: self.idempotency_records(conn, batch).await?,
+            answered: self
+                .idempotency_records(conn, batch, inner.options.idempotency_ttl)
+                .await?,
             trades: self.trades(conn, &quotes).await?,
             accounts: self.accounts(conn, batch).await?,
             commitments: self.contingent_credits(conn, &quotes).await?,
@@ -70,6 +73,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
+        ttl: Duration,
     ) -> Result<BTreeMap<Scope, IdempotencyRecord>, StoreError> {
         let scopes: Vec<_> = batch
             .iter()
@@ -92,7 +96,7 @@ impl BatchContext {
             let row = Columns::new("idempotency_keys", row);
             let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
             let command = batch.get(place).ok_or_else(|| row.bad("place"))?;
-            records.insert(command.scope.clone(), idempotency::answered(&row)?);
+            records.insert(command.scope.clone(), idempotency::answered(&row, ttl)?);
         }
         Ok(records)
     }
@@ -278,8 +282,8 @@ impl BatchContext {
 }
 
 pub(crate) const IDEMPOTENCY: &str =
-    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint,
-            CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until
+    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint, i.created_at AS key_created_at,
+            i.expires_at AS key_expires_at
      FROM json_each(?2) AS j
      CROSS JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = j.value ->> 0
           AND i.route = j.value ->> 1 AND i.key = j.value ->> 2";

@@ -248,7 +248,7 @@ pub(crate) const TOTAL: &str = "INSERT INTO velocity (mode, partner_id, total, f
      ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor";
 
 /// Overwrites a record only if it has expired or belongs to the same request. The batch has checked this already; a mistake
-/// would show as a wrong number of rows.
+/// would show as a wrong number of rows. The batch may keep a record without an expiry for longer than a day.
 pub(crate) const RECORD: &str =
     "INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at, expires_at)
      SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, unhex(j.value ->> 3), j.value ->> 4, j.value ->> 5,

@@ -13,9 +13,10 @@ use partner_core::{PartnerId, Tenant};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
+use store_sql::Row;
 
 use super::step::{Step, apply};
-use super::{Stored, stored};
+use super::{LeftOut, Stored, stored};
 use crate::row::{Columns, json, key};
 use crate::{endpoints, errors};
 
@@ -27,26 +28,29 @@ pub(super) async fn lapse(
     conn: &mut SqliteConnection,
     mode: Mode,
     now: Timestamp,
+    left_out: &LeftOut,
 ) -> Result<usize, StoreError> {
     let rows = sqlx::query(
         "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
          FROM deliveries INDEXED BY deliveries_leased
          WHERE status = 'in_flight' AND mode = ?1 AND lease_until <= ?2
+           AND sequence NOT IN (SELECT j.value FROM json_each(?4) AS j)
          ORDER BY lease_until LIMIT +?3",
     )
     .bind(mode.as_str())
     .bind(now.millis())
     .bind(MAX_LAPSED)
+    .bind(json(&left_out.keys(now))?)
     .fetch_all(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    let moves = rows
-        .iter()
-        .map(|row| {
-            let stored = stored(&Columns::new("deliveries", row))?;
-            Step::decided(&stored, DeliveryInput::LeaseExpired, now)
-        })
-        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    let mut moves = Vec::new();
+    for row in &rows {
+        let row = Columns::new("deliveries", row);
+        let step = stored(&row)
+            .and_then(|stored| Step::decided(&stored, DeliveryInput::LeaseExpired, now));
+        moves.extend(left_out.readable(row.integer("sequence").ok(), step, now));
+    }
     apply(conn, &moves).await?;
     Ok(moves.len())
 }
@@ -72,6 +76,7 @@ pub(super) async fn queues(
     conn: &mut SqliteConnection,
     mode: Mode,
     service: Service,
+    (left_out, now): (&LeftOut, Timestamp),
 ) -> Result<Vec<DueEndpoint>, StoreError> {
     let rows = sqlx::query(QUEUES)
         .bind(mode.as_str())
@@ -79,16 +84,19 @@ pub(super) async fn queues(
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
-    rows.iter()
-        .map(|row| {
-            let row = Columns::new("deliveries", row);
-            Ok(DueEndpoint {
-                partner: row.partner()?,
-                endpoint: row.id("endpoint_id", mode)?,
-                since: row.instant("due")?,
-            })
-        })
-        .collect()
+    let queues = rows.iter().filter_map(|row| {
+        let queue = due_endpoint(&Columns::new("deliveries", row), mode);
+        left_out.readable(None, queue, now)
+    });
+    Ok(queues.collect())
+}
+
+fn due_endpoint(row: &dyn Row, mode: Mode) -> Result<DueEndpoint, StoreError> {
+    Ok(DueEndpoint {
+        partner: row.partner()?,
+        endpoint: row.id("endpoint_id", mode)?,
+        since: row.instant("due")?,
+    })
 }
 
 /// A delivery selected for a claim.
@@ -129,7 +137,8 @@ struct Share<'q> {
     endpoint: String,
 }
 
-/// Selects the first due deliveries of each endpoint. Skips a delivery while an earlier delivery of its object is open.
+/// Selects the first due deliveries of each endpoint. Skips a delivery while an earlier delivery of its object is open, and a
+/// delivery that cannot be read.
 ///
 /// The result has the first delivery of every endpoint before the second of any. Endpoints with the same capacity share a
 /// statement, which reads no more deliveries than the capacity.
@@ -138,6 +147,7 @@ pub(super) async fn pick(
     mode: Mode,
     allocated: &[(DueEndpoint, u32)],
     now: Timestamp,
+    left_out: &LeftOut,
 ) -> Result<Vec<Picked>, StoreError> {
     let mut shares: BTreeMap<u32, Vec<Share<'_>>> = BTreeMap::new();
     for (queue, take) in allocated {
@@ -146,6 +156,7 @@ pub(super) async fn pick(
             endpoint: key(queue.endpoint),
         });
     }
+    let skipped = json(&left_out.keys(now))?;
     let mut found = Vec::new();
     for (take, shares) in shares {
         let rows = sqlx::query(PICK)
@@ -153,12 +164,15 @@ pub(super) async fn pick(
             .bind(json(&shares)?)
             .bind(now.millis())
             .bind(take)
+            .bind(skipped.clone())
             .fetch_all(&mut *conn)
             .await
             .map_err(errors::statement)?;
         for row in &rows {
-            let due = Columns::new("deliveries", row).integer("next_attempt_at")?;
-            found.push((due, picked(row, mode)?));
+            let columns = Columns::new("deliveries", row);
+            let due = columns.integer("next_attempt_at");
+            let read = due.and_then(|due| Ok((due, picked(row, mode)?)));
+            found.extend(left_out.readable(columns.integer("sequence").ok(), read, now));
         }
     }
     Ok(in_turn(found))
@@ -214,13 +228,13 @@ pub(super) async fn endpoints_of(
     conn: &mut SqliteConnection,
     request: &ClaimRequest,
     picked: &[Picked],
-    now: Timestamp,
+    (now, left_out): (Timestamp, &LeftOut),
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
     let mut wanted = BTreeMap::new();
     for picked in picked {
         wanted.insert(picked.endpoint, &picked.partner);
     }
-    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, now).await?;
+    let mut secrets = endpoints::live_secrets(conn, request.mode, &wanted, (now, left_out)).await?;
     let mut endpoints = BTreeMap::new();
     for picked in picked {
         endpoints.entry(picked.endpoint).or_insert_with(|| {
@@ -264,6 +278,7 @@ pub(crate) const PICK: &str = "SELECT d.partner_id, d.id, d.sequence, d.endpoint
          SELECT n.sequence FROM deliveries AS n
          WHERE n.status = 'pending' AND n.mode = ?1 AND n.partner_id = j.value ->> 'partner'
            AND n.endpoint_id = j.value ->> 'endpoint' AND n.next_attempt_at <= ?3
+           AND n.sequence NOT IN (SELECT j.value FROM json_each(?5) AS j)
            AND NOT EXISTS (
                SELECT 1 FROM deliveries AS o
                WHERE o.status IN ('pending', 'in_flight') AND o.mode = n.mode AND o.partner_id = n.partner_id

@@ -14,8 +14,14 @@ struct Fault {
     error: String,
 }
 
+/// The text of a reply that a test builds.
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
 /// The receiver responds with a refusal.
 fn refusals() -> impl Iterator<Item = Fault> {
+    let long = format!("HTTP/1.1 500 No\r\n{}\r\n", "x: y\r\n".repeat(101));
     let elsewhere = |status| Reply::Redirect(status, "http://127.0.0.1:1/".to_owned());
     let switching = "HTTP/1.1 101 So\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
     [
@@ -30,6 +36,7 @@ fn refusals() -> impl Iterator<Item = Fault> {
         ("teapot", Reply::Status(418), 418),
         ("too-many", Reply::Status(429), 429),
         ("error", Reply::Status(500), 500),
+        ("long-error", Reply::Raw(leaked(long)), 500),
         ("away", Reply::StatusAndHangUp(503), 503),
         ("unknown", Reply::Status(999), 999),
     ]
@@ -87,14 +94,14 @@ fn breaks() -> impl Iterator<Item = Fault> {
         ),
         ("endless-hints", hints, "longer than 64 KiB"),
         (
-            "long-head",
+            "endless-head",
             Reply::Flood("HTTP/1.1 200 OK\r\nx: ", "x"),
-            "too large",
+            "longer than 64 KiB",
         ),
         (
-            "many-headers",
+            "endless-headers",
             Reply::Flood("HTTP/1.1 200 OK\r\n", "x: y\r\n"),
-            "too large",
+            "longer than 64 KiB",
         ),
         ("two-lengths", Reply::Raw(lengths), "content-length"),
         ("garbage", Reply::Raw("hello\r\n\r\n"), broken),
@@ -237,6 +244,53 @@ async fn delivery_succeeds_by_status_when_body_is_malformed() {
             "{name}: {record:?}"
         );
         assert!(receiver.flooded() < 16 << 20, "{name}");
+    }
+    worker.stop().await;
+}
+
+/// Each receiver keeps the connection open after its long head, or closes it.
+// rule: webhook.answer-head
+#[tokio::test]
+async fn delivery_succeeds_by_status_when_head_is_long() {
+    let ok = |headers: &str| format!("HTTP/1.1 200 OK\r\n{headers}content-length: 2\r\n\r\nok");
+    let lines = |count| "x-trace: 1\r\n".repeat(count);
+    let one_line = |length| ok(&format!("x: {}\r\n", "y".repeat(length)));
+    let hints = format!("HTTP/1.1 103 Early\r\n{}\r\n", lines(500));
+    let reason = "o".repeat(20_000);
+    let world = World::new(&[]).await;
+    let mut partners = Vec::new();
+    for (name, text) in [
+        ("lines-101", ok(&lines(101))),
+        ("lines-5000", ok(&lines(5_000))),
+        ("lines-16000", ok(&"a:\r\n".repeat(16_000))),
+        ("line-feeds", ok(&lines(101)).replace('\r', "")),
+        ("line-20000", one_line(20_000)),
+        ("line-65000", one_line(65_000)),
+        ("reason", format!("HTTP/1.1 200 {reason}\r\n\r\nok")),
+        ("hints", hints + &ok(&lines(101))),
+    ] {
+        let text = leaked(text);
+        for (manner, reply) in [("open", Reply::Stall(text)), ("closed", Reply::Raw(text))] {
+            let receiver = Receiver::start([reply]).await;
+            let name = format!("{name}-{manner}");
+            let listener = world.listener(&name, &receiver.url()).await;
+            world.emit(&listener, "o", "e").await;
+            partners.push((name, listener, receiver));
+        }
+    }
+    let worker = world.start();
+    for (name, listener, receiver) in &partners {
+        for (object, event) in [("o", "e"), ("o2", "e2")] {
+            if object != "o" {
+                world.emit(listener, object, event).await;
+            }
+            let record = world.closed(listener, object).await;
+            let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
+            assert!(succeeded, "{name}: {record:?}");
+            assert_eq!(record.progress.attempts, 1, "{name}");
+            assert_eq!(record.last_response_status, Some(200), "{name}");
+        }
+        assert_eq!(receiver.events(), ["e", "e2"], "{name}");
     }
     worker.stop().await;
 }

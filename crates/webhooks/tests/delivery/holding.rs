@@ -165,6 +165,36 @@ async fn worker_backs_off_when_store_is_unavailable() {
     worker.stop().await;
 }
 
+/// The outcome of a locked delivery waits for the lock. Other partners' outcomes are recorded meanwhile, and nothing is sent again.
+// rule: background.isolated, webhook.isolation
+#[tokio::test]
+async fn locked_delivery_delays_no_other_partner() {
+    let mut world = World::new(&[60_000]).await;
+    let queue = Queue::over(&world);
+    queue.has_locks.store(true, Ordering::SeqCst);
+    world.setup.deliveries = queue.clone();
+    let receiver = Receiver::start([]).await;
+    let locked = world.listener("locked", &receiver.url()).await;
+    let free = world.listener("free", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&locked, "l", "l").await;
+    receiver.wait_for(1).await;
+    for id in ["e1", "e2", "e3"] {
+        world.emit(&free, id, id).await;
+        world.closed(&free, id).await;
+    }
+    let waiting = world.delivery(&locked, "l").await.progress;
+    assert!(
+        matches!(waiting.state, DeliveryState::InFlight(_)),
+        "{waiting:?}"
+    );
+    queue.has_locks.store(false, Ordering::SeqCst);
+    let record = world.closed(&locked, "l").await;
+    assert_eq!(record.progress.attempts, 1);
+    assert_eq!(receiver.events(), ["l", "e1", "e2", "e3"]);
+    worker.stop().await;
+}
+
 /// Counting a long queue takes time.
 // rule: webhook.isolation, webhook.hand-back
 #[tokio::test]

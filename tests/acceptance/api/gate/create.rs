@@ -21,6 +21,33 @@ fn with(fields: &Value) -> Value {
     body
 }
 
+// rule: error.content-encoding
+#[tokio::test]
+async fn encoded_body_is_refused_by_every_route_that_reads_a_body() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = acme.open_id("k").await;
+    let fail = format!("/v1/test_helpers/sessions/{id}/fail");
+    for (method, path) in [
+        ("POST", PATH),
+        ("POST", fail.as_str()),
+        ("POST", "/v1/customers"),
+        ("PATCH", "/v1/customers/cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("PATCH", "/v1/branding"),
+        ("POST", "/v1/quotes/preview"),
+        ("POST", "/v1/quotes"),
+        ("POST", "/v1/rails/pay_ins"),
+        ("POST", "/v1/rails/pay_outs"),
+    ] {
+        let call = Call::new(method, path).json(&session(SHOP)).key("encoded");
+        let answer = acme.send(call.header("content-encoding", "gzip")).await;
+        let refused = answer.refused(415, "unsupported_media_type");
+        refused.saying("`Content-Encoding: gzip`");
+    }
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
 // rule: gate.session.url
 #[tokio::test]
 async fn created_session_has_link_to_its_checkout_once() {
@@ -145,7 +172,7 @@ async fn create_accepts_every_documented_field() {
     gate.finish().await;
 }
 
-// rule: gate.session.amount-grammar, gate.session.amount-range, gate.session.currency, gate.origin.https, gate.origin.allowed, gate.origin.strict, gate.session.text-limits, gate.session.metadata, gate.session.preview-missing, gate.session.kyc-package, gate.session.flow
+// rule: gate.session.amount-grammar, gate.session.amount-range, gate.session.currency, gate.origin.https, gate.origin.allowed, gate.origin.strict, gate.session.text-limits, gate.session.code-limits, gate.session.metadata, gate.session.preview-missing, gate.session.kyc-package, gate.session.flow
 #[tokio::test]
 async fn invalid_field_is_refused_with_its_reason() {
     let gate = Gate::new().await;
@@ -220,6 +247,18 @@ async fn invalid_field_is_refused_with_its_reason() {
             json!("buy"),
             "invalid_request",
             "`on_ramp`, `off_ramp`, `swap`",
+        ),
+        (
+            "target_token",
+            long(33),
+            "invalid_request",
+            "`target_token`: expected at most 32",
+        ),
+        (
+            "target_network",
+            long(33),
+            "invalid_request",
+            "`target_network`: expected at most 32",
         ),
         ("wallet_address", long(129), "invalid_request", "128"),
         ("user_reference", long(129), "invalid_request", "128"),

@@ -51,6 +51,56 @@ async fn stored_response_outlives_sweeps_of_other_processes() {
     gate.finish().await;
 }
 
+/// An earlier release stored no expiry, and may have kept keys for a week.
+// rule: idempotency.no-expiry
+#[tokio::test]
+async fn stored_response_without_expiry_counts_for_a_day_or_the_configured_time() {
+    for (seconds, counts) in [(1, DAY), (7 * 24 * 60 * 60, 7 * DAY)] {
+        let ttl = Duration::from_secs(seconds);
+        let gate = Gate::with(|setup| setup.idempotency_ttl = ttl).await;
+        let first = gate.acme().open_id("k").await;
+        gate.world()
+            .damage("UPDATE answers SET expires_at = NULL")
+            .await;
+        gate.world().after(counts - 1);
+        let operator = gate.world().operator();
+        operator.sweep_keys(Service::Gate, Mode::Test, ttl).await;
+        assert_eq!(gate.acme().open_id("k").await, first);
+        gate.world().after(1);
+        let other = gate.acme().open_id("k").await;
+        assert_ne!(other, first);
+        for id in [first, other] {
+            gate.notice(ACME, &id).await;
+        }
+        gate.finish().await;
+    }
+}
+
+/// No input of a partner counts as a failure of the database, which stores no NUL.
+// rule: idempotency.scope, id.malformed-path
+#[tokio::test]
+async fn key_has_no_scope_when_path_cannot_be_an_id() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for id in ["%00", "a%00b", "%ff", "%C0%80", "%E2%80%AE", "x"] {
+        for (method, path) in [
+            ("PATCH", format!("/v1/customers/{id}")),
+            ("DELETE", format!("/v1/customers/{id}")),
+            ("POST", format!("/v1/gate_sessions/{id}/cancel")),
+            ("POST", format!("/v1/test_helpers/sessions/{id}/complete")),
+            ("POST", format!("/v1/test_helpers/sessions/{id}/fail")),
+        ] {
+            for body in ["{", "{}", "{\"metadata\":0}"] {
+                let call = Call::new(method, &path).key("k").body(body);
+                let call = call.header("content-type", "application/json");
+                let answer = acme.send(call).await;
+                assert!(matches!(answer.status, 400 | 404), "{body}: {answer:?}");
+            }
+        }
+    }
+    gate.finish().await;
+}
+
 // rule: idempotency.gate-required, idempotency.malformed, idempotency.any-text
 #[tokio::test]
 async fn idempotency_header_is_validated() {

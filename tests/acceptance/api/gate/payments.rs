@@ -1,6 +1,6 @@
 //! A session has one payment at a time.
 
-use acceptance::{ACME, Call, Gate};
+use acceptance::{ACME, Call, Gate, Logs};
 use kernel::Mode;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -73,6 +73,46 @@ async fn completed_session_refuses_further_payments() {
     gate.finish().await;
 }
 
+/// Before the rule of one payment, a session could have two. The first one that settles completes the session.
+// rule: gate.rail.late-logged, gate.rail.settles-late
+#[tokio::test]
+async fn settlement_after_end_of_its_session_is_logged_once() {
+    let (logs, _caught) = Logs::catch();
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let (session, first) = paying(&acme, "first", "100.00").await;
+    let (_, second) = paying(&acme, "second", "200.00").await;
+    let row = session.replace("gs_test_", "");
+    let shared = format!(
+        "UPDATE rail_records SET session_id = '{row}', predates_rule = (1 = 1);
+         UPDATE transactions SET session_id = '{row}'"
+    );
+    gate.world().damage(&shared).await;
+    let late = || {
+        let lines = logs.of("A payment settled after its session had ended");
+        lines.into_iter().filter(|line| line["level"] == "WARN")
+    };
+    assert_eq!(late().count(), 0);
+    gate.settle_rails().await;
+    gate.settle_rails().await;
+    let lines: Vec<_> = late().collect();
+    let [line] = &lines[..] else {
+        panic!("{lines:#?}")
+    };
+    assert_eq!(line["session.id"], session.as_str());
+    assert_eq!(line["session.status"], "completed");
+    assert_eq!(line["partner.id"], ACME);
+    let amounts = [(id(&first), "100.00"), (id(&second), "200.00")];
+    let found = amounts
+        .iter()
+        .find(|(payment, _)| line["rail.id"] == payment.as_str());
+    let (_, amount) = found.unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(line["rail.amount"], *amount);
+    assert_eq!(line["rail.currency"], "EUR");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
 // rule: gate.session.one-payment, gate.rail.one-winner
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_redemptions_on_two_replicas_make_one_payment() {
@@ -127,7 +167,7 @@ async fn session_expires_only_after_its_payment_has_ended() {
             .await
             .created();
         gate.world().after(60_000);
-        gate.sessions().sweep(Mode::Test).await.unwrap();
+        gate.sweep(Mode::Test).await.unwrap();
         assert_eq!(acme.read(&session).await.ok()["status"], "open");
         let listed = acme.get("/v1/gate_sessions?status=open").await.ok();
         assert_eq!(listed["data"][0]["id"], session.as_str());
@@ -140,7 +180,7 @@ async fn session_expires_only_after_its_payment_has_ended() {
             refused.refused(409, "session_payment_in_progress");
         }
         gate.settle_rails().await;
-        gate.sessions().sweep(Mode::Test).await.unwrap();
+        gate.sweep(Mode::Test).await.unwrap();
         assert_eq!(acme.read(&session).await.ok()["status"], status);
         let said = gate.notice(ACME, &session).await;
         assert_eq!(said, ["gate_session.created", event]);

@@ -101,7 +101,7 @@ async fn make(gate: &Gate, a_move: &Move, made: &[String]) {
             sessions.iter().for_each(|it| expect_current(gate, it));
         }
         Move::Sweep => {
-            gate.sessions().sweep(Mode::Test).await.unwrap();
+            gate.sweep(Mode::Test).await.unwrap();
         }
         Move::Pass { minutes } => gate.world().after(minutes * 60_000),
     }

@@ -101,8 +101,8 @@ async fn concurrent_readers_emit_one_expiry_event() {
         let lists = (0..4).map(|_| Call::get(&format!("{PATH}?status=open")));
         let ends = ["cancel", "complete", "fail", "cancel"].map(|end| act(&id, end));
         let sweeping = {
-            let sessions = replica.sessions().clone();
-            tokio::spawn(async move { sessions.sweep(Mode::Test).await })
+            let sweeping = replica.clone();
+            tokio::spawn(async move { sweeping.sweep(Mode::Test).await })
         };
         let answers = at_once([&gate, &replica], reads.chain(lists).chain(ends)).await;
         sweeping.await.unwrap().unwrap();

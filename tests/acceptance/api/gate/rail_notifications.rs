@@ -160,7 +160,7 @@ async fn notification_without_recent_signature_is_refused() {
     gate.finish().await;
 }
 
-// rule: rail.notification.bounded
+// rule: rail.notification.bounded, error.content-encoding
 #[tokio::test]
 async fn malformed_and_oversized_notifications_are_refused() {
     let gate = Gate::new().await;
@@ -186,5 +186,8 @@ async fn malformed_and_oversized_notifications_are_refused() {
         let large = gate.notify(signed(&gate, &padded(length))).await;
         large.refused(413, "body_too_large");
     }
+    let encoded = signed(&gate, &padded(4096)).header("content-encoding", "gzip");
+    let answer = gate.notify(encoded).await;
+    answer.refused(415, "unsupported_media_type").saying("gzip");
     gate.finish().await;
 }

@@ -1,6 +1,6 @@
 //! Sessions after their creation: read, list, cancel and expiry.
 
-use acceptance::{ACME, ACME_SECRET, Call, Gate, RIVAL, SHOP, session};
+use acceptance::{ACME, ACME_SECRET, Call, Gate, GateClient, RIVAL, SHOP, session};
 use kernel::Mode;
 use partner_core::PartnerStatus;
 use serde_json::{Value, json};
@@ -91,11 +91,11 @@ async fn sweep_expires_unread_sessions() {
     let cancelled = acme.open_id("l").await;
     acme.cancel(&cancelled).await.created();
     gate.world().after(59_999);
-    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 0);
+    assert_eq!(gate.sweep(Mode::Test).await.unwrap(), 0);
     gate.world().after(1);
-    assert_eq!(gate.sessions().sweep(Mode::Live).await.unwrap(), 0);
-    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 2);
-    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 0);
+    assert_eq!(gate.sweep(Mode::Live).await.unwrap(), 0);
+    assert_eq!(gate.sweep(Mode::Test).await.unwrap(), 2);
+    assert_eq!(gate.sweep(Mode::Test).await.unwrap(), 0);
     let expired = ["gate_session.created", "gate_session.expired"];
     assert_eq!(gate.notice(ACME, &mine).await, expired);
     assert_eq!(gate.notice(RIVAL, &foreign).await, expired);
@@ -115,7 +115,7 @@ async fn list_expires_more_sessions_than_one_sweep() {
     gate.world().after(DAY - 1);
     let young = acme.open_id("young").await;
     gate.world().after(1);
-    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 100);
+    assert_eq!(gate.sweep(Mode::Test).await.unwrap(), 100);
     let open = acme.get(&format!("{PATH}?status=open")).await.ok();
     assert_eq!(ids(&open), [young.as_str()]);
     let told = gate.world().notice_all().await;
@@ -141,13 +141,80 @@ async fn failed_expiry_delays_no_other_session() {
     };
     spoil("XXX").await;
     gate.world().after(DAY);
-    gate.sessions().sweep(Mode::Test).await.unwrap_err();
+    gate.sweep(Mode::Test).await.unwrap_err();
     let expired = ["gate_session.created", "gate_session.expired"];
     assert_eq!(gate.notice(ACME, &whole).await, expired);
     acme.read(&broken).await.refused(500, "internal_error");
     spoil("EUR").await;
-    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 1);
+    assert_eq!(gate.sweep(Mode::Test).await.unwrap(), 1);
     assert_eq!(gate.notice(ACME, &broken).await, expired);
+    gate.finish().await;
+}
+
+/// Every session of a list, by pages of four.
+async fn walk(client: &GateClient, filter: &str) -> Vec<String> {
+    let mut walked: Vec<String> = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = client.get(&format!("{PATH}?limit=4{filter}{after}")).await;
+        let page = page.ok();
+        walked.extend(ids(&page).into_iter().map(str::to_owned));
+        if page["has_more"] == false {
+            return walked;
+        }
+        after = format!("&starting_after={}", walked.last().unwrap());
+    }
+}
+
+/// Sessions expire one after the other, by their deadline, a sweep or a read, and others are cancelled and completed.
+// rule: list.no-loss
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn walk_beside_ends_visits_each_session_once() {
+    const SESSIONS: usize = 24;
+    let gate = Gate::new().await;
+    let replica = gate.replica().await;
+    let mut made = Vec::new();
+    for at in 0..SESSIONS {
+        gate.world().after(1_000);
+        made.push(gate.acme().open_id(&format!("k{at}")).await);
+    }
+    let newest_first: Vec<String> = made.iter().rev().cloned().collect();
+    gate.world().after(DAY - 1_000 * SESSIONS as u64);
+    let ending = {
+        let (gate, replica, made) = (gate.clone(), replica.clone(), made.clone());
+        tokio::spawn(async move {
+            for (at, id) in made.iter().enumerate() {
+                let status = match at % 3 {
+                    0 => replica.acme().cancel(id).await.status,
+                    1 => gate.acme().complete(id).await.status,
+                    _ => replica.sweep(Mode::Test).await.map(|_| 200).unwrap(),
+                };
+                assert!([200, 201, 409].contains(&status), "{status}");
+                gate.world().after(1_000);
+            }
+        })
+    };
+    while !ending.is_finished() {
+        assert_eq!(walk(&gate.acme(), "").await, newest_first);
+        let open = walk(&replica.acme(), "&status=open").await;
+        let still_open = walk(&gate.acme(), "&status=open").await;
+        for id in &still_open {
+            assert_eq!(open.iter().filter(|it| *it == id).count(), 1, "{id}");
+        }
+    }
+    ending.await.unwrap();
+    gate.world().after(DAY);
+    let mut ended = Vec::new();
+    for status in ["expired", "cancelled", "completed"] {
+        ended.extend(walk(&gate.acme(), &format!("&status={status}")).await);
+    }
+    ended.sort_unstable();
+    made.sort_unstable();
+    assert_eq!(ended, made);
+    for id in &made {
+        assert_eq!(gate.notice(ACME, id).await.len(), 2, "made and ended");
+    }
+    replica.close().await;
     gate.finish().await;
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acceptance::Gate;
+use gate_core::due::DueShare;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::verify_user::VERIFIER_TIMEOUT;
@@ -23,7 +24,9 @@ fn advancing(gate: &Gate) -> AdvanceVerifications {
 }
 
 async fn due(gate: &Gate) -> Vec<(Tenant, SessionId)> {
-    advancing(gate).due(Mode::Test, 9).await.unwrap()
+    let share = DueShare::of_each(9);
+    let due = advancing(gate).due(Mode::Test, &share).await;
+    due.unwrap().rows
 }
 
 /// Polls every due verification, as the service's own task does.

@@ -170,7 +170,8 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
     assert_eq!(ids("status=succeeded").await, sent);
     assert!(ids("status=in_flight").await.is_empty());
     assert_eq!(ids("skip=1&limit=2").await, all[1..3]);
-    assert!(ids("skip=4").await.is_empty() && ids("skip=4294967295").await.is_empty());
+    assert!(ids("skip=4").await.is_empty() && ids("skip=10000").await.is_empty());
+    assert!(ids("status=succeeded&skip=10000").await.is_empty());
     let more =
         async |query: &str| acme.get(&format!("{LIST}?{query}")).await.ok()["has_more"].clone();
     assert_eq!(
@@ -189,7 +190,8 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
         "limit=201",
         "limit=x",
         "skip=-1",
-        "skip=4294967296",
+        "skip=x",
+        "skip=1&skip=2",
         "status=failed",
         "status=",
         "limit=1&limit=2",
@@ -198,6 +200,20 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
         answer.refused(400, "invalid_request");
     }
     gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.skip
+#[tokio::test]
+async fn skip_is_bounded_and_its_error_names_the_remedy() {
+    let gate = Gate::new().await;
+    for skip in ["10001", "4294967295", "4294967296", "99999999999999999999"] {
+        let answer = gate.acme().get(&format!("{LIST}?skip={skip}")).await;
+        let refused = answer.refused(400, "invalid_request");
+        refused
+            .saying("`skip` must be at most 10000")
+            .saying("one `status` at a time");
+    }
     gate.finish().await;
 }
 

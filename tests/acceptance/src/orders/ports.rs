@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
@@ -164,7 +164,7 @@ impl PoolsStore for Ports {
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         self.pace.turn(false).await;
         self.store.commitments_above(mode, total).await
     }
@@ -316,6 +316,10 @@ impl LedgerTx for Tx {
         total: i64,
     ) -> Result<(), StoreError> {
         self.tx.commitment_put(who, asset, total).await
+    }
+
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
+        self.tx.deposits_compare(who, limit).await
     }
 
     async fn deposit_find(

@@ -292,6 +292,10 @@ const BREACHES: &[Breach] = &[
         update(rows, "deposits", "network = NULL", "asset = 'USDT'")
     })
     .with(&["deposit-is-its-entry"]),
+    breach("deposit-is-compared-by-its-reference", |rows| {
+        let second = "reference = 'second'";
+        update(rows, "deposits", "compared = 'first'", second)
+    }),
     breach("terminal-trade-has-one-event", |rows| {
         let event = format!("object_id = '{}'", rows.failed.id);
         update(rows, "events", "created_at = created_at - 1", &event)

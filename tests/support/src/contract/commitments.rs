@@ -78,7 +78,8 @@ impl<F: Fixture> World<F> {
 
     async fn above(&self, total: i64) -> Vec<(Tenant, Asset)> {
         let store = &self.ports().store;
-        store.commitments_above(Mode::Test, total).await.unwrap()
+        let above = store.commitments_above(Mode::Test, total).await;
+        above.unwrap().rows
     }
 
     async fn sell(&self, member: &Member, units: i64) -> Decided {
@@ -189,7 +190,7 @@ pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
     assert_eq!(world.above(BALANCE_LIMIT).await, []);
     let live = &world.ports().store;
     let live = live.commitments_above(Mode::Live, 0).await.unwrap();
-    assert_eq!(live, []);
+    assert_eq!(live.rows, []);
 
     let before = world.standing(who).await;
     assert_eq!(

@@ -124,6 +124,12 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     breach("customer-is-what-is-sealed", |rows| {
         customer(rows, "external_id_mark = NULL", rows.known)
     }),
+    breach("customer-is-what-is-sealed", |rows| {
+        customer(rows, "email_compared = zeroblob(32)", rows.known)
+    }),
+    breach("customer-is-what-is-sealed", |rows| {
+        customer(rows, "external_id_compared = email_compared", rows.known)
+    }),
     breach("rows-can-be-read", |rows| {
         customer(rows, "kyc_status = 'vip'", rows.known)
     })

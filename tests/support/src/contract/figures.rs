@@ -8,9 +8,10 @@ use pools_core::engine::EngineName;
 use pools_core::ports::TradeStats;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, TradeStatus};
+use pools_core::usecases::poll_trade::RETURN_WINDOW;
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{ONE, World, amount, eur, profile, terms};
+use crate::contract::world::{Member, ONE, World, amount, eur, profile, terms};
 
 impl<F: Fixture> World<F> {
     async fn trades_standing(&self, mode: Mode) -> TradeStats {
@@ -109,6 +110,60 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
     let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, trade.id, delivered).await;
     assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
+}
+
+// rule: pools.engine.returnable
+pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, other) = (world.rich("acme").await, world.rich("other").await);
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    let counted = async |world: &World<_>, mode, engine| {
+        let engine = EngineName::built_in(engine);
+        let figures = &world.ports().figures;
+        let in_slices = async |slice| {
+            let counted = figures.trades_returnable_elsewhere(mode, &engine, slice);
+            counted.await.unwrap()
+        };
+        let counted = in_slices(100).await;
+        for slice in [1, 2] {
+            assert_eq!(in_slices(slice).await, counted, "in slices of {slice}");
+        }
+        counted
+    };
+    let settle = async |member: &Member| {
+        let trade = world.trade(member, Side::OnRamp, ONE).await;
+        let delivered = EngineReport::Delivered("fill".into());
+        world.report(&member.who, trade.id, delivered).await;
+        trade.id
+    };
+    let of_a = |trades: u64| vec![(EngineName::built_in("engine-a"), trades)];
+    settle(&member).await;
+    world.clock().advance(Duration::from_secs(60));
+    for member in [&member, &other, &live] {
+        settle(member).await;
+    }
+    let returned = settle(&other).await;
+    // Neither a reserved trade nor a failed one can be returned.
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let failed = world.trade(&member, Side::OnRamp, ONE).await;
+    world
+        .report(&member.who, failed.id, EngineReport::CannotComplete)
+        .await;
+    assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(4));
+    assert_eq!(counted(&world, Mode::Live, "engine-b").await, of_a(1));
+    assert_eq!(counted(&world, Mode::Test, "engine-a").await, []);
+    world
+        .report(&other.who, returned, EngineReport::Reversed(None))
+        .await;
+    assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(3));
+    // The engine is not asked at the end of the window.
+    world
+        .clock()
+        .advance(RETURN_WINDOW - Duration::from_secs(60));
+    assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(2));
+    world.clock().advance(Duration::from_secs(60));
+    assert_eq!(counted(&world, Mode::Test, "engine-b").await, []);
 }
 
 /// Trades of an earlier release name no engine. The first engine that starts claims them.

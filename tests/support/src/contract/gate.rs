@@ -1,5 +1,6 @@
 //! The gate's tables other than sessions: stored responses, tallies, branding, profiles, and the queue as partners see it.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use gate_core::branding::Branding;
@@ -326,6 +327,80 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
         .map(|claimed| claimed.event.id.as_str())
         .collect();
     assert_eq!(ids, ["e1"]);
+}
+
+// rule: gate.webhook-tools.list, tenancy.foreign-is-absent
+pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixture) {
+    let world = World::new(store);
+    let (acme, other) = (world.member("acme").await, world.member("other").await);
+    for member in [&acme, &other] {
+        let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
+        world.set_endpoint(member, &endpoint).await;
+    }
+    let mut events = Vec::new();
+    for number in 0..8_u32 {
+        // Two events of a partner have the same instant.
+        if number.is_multiple_of(2) {
+            world.fixture.clock().advance(MILLI);
+        }
+        for member in [&other, &acme] {
+            let (object, id) = (format!("o{number}"), format!("e{number}"));
+            let event = world.gate_event(&member.who, &object, "webhook.test", &id);
+            world.say(&event).await.unwrap();
+            events.push(event);
+        }
+    }
+    let request = ClaimRequest {
+        mode: Mode::Test,
+        service: Service::Gate,
+        room: ClaimCapacity {
+            total: 100,
+            max_per_endpoint: 100,
+            ..ClaimCapacity::default()
+        },
+        token: 7,
+        lease: Duration::from_secs(30),
+    };
+    for claimed in world.claim_by(&request).await {
+        let outcome = match claimed.event.id.as_str() {
+            "e0" | "e3" => AttemptOutcome::Delivered,
+            "e1" | "e4" => AttemptOutcome::GivenUp,
+            "e2" | "e5" => AttemptOutcome::Released,
+            _ => continue,
+        };
+        let concluded = world.conclude(request.token, &claimed, outcome).await;
+        assert_eq!(concluded, Cas::Won);
+    }
+    events.retain(|event| event.tenant == acme.who);
+    events.sort_by_key(|event| Reverse((event.created_at, event.delivery)));
+    let desk = world.fixture.gate().desk.clone();
+    for (status, ids) in [
+        (None, "e0 e1 e2 e3 e4 e5 e6 e7"),
+        (Some("succeeded"), "e0 e3"),
+        (Some("dead_lettered"), "e1 e4"),
+        (Some("pending"), "e2 e5"),
+        (Some("in_flight"), "e6 e7"),
+    ] {
+        let listed = events.iter().map(|event| event.id.as_str());
+        let listed: Vec<&str> = listed.filter(|id| ids.contains(*id)).collect();
+        for limit in 1..=3 {
+            let mut read = Vec::new();
+            loop {
+                let skip = u32::try_from(read.len()).unwrap();
+                let filter = DeliveryFilter { status, skip };
+                let page = desk.deliveries_page(&acme.who, Service::Gate, filter, limit);
+                let page = page.await.unwrap();
+                if page.is_empty() {
+                    break;
+                }
+                read.extend(page.into_iter().map(|view| view.record.event_id));
+            }
+            assert_eq!(read, listed, "{status:?}, {limit}");
+        }
+        let filter = DeliveryFilter { status, skip: 0 };
+        let pools = desk.deliveries_page(&acme.who, Service::Pools, filter, 3);
+        assert!(pools.await.unwrap().is_empty());
+    }
 }
 
 // rule: webhook.replay, webhook.one-holder

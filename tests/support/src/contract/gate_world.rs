@@ -7,16 +7,18 @@ use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
 use gate_core::draft::Draft;
+use gate_core::due::DueShare;
 use gate_core::idempotent::Idempotent;
 use gate_core::ports::SessionFilter;
 use gate_core::profile::GateProfile;
+use gate_core::rail::RailId;
 use gate_core::session::{Session, SessionId};
 use gate_core::usecases::act_on_session::{ActError, ActOnSession, ActionRequest, ActionResult};
 use gate_core::usecases::create_session::{CreateError, CreateSession, Created};
 use gate_core::usecases::customers::{CustomerError, Customers};
 use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::update_branding::UpdateBranding;
-use kernel::Mode;
+use kernel::{Mode, Readable};
 use partner_core::Tenant;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::origin::Origin;
@@ -140,6 +142,34 @@ impl<F: GateFixture> World<F> {
         let events = self.ports().events.events_of(who, object).await;
         let kind = |event: partner_core::ports::StoredEvent| event.kind;
         events.unwrap().into_iter().map(kind).collect()
+    }
+}
+
+/// The rows of a read that found none unreadable.
+fn whole<T>(read: Readable<T>) -> Vec<T> {
+    let Readable { rows, unreadable } = read;
+    assert!(unreadable.is_empty(), "{unreadable:?}");
+    rows
+}
+
+/// What is due, at most nine objects of each partner.
+impl<F: GateFixture> World<F> {
+    pub(crate) async fn overdue_in(&self, mode: Mode) -> Vec<(Tenant, SessionId)> {
+        let store = &self.fixture.gate().store;
+        let overdue = store.sessions_overdue_in(mode, &DueShare::of_each(9)).await;
+        whole(overdue.unwrap())
+    }
+
+    pub(crate) async fn rails_due(&self, mode: Mode) -> Vec<(Tenant, RailId)> {
+        let store = &self.fixture.gate().store;
+        let due = store.rails_due(mode, &DueShare::of_each(9)).await;
+        whole(due.unwrap())
+    }
+
+    pub(crate) async fn verifications_due(&self, mode: Mode) -> Vec<(Tenant, SessionId)> {
+        let store = &self.fixture.gate().store;
+        let due = store.verifications_due(mode, &DueShare::of_each(9)).await;
+        whole(due.unwrap())
     }
 }
 

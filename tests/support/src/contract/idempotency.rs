@@ -242,7 +242,7 @@ pub async fn sweep_deletes_only_its_own_expired_records(store: impl Fixture) {
 }
 
 /// A changed setting applies to new records only: each record keeps its own expiry.
-// rule: idempotency.own-expiry, idempotency.kept
+// rule: idempotency.own-expiry, idempotency.kept, idempotency.no-expiry
 pub async fn record_expires_by_its_own_expiry(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;

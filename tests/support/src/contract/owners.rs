@@ -25,6 +25,8 @@ fn depositing(reference: &str, address: &str) -> PoolsProfile {
 
 const FIRST: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
 const SECOND: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+/// The EVM address of the same key.
+const SECOND_AS_EVM: &str = "0x5cbdd86a2fa8dc4bddd8a8f69dba48572eec07fb";
 
 // rule: apply.deposits-of-one-partner
 pub async fn deposits_have_one_owner_per_mode(store: impl Fixture) {
@@ -86,6 +88,73 @@ pub async fn deposits_can_be_exchanged(store: impl Fixture) {
     assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
     drop(tx);
     world.assert_clean().await;
+}
+
+// rule: apply.deposits-of-one-partner, apply.deposits-compared
+pub async fn spellings_of_one_deposit_have_one_owner(store: impl Fixture) {
+    let world = World::new(store);
+    let acme = depositing("ACME-7F3K", SECOND);
+    world.member_with("acme", Mode::Test, &acme).await;
+    let rival = world.member("rival").await.who;
+    let provision = &world.ports().provision;
+    let upper = format!(
+        "0x{}",
+        SECOND_AS_EVM.trim_start_matches("0x").to_uppercase()
+    );
+    for (reference, address) in [
+        ("acme 7f3k", FIRST),
+        ("(ACME)7F3.K", FIRST),
+        ("B", SECOND_AS_EVM),
+        ("B", &upper),
+    ] {
+        let mut tx = provision.provision_begin("rival").await.unwrap();
+        let taken = tx
+            .pools_profile_put(&rival, &depositing(reference, address))
+            .await;
+        assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    }
+    let mut tx = provision.provision_begin("rival").await.unwrap();
+    let free = depositing("ACME_7F3K", FIRST);
+    tx.pools_profile_put(&rival, &free).await.unwrap();
+    tx.commit().await.unwrap();
+    world.assert_clean().await;
+}
+
+/// Two partners have had one reference since before the rule. Both keep it, also in a change of their profiles, and no third partner
+/// gets it.
+// rule: apply.deposits-compared
+pub async fn deposits_shared_before_the_rule_stay(store: impl Fixture) {
+    let world = World::new(store);
+    let (first, second) = (depositing("PEN-1", SECOND), depositing("PEN 1", FIRST));
+    let acme = world.member_with("acme", Mode::Test, &first).await.who;
+    let other = world.member("other").await.who;
+    let third = world.member("third").await.who;
+    let earlier =
+        "UPDATE pools_profiles SET funding_reference = 'PEN 1' WHERE partner_id = 'other'";
+    world.fixture.damage(earlier).await;
+    let provision = &world.ports().provision;
+    for (who, profile) in [(&other, &second), (&acme, &first), (&other, &second)] {
+        let mut changed = profile.clone();
+        changed.tier = format!("tier of {}", who.partner);
+        let mut tx = provision.provision_begin("change").await.unwrap();
+        tx.pools_profile_put(who, &changed).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let mut tx = provision.provision_begin("third").await.unwrap();
+    let claiming = depositing("pen1", "0xde709f2102306220921060314715629080e2fb77");
+    let taken = tx.pools_profile_put(&third, &claiming).await;
+    assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    drop(tx);
+    let findings = world.audit().await.findings;
+    let broken: Vec<_> = findings.iter().filter(|one| one.count > 0).collect();
+    let [shared] = broken[..] else {
+        panic!("{broken:?}")
+    };
+    assert_eq!(shared.invariant, "deposits-have-one-owner");
+    assert_eq!(
+        shared.breaches,
+        ["test reference PEN1 is of partners acme, other"]
+    );
 }
 
 // rule: cli.key-label, auth.expired

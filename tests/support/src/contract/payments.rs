@@ -431,7 +431,7 @@ pub async fn swap_is_stored_whole_and_paid_once(store: impl GateFixture) {
         let other = RailId::from_parts(kind, record.id.id());
         assert_eq!(gate.rail_get(&who, other).await.unwrap(), None);
     }
-    let due = gate.rails_due(Mode::Test, 9).await.unwrap();
+    let due = world.rails_due(Mode::Test).await;
     assert_eq!(due, [(who.clone(), record.id)]);
     widget
         .rails

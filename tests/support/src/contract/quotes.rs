@@ -368,6 +368,7 @@ pub async fn old_unexecuted_quotes_are_deleted(store: impl Fixture) {
             .quotes_overdue(Mode::Test, KEPT, 10)
             .await
             .unwrap()
+            .rows
     };
     let forget = async |limit| {
         let forgotten = retention.quotes_forget(who, KEPT, limit).await.unwrap();
@@ -394,7 +395,7 @@ pub async fn old_unexecuted_quotes_are_deleted(store: impl Fixture) {
     world.buy(&other, 1).await;
     assert_eq!(overdue().await, std::slice::from_ref(who));
     let live = retention.quotes_overdue(Mode::Live, KEPT, 10).await;
-    assert_eq!(live.unwrap(), []);
+    assert_eq!(live.unwrap().rows, []);
     // Four of the five are overdue: one is executed, one rejected.
     assert_eq!(forget(2).await, (1, true));
     assert_eq!(forget(2).await, (2, true));

@@ -278,14 +278,10 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
         Cas::Lost
     );
     assert_eq!(world.record(&who, id).await.unwrap().asking, claimed);
-    let gate = world.fixture.gate().store.clone();
-    assert!(gate.rails_due(Mode::Test, 9).await.unwrap().is_empty());
+    assert!(world.rails_due(Mode::Test).await.is_empty());
     world.clock().advance(TTL);
-    assert_eq!(
-        gate.rails_due(Mode::Test, 9).await.unwrap(),
-        [(who.clone(), id)]
-    );
-    assert!(gate.rails_due(Mode::Live, 9).await.unwrap().is_empty());
+    assert_eq!(world.rails_due(Mode::Test).await, [(who.clone(), id)]);
+    assert!(world.rails_due(Mode::Live).await.is_empty());
     // Only the current poller may apply a step.
     let reference = Some("e2e-1".to_owned());
     let step = RailStep(RailState::Settled {
@@ -315,7 +311,7 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFix
     let (_, id) = rails.redeemed("one", "100.00").await;
     let gate = world.fixture.gate().store.clone();
     let asleep = || async { gate.rail_asleep(Mode::Test, id).await.unwrap() };
-    let due = || async { gate.rails_due(Mode::Test, 9).await.unwrap() };
+    let due = || world.rails_due(Mode::Test);
     let asking = || async { world.record(&who, id).await.unwrap().asking };
     // A record that is due already is not woken.
     assert_eq!(
@@ -495,8 +491,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
     }
     world.clock().advance(DAY);
     assert!(gate.sessions_overdue(&who, 9).await.unwrap().is_empty());
-    let swept = gate.sessions_overdue_in(Mode::Test, 9).await;
-    assert!(swept.unwrap().is_empty());
+    assert!(world.overdue_in(Mode::Test).await.is_empty());
     rails.gate.clone().act(paid, None, None).await.unwrap();
     let seen = gate.session_get(&who, paid).await.unwrap().unwrap();
     assert!(seen.value.payment_in_progress && !seen.value.is_overdue(seen.at));

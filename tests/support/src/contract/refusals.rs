@@ -68,6 +68,7 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(store: impl Fixture) {
     let mut command = world.command(&member, quote.id);
     for (hold, refusal) in [
         (Some(Hold::Refused), Refusal::ReservationFailed),
+        (Some(Hold::Unsent), Refusal::EngineUnavailable),
         (None, Refusal::EngineUnavailable),
     ] {
         command.hold = hold;

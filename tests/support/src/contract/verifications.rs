@@ -152,11 +152,6 @@ impl<F: GateFixture> World<F> {
         tx.commit().await.unwrap();
         outcome
     }
-
-    async fn is_due(&self) -> Vec<(Tenant, SessionId)> {
-        let store = self.fixture.gate().store.clone();
-        store.verifications_due(Mode::Test, 9).await.unwrap()
-    }
 }
 
 // rule: gate.verification.states, gate.verification.lease, gate.verification.poll
@@ -175,7 +170,7 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
     assert!(world.verification(rival.who(), session).await.is_none());
     // It is due only after its start.
     world.clock().advance(SECOND);
-    assert!(world.is_due().await.is_empty());
+    assert!(world.verifications_due(Mode::Test).await.is_empty());
     let pending = Verification {
         state: VerificationState::Pending,
         reference: Some("case-1".to_owned()),
@@ -206,17 +201,13 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
         world.verification(&who, session).await,
         Some(pending.clone())
     );
-    assert!(world.is_due().await.is_empty());
+    assert!(world.verifications_due(Mode::Test).await.is_empty());
     world.clock().advance(SECOND);
-    assert_eq!(world.is_due().await, [(who.clone(), session)]);
-    let store = world.fixture.gate().store.clone();
-    assert!(
-        store
-            .verifications_due(Mode::Live, 9)
-            .await
-            .unwrap()
-            .is_empty()
+    assert_eq!(
+        world.verifications_due(Mode::Test).await,
+        [(who.clone(), session)]
     );
+    assert!(world.verifications_due(Mode::Live).await.is_empty());
     acme.advancing.advance(&who, session).await.unwrap();
     let ended = world.verification(&who, session).await.unwrap();
     assert_eq!(ended.state.reason(), Some("The document has expired."));
@@ -231,7 +222,7 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
     let refused = acme.clone().paid(session).await;
     assert_eq!(refused, Err(VerificationRefusal::Rejected));
     assert_eq!(acme.started(session).await, VerificationStatus::Rejected);
-    assert!(world.is_due().await.is_empty());
+    assert!(world.verifications_due(Mode::Test).await.is_empty());
     world.assert_clean().await;
 }
 

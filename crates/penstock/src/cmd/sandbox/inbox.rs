@@ -12,7 +12,7 @@ use super::demo::Demo;
 use super::event::Judge;
 use super::event_log::EventLog;
 use super::receiver::{Delivery, Receiver};
-use crate::terminal::{Terminal, say};
+use crate::terminal::{BackgroundPrinter, Terminal, say};
 
 /// The port of the demo partner's endpoints, unless another program uses it when the sandbox is first started.
 pub(super) const EVENTS_PORT: u16 = 9999;
@@ -36,6 +36,9 @@ impl Inbox {
         terminal: &Terminal,
     ) -> Self {
         let is_shown = terminal.is_for_people() && !is_check;
+        // Without a thread for it, the sandbox works, but prints no events.
+        let printer = is_shown.then(|| BackgroundPrinter::start(say));
+        let printer = printer.and_then(Result::ok);
         let secret = SigningSecret::parse(&demo.webhook_secret);
         let printing = tokio::spawn(async move {
             loop {
@@ -46,9 +49,8 @@ impl Inbox {
                     let verified = judge.is_some_and(|judge| judge.verify(delivery).is_ok());
                     log.record(&delivery.body, verified, now);
                 }
-                if let Some(delivery) = delivery.filter(|_| is_shown) {
-                    let line = line(&delivery, secret.as_ref(), &*clock);
-                    say(&line);
+                if let Some((delivery, printer)) = delivery.zip(printer.as_ref()) {
+                    printer.say(line(&delivery, secret.as_ref(), &*clock));
                 }
             }
         });

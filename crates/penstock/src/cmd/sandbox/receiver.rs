@@ -19,6 +19,8 @@ use tokio::task::JoinHandle;
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Maximum number of deliveries that wait to be read.
 const MAX_WAITING: usize = 8;
+/// Pause after a connection could not be accepted.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A delivery as it was posted.
 #[derive(Debug, Clone)]
@@ -69,7 +71,12 @@ impl Drop for Receiver {
 }
 
 async fn serve(listener: TcpListener, sender: mpsc::Sender<Delivery>) {
-    while let Ok((stream, _)) = listener.accept().await {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // File descriptors have run out, or the sender has disconnected.
+            tokio::time::sleep(ACCEPT_BACKOFF).await;
+            continue;
+        };
         let sender = sender.clone();
         tokio::spawn(async move {
             let responding = service_fn(|request| respond(request, &sender));

@@ -64,7 +64,6 @@ pub(super) static INVARIANTS: &[Invariant] = &[
     Invariant::of_rows("return-is-refunded-once", "trade", &RETURN),
     Invariant::of_rows("entry-of-trade-names-its-quote", "entry", &ENTRY_REFERENCE),
     Invariant::of_texts("deposit-is-its-entry", &DEPOSIT),
-    Invariant::of_texts("deposits-have-one-owner", &SHARED_DEPOSITS),
     Invariant::of_rows("what-may-come-back-has-room", "account", &CONTINGENT),
     Invariant::of_rows("terminal-trade-has-one-event", "trade", &EVENT_MISSING),
     Invariant::of_rows("event-has-its-trade", "event", &EVENT_EXTRA),
@@ -298,38 +297,6 @@ macro_rules! deposit {
     };
 }
 static DEPOSIT: Statement = per_engine!("deposits", deposit);
-
-static SHARED_DEPOSITS: Statement = Statement::per_engine(
-    "pools_profiles",
-    Sql {
-        sqlite: "SELECT mode || ' ' || kind || ' ' || claim || ' is of partners '
-            || group_concat(partner_id, ', ' ORDER BY partner_id) AS breach
-     FROM (
-         SELECT mode, 'reference' AS kind, upper(funding_reference) AS claim, partner_id FROM pools_profiles
-         UNION
-         SELECT mode, 'address', CASE WHEN address LIKE '0x%' THEN lower(address) ELSE address END, partner_id
-         FROM (
-             SELECT p.mode, p.partner_id, json_extract(t.value, '$.crypto_deposit_address') AS address
-             FROM pools_profiles AS p, json_each(p.terms) AS t
-         ) AS terms
-         WHERE address IS NOT NULL
-     ) AS claims
-     GROUP BY mode, kind, claim HAVING count(*) > 1",
-        postgres: "SELECT mode || ' ' || kind || ' ' || claim || ' is of partners '
-            || string_agg(partner_id, ', ' ORDER BY partner_id) AS breach
-     FROM (
-         SELECT mode, 'reference' AS kind, upper(funding_reference COLLATE \"C\") AS claim, partner_id FROM pools_profiles
-         UNION
-         SELECT mode, 'address', CASE WHEN address LIKE '0x%' THEN lower(address COLLATE \"C\") ELSE address END, partner_id
-         FROM (
-             SELECT p.mode, p.partner_id, t.value ->> 'crypto_deposit_address' AS address
-             FROM pools_profiles AS p, jsonb_each(p.terms::jsonb) AS t
-         ) AS terms
-         WHERE address IS NOT NULL
-     ) AS claims
-     GROUP BY mode, kind, claim HAVING count(*) > 1",
-    },
-);
 
 /// The contingent credits of an account (table `commitments`) cover its balance and what trades may still credit to it, a return
 /// within 30 days. On SQLite, whole units and fractions are summed separately, because their sum might overflow.

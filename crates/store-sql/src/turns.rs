@@ -1,5 +1,5 @@
-//! Limits the connections that one partner may occupy for long, while it waits for its partner lock or reads a long history. So no
-//! partner ever takes every connection.
+//! Limits the connections that one partner may occupy for long, while it reads pages or waits for its partner lock. So no partner
+//! ever takes every connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,20 +12,21 @@ use tokio::time::timeout;
 
 /// One partner may occupy a third of the connections.
 const SHARE_DIVISOR: u32 = 3;
-/// How long a transaction waits for its turn: as long as for a connection.
+/// How long a caller waits for a turn of its partner.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Above this number of partners, those without a turn are removed from memory.
 const MAX_PARTNERS: usize = 1024;
 
 /// The turns of all partners. A turn ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub struct Turns {
     of_each: usize,
     partners: Mutex<HashMap<Tenant, Weak<Semaphore>>>,
 }
 
 impl Turns {
-    pub(crate) fn new(connections: u32) -> Self {
+    #[must_use]
+    pub fn new(connections: u32) -> Self {
         let of_each = (connections / SHARE_DIVISOR).max(1);
         Self {
             of_each: usize::try_from(of_each).unwrap_or(1),
@@ -33,13 +34,13 @@ impl Turns {
         }
     }
 
-    /// A turn, unless the partner's transactions have all of its turns.
-    pub(crate) fn try_take(&self, who: &Tenant) -> Option<OwnedSemaphorePermit> {
+    /// A turn, unless the partner has no free turn.
+    pub fn try_take(&self, who: &Tenant) -> Option<OwnedSemaphorePermit> {
         self.of(who).try_acquire_owned().ok()
     }
 
     /// A turn. Waits until the partner has a free turn.
-    pub(crate) async fn take(&self, who: &Tenant) -> Result<OwnedSemaphorePermit, StoreError> {
+    pub async fn take(&self, who: &Tenant) -> Result<OwnedSemaphorePermit, StoreError> {
         let turn = timeout(TURN_TIMEOUT, self.of(who).acquire_owned()).await;
         match turn {
             Ok(Ok(turn)) => Ok(turn),
@@ -76,6 +77,7 @@ mod tests {
         }
     }
 
+    // rule: base.reads-isolated
     #[tokio::test]
     async fn partner_has_a_third_of_the_connections_and_others_keep_theirs() {
         let turns = Turns::new(6);

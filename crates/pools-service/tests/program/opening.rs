@@ -1,0 +1,120 @@
+//! Databases that the program refuses when it starts: paths that their author did not mean, and unsuitable databases of a server.
+
+use test_support::test_database::{Database, run};
+
+use crate::served::{Served, output, text};
+use crate::server::refused;
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+// rule: config.database-path, program.bad-configuration
+#[test]
+fn path_that_another_program_would_change_creates_nothing() {
+    for (url, shown) in [
+        ("sqlite://~/penstock.db", "`~` in the path is not expanded"),
+        ("sqlite://$HOME/penstock.db", "`$` in the path"),
+        ("sqlite://a%20b/penstock.db", "`%` in the path"),
+        ("sqlite://pen\nstock.db", "control character '\\n'"),
+        ("sqlite://penstock.db\u{200b}", "'\\u{200b}'"),
+        (
+            "sqlite://localhost/penstock.db",
+            "begins with `localhost`; write sqlite:///",
+        ),
+        ("sqlite://:memory:", "name a file"),
+    ] {
+        for command in ["serve", "migrate"] {
+            let line = refused(&[command], &[("DATABASE_URL", url)], 2);
+            assert!(
+                line.starts_with("PENSTOCK_DATABASE_URL: expected sqlite://<file>"),
+                "{line}"
+            );
+            assert!(line.contains(shown), "{url:?}: {line}");
+        }
+    }
+}
+
+/// A secret that was written with `echo` ends with a line end.
+// rule: config.trimmed
+#[test]
+fn line_end_after_the_path_opens_the_same_database() {
+    let folder = tempfile::tempdir().unwrap();
+    for (url, printed) in [
+        ("sqlite://data/penstock.db", "the database was empty"),
+        ("sqlite://data/penstock.db\n", "the schema is already"),
+        (" sqlite://data/penstock.db \r\n", "the schema is already"),
+    ] {
+        let migrated = output(folder.path(), &["migrate"], &[("DATABASE_URL", url)]);
+        assert_eq!(migrated.status.code(), Some(0), "{migrated:?}");
+        assert!(text(&migrated.stdout).starts_with(printed), "{migrated:?}");
+    }
+    let files = std::fs::read_dir(folder.path().join("data")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["penstock.db"]);
+}
+
+// rule: config.database-pooler
+#[test]
+fn parameter_for_statements_is_refused_with_remedy() {
+    let url = "postgres://penstock:hunter2@127.0.0.1:1/penstock?statement-cache-capacity=0";
+    let variables = [("DATABASE_URL", url), ("MASTER_KEY", KEY)];
+    let line = refused(&["serve"], &variables, 2);
+    for part in [
+        "PENSTOCK_DATABASE_URL: expected no parameter statement-cache-capacity",
+        "PgBouncer use version 1.21 or newer",
+        "max_prepared_statements = 256",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!line.contains("hunter2"), "{line}");
+}
+
+// rule: base.database-suitable
+#[test]
+fn database_with_another_encoding_is_refused() {
+    let database = Database::bare_now();
+    let owning = database.owning();
+    let (server, name) = owning.rsplit_once('/').unwrap();
+    let latin = format!("{name}_latin");
+    as_owner(
+        &database,
+        &format!(
+            "CREATE DATABASE {latin} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        ),
+    );
+    let url = format!("{server}/{latin}");
+    let variables = [("DATABASE_URL", url.as_str()), ("MASTER_KEY", KEY)];
+    let lines = ["migrate", "serve"].map(|command| refused(&[command], &variables, 1));
+    as_owner(&database, &format!("DROP DATABASE {latin} WITH (FORCE)"));
+    for line in lines {
+        for part in [
+            format!("database `{latin}`: its encoding is LATIN1"),
+            "createdb --encoding=UTF8".to_owned(),
+        ] {
+            assert!(line.contains(&part), "{part}: {line}");
+        }
+    }
+}
+
+/// Runs a statement as the owner of the database.
+fn as_owner(database: &Database, sql: &str) {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(async { run(&mut database.owner().await, sql).await });
+}
+
+// rule: config.database-server
+#[test]
+fn service_has_the_application_name_of_its_url() {
+    let database = Database::make_now();
+    let serving = database.serving();
+    let separator = if serving.contains('?') { '&' } else { '?' };
+    let url = format!("{serving}{separator}application_name=replica-7");
+    let variables = [("DATABASE_URL", url.as_str()), ("MASTER_KEY", KEY)];
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &variables);
+    // Fails if no session of this database has the name.
+    let expected = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'replica-7')
+         THEN RAISE EXCEPTION 'no session is called replica-7'; END IF; END $$";
+    as_owner(&database, expected);
+    assert_eq!(served.end("-TERM").0, Some(0));
+}

@@ -1,0 +1,199 @@
+//! Tests of the background tasks over fake stores.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use kernel::Timestamp;
+use partner_core::PartnerId;
+use partner_core::key::KeyId;
+use partner_core::ports::KeysSwept;
+use pools_core::ports::Forgotten;
+
+use super::*;
+use crate::process::OsEntropy;
+
+/// A store with this many due records, and one that expires later.
+struct Records(AtomicU64);
+
+const START: i64 = 1_779_710_400_000;
+
+#[async_trait]
+impl Maintenance for Records {
+    async fn idempotency_sweep(
+        &self,
+        sweep: &KeySweep,
+        limit: u32,
+    ) -> Result<KeysSwept, StoreError> {
+        assert_eq!(
+            sweep.age,
+            Duration::from_secs(3660),
+            "an hour, plus a minute's margin"
+        );
+        assert_eq!((sweep.mode, sweep.service), (Mode::Test, Service::Gate));
+        let due = self.0.load(Ordering::SeqCst);
+        let deleted = due.min(u64::from(limit));
+        self.0.store(due - deleted, Ordering::SeqCst);
+        let start = Timestamp::from_millis(START).unwrap();
+        let after = sweep.after.unwrap_or(start);
+        Ok(KeysSwept {
+            deleted,
+            reached: after.plus(Duration::from_millis(1)),
+            more: due > deleted,
+            left: sweep.after.is_none(),
+        })
+    }
+
+    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn key_uses_record(&self, _: &[KeyUse]) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sweep_deletes_all_due_records_and_stops() {
+    let records = Arc::new(Records(AtomicU64::new(1200)));
+    let stop = CancellationToken::new();
+    let (of, hour) = ((Mode::Test, Service::Gate), Duration::from_secs(3600));
+    let sweeping = sweep_idempotency(records.clone(), of, hour, stop.clone());
+    let sweeping = tokio::spawn(sweeping);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(records.0.load(Ordering::SeqCst), 0);
+    records.0.store(3, Ordering::SeqCst);
+    tokio::time::sleep(SWEEP_INTERVAL).await;
+    assert_eq!(records.0.load(Ordering::SeqCst), 0);
+    stop.cancel();
+    sweeping.await.unwrap();
+}
+
+#[tokio::test]
+async fn sweep_continues_where_it_stopped_and_reports_remaining_records() {
+    let records = Records(AtomicU64::new(1200));
+    let mut sweep = KeySweep {
+        mode: Mode::Test,
+        service: Service::Gate,
+        after: None,
+        age: Duration::from_secs(3660),
+        grace: SWEEP_GRACE,
+    };
+    let (mut left, stop) = (false, CancellationToken::new());
+    let swept = sweep_keys(&records, &mut sweep, &mut left, &stop).await;
+    assert_eq!(swept.unwrap(), 1200);
+    assert!(left, "the sweep reports a record that expires later");
+    assert_eq!(
+        sweep.after,
+        Timestamp::from_millis(START + 3),
+        "the sweep advanced by three steps"
+    );
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant {
+        partner: PartnerId::parse(name).unwrap(),
+        mode: Mode::Test,
+    }
+}
+
+/// A store in which another transaction has locked the rows of the partner `locked`. The other partners have one old quote each.
+#[derive(Default)]
+struct LockedStore {
+    uses: Mutex<Vec<KeyUse>>,
+    /// The partners whose quotes were deleted, or not.
+    forgotten: Mutex<Vec<(Tenant, bool)>>,
+}
+
+fn check(who: &Tenant) -> Result<(), StoreError> {
+    if who.partner.as_str() == "locked" {
+        return Err(StoreError::unavailable("the row is locked"));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Readiness for LockedStore {
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Maintenance for LockedStore {
+    async fn idempotency_sweep(&self, _: &KeySweep, _: u32) -> Result<KeysSwept, StoreError> {
+        Err(StoreError::Overloaded)
+    }
+
+    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        uses.iter().try_for_each(|one| check(&one.who))?;
+        self.uses.lock().unwrap().extend(uses.iter().cloned());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl QuoteRetention for LockedStore {
+    async fn quotes_overdue(
+        &self,
+        _: Mode,
+        _: Duration,
+        _: u32,
+    ) -> Result<Readable<Tenant>, StoreError> {
+        let forgotten = self.forgotten.lock().unwrap();
+        let partners = ["a", "locked", "z"].map(tenant).into_iter();
+        let overdue = partners.filter(|who| !forgotten.contains(&(who.clone(), true)));
+        Ok(overdue.map(Ok).collect())
+    }
+
+    async fn quotes_forget(
+        &self,
+        who: &Tenant,
+        _: Duration,
+        _: u32,
+    ) -> Result<Forgotten, StoreError> {
+        let checked = check(who);
+        let outcome = (who.clone(), checked.is_ok());
+        self.forgotten.lock().unwrap().push(outcome);
+        checked?;
+        Ok(Forgotten {
+            deleted: 1,
+            more: false,
+        })
+    }
+}
+
+// rule: background.isolated
+#[tokio::test(start_paused = true)]
+async fn old_quotes_are_deleted_although_another_partner_is_locked() {
+    let (store, stop) = (LockedStore::default(), CancellationToken::new());
+    let of = (Mode::Test, Duration::ZERO);
+    let deleted = forget(&store, &store, of, &stop).await;
+    assert_eq!(deleted.unwrap(), 2);
+    let tried = store.forgotten.into_inner().unwrap();
+    let expected = [("a", true), ("locked", false), ("z", true)];
+    assert_eq!(
+        tried,
+        expected.map(|(name, deleted)| (tenant(name), deleted))
+    );
+}
+
+// rule: background.isolated, auth.last-use
+#[tokio::test]
+async fn key_uses_are_stored_although_another_partner_is_locked() {
+    let store = LockedStore::default();
+    let at = Timestamp::from_millis(START).unwrap();
+    let uses = ["a", "locked", "z"].map(|name| KeyUse {
+        who: tenant(name),
+        key: KeyId::new(Mode::Test, at, &OsEntropy),
+        at,
+    });
+    let failed = store_uses(&store, &store, uses.to_vec()).await;
+    let [a, locked, z] = uses;
+    assert_eq!(failed, [locked]);
+    assert_eq!(store.uses.into_inner().unwrap(), [a, z]);
+}

@@ -1,0 +1,90 @@
+//! Reads of what is due, partner by partner, so that no partner's rows fill a read.
+
+use gate_core::due::DueShare;
+use kernel::{Mode, Readable, StoreError, Timestamp};
+use partner_core::{PartnerId, Tenant};
+
+use crate::{Reader, Row, Statement, values};
+
+/// The text of a statement that reads the rows that are due at $2: of each partner after $3 at most $4, those that have been due for
+/// the longest, and at most $5 in all. The table's alias is `o`.
+///
+/// The index has the columns mode, partner and `$at`, for rows of this status only. One step in it finds the next partner, whatever
+/// the number of rows, and no step is taken after enough rows were found. The order of the steps ends with `$at`, because no other
+/// index has this order. SQLite's planner would take a longer index anyway, so its text names the index.
+macro_rules! due_of_each_partner {
+    (@partners $table:literal, $index:expr, $status:literal, $at:literal) => {
+        concat!(
+            "WITH RECURSIVE each_partner (partner_id) AS (
+         SELECT (SELECT n.partner_id FROM ", $table, " AS n", $index, "
+                 WHERE n.mode = $1 AND n.status = '", $status, "' AND n.partner_id > $3
+                 ORDER BY n.partner_id, n.", $at, " LIMIT 1)
+         UNION ALL
+         SELECT (SELECT n.partner_id FROM ", $table, " AS n", $index, "
+                 WHERE n.mode = $1 AND n.status = '", $status, "' AND n.partner_id > each_partner.partner_id
+                 ORDER BY n.partner_id, n.", $at, " LIMIT 1)
+         FROM each_partner WHERE each_partner.partner_id IS NOT NULL
+     )
+     "
+        )
+    };
+    (
+        $table:literal with $status:literal, $at:literal in $index:literal,
+        [$first:literal $(, $column:literal)*], $also:expr
+    ) => {
+        $crate::Sql {
+            sqlite: concat!(
+                $crate::due::due_of_each_partner!(@partners $table, concat!(" INDEXED BY ", $index), $status, $at),
+                "SELECT d.partner_id, d.", $first, $(", d.", $column,)* ", d.", $at, " FROM each_partner
+     CROSS JOIN ", $table, " AS d ON d.rowid IN (
+         SELECT o.rowid FROM ", $table, " AS o INDEXED BY ", $index, "
+         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND o.status = '", $status, "' AND o.", $at, " <= $2", $also, "
+         ORDER BY o.", $at, " LIMIT CAST($4 AS bigint)
+     )
+     LIMIT CAST($5 AS bigint)"
+            ),
+            postgres: concat!(
+                $crate::due::due_of_each_partner!(@partners $table, "", $status, $at),
+                "SELECT d.* FROM each_partner
+     CROSS JOIN LATERAL (
+         SELECT o.partner_id, o.", $first, $(", o.", $column,)* ", o.", $at, " FROM ", $table, " AS o
+         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND o.status = '", $status, "' AND o.", $at, " <= $2", $also, "
+         ORDER BY o.", $at, " LIMIT CAST($4 AS bigint)
+     ) AS d
+     LIMIT CAST($5 AS bigint)"
+            ),
+        }
+    };
+}
+pub(crate) use due_of_each_partner;
+
+/// Reads a share of what is due. `at` is the column of the instant since when a row is due, and `id` reads the row's id.
+pub(crate) async fn read<I>(
+    reader: &mut dyn Reader,
+    statement: &'static Statement,
+    at: &'static str,
+    (mode, share): (Mode, &DueShare),
+    id: fn(&dyn Row, Mode) -> Result<I, StoreError>,
+) -> Result<Readable<(Tenant, I)>, StoreError> {
+    let now = reader.now().await?;
+    let after = share.after.as_ref().map_or("", PartnerId::as_str);
+    let values = values![mode, now, after, share.of_each, share.limit];
+    let found = reader.connection().fetch_all(statement, values).await?;
+    let read = found
+        .iter()
+        .map(|row| -> Result<(Tenant, Timestamp, I), StoreError> {
+            let partner = row.partner()?;
+            let who = Tenant { partner, mode };
+            Ok((who, row.instant(at)?, id(&**row, mode)?))
+        });
+    let mut due: Readable<(Tenant, Timestamp, I)> = read.collect();
+    // A partner's rows are together. SQLite returns them in the order in which they were inserted.
+    for of_partner in due.rows.chunk_by_mut(|one, next| one.0 == next.0) {
+        of_partner.sort_by_key(|(_, at, _)| *at);
+    }
+    let rows = due.rows.into_iter().map(|(who, _, id)| (who, id));
+    Ok(Readable {
+        rows: rows.collect(),
+        unreadable: due.unreadable,
+    })
+}

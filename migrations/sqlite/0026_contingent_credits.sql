@@ -1,0 +1,2 @@
+-- Version 3 filled the table `commitments` of an embedded database.
+SELECT 1;

@@ -1,0 +1,103 @@
+//! Rows of the delivery queue that cannot be read. They delay no other delivery.
+
+use std::time::Duration;
+
+use kernel::Cas;
+use partner_core::ports::ClaimedDelivery;
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::World;
+
+/// How long a row is left out. It is longer than the lease of [`World::order`].
+const LEFT_OUT_FOR: Duration = Duration::from_secs(60);
+
+impl<F: Fixture> World<F> {
+    /// Sets the attempts of an event's delivery.
+    async fn set_attempts(&self, event: &str, attempts: i64) {
+        let sql = format!("UPDATE deliveries SET attempts = {attempts} WHERE event_id = '{event}'");
+        self.fixture.damage(&sql).await;
+    }
+
+    /// Claims one delivery of each endpoint. Returns the events' ids in order, and the claims.
+    async fn claim_one_each(&self) -> (Vec<String>, Vec<(u64, ClaimedDelivery)>) {
+        let mut order = self.order(64);
+        order.room.max_per_endpoint = 1;
+        let claimed = self.claim_by(&order).await;
+        let mut events: Vec<String> = claimed.iter().map(|one| one.event.id.clone()).collect();
+        events.sort();
+        let claims = claimed.into_iter().map(|one| (order.token, one));
+        (events, claims.collect())
+    }
+}
+
+/// The delivery would fill the capacity of its endpoint, and fail every claim.
+// rule: background.unreadable
+pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    let (other, _) = world.listener("other").await;
+    for event in ["a1", "a2", "a3"] {
+        world.emit(&acme.who, event, event).await;
+    }
+    world.emit(&other.who, "o1", "o1").await;
+    world.set_attempts("a1", -1).await;
+    assert_eq!(world.claim_one_each().await.0, ["o1"]);
+    // From now on the claims leave it out.
+    let (events, claims) = world.claim_one_each().await;
+    assert_eq!(events, ["a2"]);
+    // A delivery that was damaged after its claim delays neither the end of other leases nor other outcomes.
+    world.set_attempts("a2", -1).await;
+    let (token, a2) = &claims[0];
+    let lost = world.conclude(*token, a2, AttemptOutcome::Delivered).await;
+    assert_eq!(lost, Cas::Lost);
+    let (events, claims) = world.claim_one_each().await;
+    assert_eq!(events, ["a3"]);
+    let (token, a3) = &claims[0];
+    let won = world.conclude(*token, a3, AttemptOutcome::Delivered).await;
+    assert_eq!(won, Cas::Won);
+    world.clock().advance(LEFT_OUT_FOR);
+    assert_eq!(world.claim_one_each().await.0, ["o1"]);
+    for event in ["a1", "a2"] {
+        world.set_attempts(event, 0).await;
+    }
+    world.clock().advance(LEFT_OUT_FOR);
+    for expected in [&["a1", "o1"][..], &["a2"]] {
+        let (events, claims) = world.claim_one_each().await;
+        assert_eq!(events, expected);
+        for (token, one) in &claims {
+            let won = world.conclude(*token, one, AttemptOutcome::Delivered).await;
+            assert_eq!(won, Cas::Won);
+        }
+    }
+    for (who, event) in [(&acme.who, "a1"), (&acme.who, "a2"), (&other.who, "o1")] {
+        let state = world.deliveries(who, event).await[0].progress.state;
+        assert!(
+            matches!(state, DeliveryState::Succeeded { .. }),
+            "{state:?}"
+        );
+    }
+    world.assert_clean().await;
+}
+
+/// The attempts of its endpoint fail, as if the secret did not decrypt.
+// rule: background.unreadable
+pub async fn unreadable_secret_hides_no_other_endpoint(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    let (other, endpoint) = world.listener("other").await;
+    world.emit(&acme.who, "a1", "a1").await;
+    world.emit(&other.who, "o1", "o1").await;
+    let spoil =
+        "UPDATE webhook_secrets SET created_at = 9223372036854775807 WHERE partner_id = 'acme'";
+    world.fixture.damage(spoil).await;
+    let (events, claims) = world.claim_one_each().await;
+    assert_eq!(events, ["a1", "o1"]);
+    for (_, one) in claims {
+        if one.tenant == other.who {
+            assert_eq!(*one.endpoint, endpoint);
+        } else {
+            assert!(one.endpoint.secrets.is_empty());
+        }
+    }
+}
