@@ -112,12 +112,13 @@ def run_suite(names, tmp_path, monkeypatch):
     with running_sandbox(tmp_path) as sandbox:
         monkeypatch.setenv("SANDBOX", json.dumps(sandbox))
         tests = sorted(str(path.relative_to(WEB)) for path in names)
-        # One file mostly waits for a price to run out.
-        code, output = run("node", "--test", "--test-concurrency=3", *tests)
+        # Two files mostly wait for a price to run out.
+        code, output = run("node", "--test", "--test-concurrency=4", *tests)
     passed = re.search(r"^# pass (\d+)$", output, re.MULTILINE)
     assert code == 0 and passed and int(passed.group(1)) > 0, output
 
 
+# rule: gate.sdk.ended, gate.sdk.hosts
 def test_customer_pays_in_sandbox(tmp_path, monkeypatch):
     names = [path for path in (WEB / "test/e2e").glob("*.test.mjs") if path.name != OTHER_ENGINES]
     run_suite(names, tmp_path, monkeypatch)

@@ -6,7 +6,9 @@ import time
 
 import pytest
 import requests
+from documents import EMBED
 from provisioning import gate_profile
+from test_operator import within_five_seconds
 from test_webhooks import NEWER, SECRET, Receiver
 from zerobit.gate import GateClient, IdempotencyError, InvalidRequestError, PermissionError, WebhookSignatureError
 
@@ -91,3 +93,40 @@ def test_package_does_the_main_job(world, gate_service, receiver):
     data = receiver.deliveries[1].event["data"]
     assert data.pop("tx_refid").startswith("test_tx_")
     assert data == completed == client.sessions.retrieve(made["id"])
+
+
+def suspend(shop):
+    shop.change(top={"status": "suspended"})
+
+
+def switch_off(shop):
+    shop.gate = {**shop.gate, "enabled": False}
+    shop.change()
+
+
+def revoke(shop):
+    keys = shop.world.installation.operator("key", "list", "--partner", shop.id)
+    [key] = [row["id"] for row in keys if row["key"] == shop.publishable]
+    shop.world.installation.operator("key", "revoke", "--key-id", key)
+
+
+# rule: gate.embed.dies, base.config-spreads
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(suspend, "organization_suspended"), (switch_off, "gate_not_enabled"), (revoke, "key_revoked")],
+)
+def test_token_of_widget_ends_within_five_seconds(world, gate_service, change, code):
+    shop = world.partner(gate=gate_profile(SHOP))
+    made = GateClient(api_key=shop.secret, base_url=gate_service.address).sessions.create(SESSION)
+    embed = page(gate_service, shop.publishable).embed.bootstrap({"clientSecret": made["client_secret"]})
+
+    def call(method, path):
+        headers = {"X-Embed-Token": embed["embed_token"]}
+        return requests.request(method, gate_service.address + path, headers=headers, timeout=30)
+
+    assert call("GET", "/v1/embed/session").status_code == 200
+    change(shop)
+    within_five_seconds(lambda: call("GET", "/v1/embed/session").status_code == 403)
+    for method, path in EMBED.values():
+        answer = call(method, path)
+        assert (answer.status_code, answer.json()["code"]) == (403, code), f"{method} {path}: {answer.text}"

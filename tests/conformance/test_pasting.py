@@ -1,13 +1,15 @@
 """Shell blocks of the documentation, pasted into bash and into a zsh with macOS defaults."""
 
+import contextlib
 import json
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from programs import environment, program
+from programs import environment, eventually, program
 
 SHELLS = {"bash": ["bash", "--norc", "-i", "-s"], "zsh": ["zsh", "-f", "-i", "-s"]}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -143,27 +145,52 @@ def test_readme_tour_works_when_pasted(folder, name):
             assert shape(example) in [shape(answer) for answer in found], example
 
 
-# rule: cli.sandbox.start
-@pytest.mark.parametrize("name", SHELLS)
-def test_printed_calls_of_the_sandbox_work_when_pasted(folder, name):
+@contextlib.contextmanager
+def printing_sandbox(folder):
+    """A sandbox on free ports. Yields the lines that it has printed, which grow while it runs."""
     path = f"{folder / 'bin'}:{environment({})['PATH']}"
     process = subprocess.Popen(
         ["penstock", "sandbox", "--pools-port", "0", "--gate-port", "0"],
         executable=folder / "bin" / "penstock", env=environment({"PATH": path}), cwd=folder,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
+    printed = []
+    threading.Thread(target=lambda: printed.extend(process.stdout), daemon=True).start()
     try:
-        printed = []
-        while not (printed and printed[-1].startswith("pools-service listening")):
-            printed.append(process.stdout.readline())
+        eventually(lambda: any(line.startswith("pools-service listening") for line in printed), "the sandbox listens")
+        yield printed
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+# rule: cli.sandbox.start
+@pytest.mark.parametrize("name", SHELLS)
+def test_printed_calls_of_the_sandbox_work_when_pasted(folder, name):
+    with printing_sandbox(folder) as printed:
         assert len(printed) <= 12, printed
         calls = [line for line in printed if line.startswith("curl ")]
         shown = shell(name, folder, "".join(calls))
         pools, balance = answers(shown.stdout)
         assert pools["pools"] and balance["balance"] == "100000.00"
-    finally:
-        process.terminate()
-        process.wait(60)
+
+
+# rule: cli.sandbox.start, gate.payment.events, gate.payment.key
+@pytest.mark.parametrize("name", SHELLS)
+def test_purchase_by_curl_alone_ends_with_verified_event_when_pasted(folder, name):
+    with printing_sandbox(folder) as printed:
+        gate = re.search(r"gate API +(\S+)", "".join(printed)).group(1)
+        pasted = "".join(blocks(Path(program("DOCS_DIR"), "widget-api.md")))
+        shown = shell(name, folder, pasted.replace("http://127.0.0.1:4020/v1", gate))
+        session, _, _, quote, paid, repeated, completed = answers(shown.stdout)
+        assert quote["object"] == "signed_quote" and paid["status"] == "processing", shown.stdout
+        assert repeated == paid
+        assert completed["id"] == session["id"] and completed["status"] == "completed"
+        for event in ("created", "processing", "completed"):
+            line = f"event gate_session.{event} {session['id']} both signatures verified"
+            eventually(lambda line=line: any(line in one for one in printed), line)
+        verified = shell(name, folder, "penstock verify\n")
+        assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 # rule: cli.sandbox.check

@@ -13,12 +13,11 @@ use crate::ci::LINTING;
 use crate::programs::{self, ARMED, PLAIN, RECEIVER, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
+use crate::web::WEB;
 use crate::workspace::{Workspace, sha256};
 use crate::{Result, process, python, servers};
 
-const BROWSER: &str = "chromium";
-/// The widget and the browser SDK.
-const WEB: &str = "crates/gate-http/web";
+pub(crate) const BROWSER: &str = "chromium";
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
 /// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
 const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
@@ -152,7 +151,7 @@ fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// A copy of the web sources with their packages, which a build may change. Returns its folder.
-fn web_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
     let source = workspace.path(WEB);
     let home = area.join("web");
     if node_environment(&source, &home)?.is_none() {

@@ -25,6 +25,7 @@ mod suites;
 mod summary;
 mod tidy;
 mod tools;
+mod web;
 pub mod workspace;
 
 use std::process::{Command, ExitCode};
@@ -53,6 +54,7 @@ usage: cargo xtask <task>
   mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
   fuzz                   the byte fuzzing targets, a million inputs each, and half a million hostile requests
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi and the pages of errors and metrics
+  web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print what the widget must hold
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
   tidy                   the house rules that a text search can enforce
@@ -102,6 +104,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         }
         "mutations" => mutations::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
+        "web" => return web::run(&workspace, rest),
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,
         "tidy" => {

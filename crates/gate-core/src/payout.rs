@@ -29,15 +29,13 @@ pub enum AccountForm {
 }
 
 impl AccountForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Iban, Self::Uk, Self::Us];
+
     /// The form of this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "iban" => Some(Self::Iban),
-            "uk" => Some(Self::Uk),
-            "us" => Some(Self::Us),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|form| form.as_str() == text)
     }
 
     /// The text on the wire and in the catalogue.

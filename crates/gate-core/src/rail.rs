@@ -16,6 +16,7 @@ use partner_core::sealing::Sealed;
 
 pub use fitting::{Mismatch, fits, is_for, user_is_approved};
 
+use crate::events::{SESSION_FAILED, SESSION_PROCESSING};
 use crate::session::{Flow, SessionId};
 use crate::signed_quote::{QuoteTerms, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState};
@@ -444,6 +445,18 @@ impl RailRecord {
     #[must_use]
     pub fn has_rail_events(&self) -> bool {
         self.hosted.as_ref().is_none_or(|hosted| hosted.rail_events)
+    }
+
+    /// The type of the session's event that reports this state of a payment in the widget. A settlement completes the session, which
+    /// has an event of its own.
+    #[must_use]
+    pub fn session_event(&self) -> Option<&'static str> {
+        self.hosted.as_ref()?;
+        match self.state {
+            RailState::Processing => Some(SESSION_PROCESSING),
+            RailState::Failed { .. } => Some(SESSION_FAILED),
+            RailState::Settled { .. } | RailState::Cancelled { .. } => None,
+        }
     }
 
     /// The status and the failure code on the rail routes and in rail events, where a pay-out is never cancelled.

@@ -175,6 +175,14 @@ pub enum SignedQuoteStatus {
 }
 
 impl SignedQuoteStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [
+        Self::Active,
+        Self::Consumed,
+        Self::Expired,
+        Self::Superseded,
+    ];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

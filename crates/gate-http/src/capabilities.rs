@@ -15,7 +15,7 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::operation::{Admission, Operation};
 use crate::whole_list::WholeList;
-use crate::wire;
+use crate::words;
 
 /// A country.
 #[derive(Debug, Serialize, ToSchema)]
@@ -128,8 +128,7 @@ pub(crate) struct MethodRecord {
     #[schema(example = "EUR")]
     currency: String,
     /// `on_ramp` for a payment method, `off_ramp` for a payout method.
-    #[schema(value_type = wire::Side)]
-    side: &'static str,
+    side: words::Side,
 }
 
 /// Names for the list types, because the macros would generate other names.
@@ -148,8 +147,8 @@ pub(crate) struct EligibilityRecord {
     /// Whether the user can be served. Branch on this.
     eligible: bool,
     /// Why the user cannot be served, or null.
-    #[schema(required = true, value_type = Option<IneligibleWord>)]
-    unavailable_reason: Option<&'static str>,
+    #[schema(required = true)]
+    unavailable_reason: Option<words::Ineligible>,
     /// The country that was checked, as in the request, or null.
     #[schema(required = true, example = "DE")]
     country_code: Option<String>,
@@ -160,36 +159,7 @@ pub(crate) struct EligibilityRecord {
     #[schema(required = true, example = "USDT")]
     asset: Option<String>,
     /// The source of the country.
-    #[schema(value_type = GeoSourceWord)]
-    geo_source: &'static str,
-}
-
-/// Why a user cannot be served.
-#[derive(Debug, ToSchema)]
-#[schema(as = Ineligible, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum IneligibleWord {
-    CountryUnresolved,
-    CountryNotSupported,
-    CurrencyNotSupported,
-    AssetNotSupported,
-    CorridorNotAvailable,
-}
-
-/// The source of a user's country.
-#[derive(Debug, ToSchema)]
-#[schema(as = GeoSource, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum GeoSourceWord {
-    Query,
-    Edge,
-    None,
+    geo_source: words::GeoSource,
 }
 
 pub(crate) const LIST_COUNTRIES: Operation = Operation {
@@ -260,7 +230,7 @@ pub(crate) const LIST_ASSETS: Operation = Operation {
 /// these filters the list contains all assets.
 #[utoipa::path(get, path = "/v1/capabilities/assets", operation_id = "listAssets", tag = "Capabilities",
     params(
-        ("side" = Option<wire::Side>, Query, description = "Only assets that can be bought (`on_ramp`) or sold (`off_ramp`)"),
+        ("side" = Option<words::Side>, Query, description = "Only assets that can be bought (`on_ramp`) or sold (`off_ramp`)"),
         ("country_code" = Option<String>, Query, description = "Only assets for users in this country", example = "DE"),
         ("currency" = Option<String>, Query, description = "Only assets for this currency", example = "EUR"),
     ),
@@ -367,7 +337,7 @@ pub(crate) const CHECK_ELIGIBILITY: Operation = Operation {
         ("country_code" = Option<String>, Query, description = "The user's country; by default the country that the edge reports", example = "DE"),
         ("currency" = Option<String>, Query, description = "The user's currency; by default the country's currency", example = "EUR"),
         ("asset" = Option<String>, Query, description = "The asset that the user buys or sells", example = "USDT"),
-        ("side" = Option<wire::Side>, Query, description = "The side; by default either"),
+        ("side" = Option<words::Side>, Query, description = "The side; by default either"),
     ),
     responses((status = 200, description = "The result", body = EligibilityRecord)))]
 pub(crate) async fn check_eligibility(
@@ -385,11 +355,11 @@ pub(crate) async fn check_eligibility(
     Ok(Json(EligibilityRecord {
         object: "eligibility",
         eligible: decision.reason.is_none(),
-        unavailable_reason: decision.reason.map(|reason| reason.as_str()),
+        unavailable_reason: decision.reason.map(Into::into),
         country_code: decision.country,
         currency: decision.currency,
         asset: decision.asset,
-        geo_source: decision.source.as_str(),
+        geo_source: decision.source.into(),
     }))
 }
 
@@ -413,7 +383,7 @@ fn region(app: &App, headers: &HeaderMap, query: &Query) -> Result<Region, ApiEr
 }
 
 fn side(query: &Query) -> Result<Option<Side>, ApiError> {
-    let words = [Side::OnRamp, Side::OffRamp].map(|side| (side.as_str(), side));
+    let words = Side::ALL.map(|side| (side.as_str(), side));
     query.one_of("side", &words)
 }
 
@@ -477,6 +447,6 @@ fn method(method: &Method) -> MethodRecord {
         id: method.id.clone(),
         name: method.name.clone(),
         currency: method.currency.code().to_owned(),
-        side: method.side.as_str(),
+        side: method.side.into(),
     }
 }

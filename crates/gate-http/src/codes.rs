@@ -151,15 +151,6 @@ error_codes! {
         "Wait for the record's event, or read the session; pay again only after the record is `failed` or `cancelled`.";
 }
 
-/// Refusals of the operations that read a body.
-pub(crate) const BODY: &[&ErrorCode] = &[
-    INVALID_REQUEST,
-    INVALID_JSON,
-    UNSUPPORTED_MEDIA_TYPE,
-    BODY_TOO_LARGE,
-    REQUEST_TIMEOUT,
-];
-
 /// Refusals of the writes that are safe without a key.
 pub(crate) const OPTIONAL_KEY: &[&ErrorCode] = &[
     IDEMPOTENCY_KEY_INVALID,

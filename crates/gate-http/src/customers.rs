@@ -23,7 +23,8 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, LONGEST_PAGE, Verbatim, change, instant, page_size};
+use crate::wire::{LONGEST_PAGE, Verbatim, change, instant, page_size};
+use crate::words;
 
 /// The path of the list.
 const LIST: &str = "/v1/customers";
@@ -77,20 +78,6 @@ pub(crate) struct UpdateCustomerRequest {
     metadata: Change<RawJson>,
 }
 
-/// Whether the identity of a customer is verified.
-#[derive(Debug, ToSchema)]
-#[schema(as = KycStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum KycStatusWord {
-    Unverified,
-    Pending,
-    Verified,
-    Rejected,
-}
-
 /// A customer: a user whom you serve.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Customer)]
@@ -105,8 +92,7 @@ pub(crate) struct CustomerRecord {
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key that created it.
-    #[schema(value_type = wire::Mode)]
-    mode: &'static str,
+    mode: words::Mode,
     /// Your own identifier of the customer, or null.
     #[schema(required = true, example = "user-1")]
     external_id: Option<String>,
@@ -129,8 +115,7 @@ pub(crate) struct CustomerRecord {
     #[schema(value_type = BTreeMap<String, Value>)]
     metadata: Verbatim,
     /// Whether the identity of the customer is verified.
-    #[schema(value_type = KycStatusWord)]
-    kyc_status: &'static str,
+    kyc_status: words::KycStatus,
     /// When the customer was created.
     #[schema(format = DateTime)]
     created_at: String,
@@ -364,7 +349,7 @@ pub(crate) fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
         id: customer.id.to_string(),
         object: "customer",
         partner_id: who.partner.to_string(),
-        mode: who.mode.as_str(),
+        mode: who.mode.into(),
         external_id: person.external_id.clone(),
         email: person.email.clone(),
         phone: person.phone.clone(),
@@ -372,7 +357,7 @@ pub(crate) fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
         last_name: person.last_name.clone(),
         country_code: person.country.as_ref().map(CountryCode::to_string),
         metadata: Verbatim(person.metadata.clone()),
-        kyc_status: customer.kyc.as_str(),
+        kyc_status: customer.kyc.into(),
         created_at: instant(customer.created_at),
         updated_at: instant(customer.updated_at),
     }

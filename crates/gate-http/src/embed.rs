@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ORIGIN, REFERER};
 use gate_core::embed::Scopes;
-use gate_core::session::Flow;
 use gate_core::usecases::bootstrap_embed::{BootstrapRequest, Embed, PageHeaders};
 use http_kit::{ApiError, OptionalJson};
 use partner_core::Tenant;
@@ -18,7 +17,8 @@ use crate::branding::{self, BrandingRecord};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, instant, only_header};
+use crate::wire::{instant, only_header};
+use crate::words;
 
 /// The parameters of a widget token.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -29,26 +29,8 @@ pub(crate) struct CreateEmbedTokenRequest {
     #[schema(example = "gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_0123456789abcdefABCDEF0123456789")]
     client_secret: Option<String>,
     /// The scopes that the token allows. Absent means all; an empty list means none.
-    #[schema(value_type = Option<Vec<ScopeWord>>, example = json!(["session:read", "branding:read"]))]
+    #[schema(value_type = Option<Vec<words::EmbedScope>>, example = json!(["session:read", "branding:read"]))]
     requested_scopes: Option<Vec<String>>,
-}
-
-/// The scopes of a token.
-#[derive(Debug, ToSchema)]
-#[schema(as = EmbedScope)]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type reads them"
-)]
-pub(crate) enum ScopeWord {
-    #[schema(rename = "session:read")]
-    ReadSession,
-    #[schema(rename = "session:pay")]
-    PaySession,
-    #[schema(rename = "kyc:submit")]
-    SubmitKyc,
-    #[schema(rename = "branding:read")]
-    ReadBranding,
 }
 
 /// The initial data of a widget. The fields of a session are null without a client secret.
@@ -69,8 +51,7 @@ pub(crate) struct EmbedTokenRecord {
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key.
-    #[schema(value_type = wire::Mode)]
-    mode: &'static str,
+    mode: words::Mode,
     /// The session of the token, or null.
     #[schema(required = true)]
     session_id: Option<String>,
@@ -90,8 +71,8 @@ pub(crate) struct EmbedTokenRecord {
     #[schema(required = true)]
     return_url: Option<String>,
     /// The flow the widget is locked to, or null.
-    #[schema(required = true, value_type = Option<wire::Flow>)]
-    flow: Option<&'static str>,
+    #[schema(required = true)]
+    flow: Option<words::Flow>,
     /// The look of the widget.
     branding: BrandingRecord,
     /// Why there is nothing to offer, or null: `quota_exhausted`, or for the session's order
@@ -166,14 +147,14 @@ fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {
         embed_token: embed.token,
         expires_at: instant(embed.expires_at),
         partner_id: who.partner.to_string(),
-        mode: who.mode.as_str(),
+        mode: who.mode.into(),
         session_id: embed.session.as_ref().map(|session| session.id.to_string()),
         amount: terms.map(|terms| terms.amount.as_str().to_owned()),
         currency: terms.map(|terms| terms.currency.code().to_owned()),
         target_token: terms.and_then(|terms| terms.target_token.clone()),
         target_network: terms.and_then(|terms| terms.target_network.clone()),
         return_url: terms.map(|terms| terms.return_url.clone()),
-        flow: terms.and_then(|terms| terms.flow).map(Flow::as_str),
+        flow: terms.and_then(|terms| terms.flow).map(Into::into),
         branding: branding::record(&embed.branding),
         unavailable_reason: embed.unavailable.map(|reason| reason.as_str()),
     }

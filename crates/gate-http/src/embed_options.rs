@@ -6,7 +6,6 @@ use axum::http::HeaderMap;
 use gate_core::catalogue::{CountryCode, Method, Network};
 use gate_core::embed::Scope;
 use gate_core::limits::Group;
-use gate_core::payout::AccountForm;
 use gate_core::usecases::list_options::{AssetOption, Indicative, SideOptions};
 use http_kit::{ApiError, Query};
 use serde::Serialize;
@@ -19,7 +18,8 @@ use crate::codes;
 use crate::embed_caller::EmbedCaller;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, FeesRecord};
+use crate::wire::FeesRecord;
+use crate::words;
 
 /// What the widget can offer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,8 +40,7 @@ pub(crate) struct EmbedOptionsRecord {
 #[schema(as = EmbedSide)]
 pub(crate) struct SideRecord {
     /// Purchase, sale or swap.
-    #[schema(value_type = wire::Flow)]
-    side: &'static str,
+    side: words::Flow,
     /// The assets; in a swap, each of them can be sent and received.
     assets: Vec<AssetRecord>,
     /// The methods of payment or payout; empty for a swap.
@@ -94,21 +93,8 @@ pub(crate) struct MethodRecord {
     currency: String,
     /// The form of the account that a sale is paid to, which decides the fields of `payout`; null for a
     /// method of a purchase.
-    #[schema(required = true, value_type = Option<AccountWord>)]
-    account: Option<&'static str>,
-}
-
-/// The form of an account: with an IBAN, of the United Kingdom or of the United States.
-#[derive(Debug, ToSchema)]
-#[schema(as = EmbedAccount, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum AccountWord {
-    Iban,
-    Uk,
-    Us,
+    #[schema(required = true)]
+    account: Option<words::EmbedAccount>,
 }
 
 /// The price of the session's amount for one asset by one method, on the asset's first chain.
@@ -181,7 +167,7 @@ pub(crate) async fn list_embed_options(
 
 fn side(side: &SideOptions<'_>) -> SideRecord {
     SideRecord {
-        side: side.side.as_str(),
+        side: side.side.into(),
         assets: side.assets.iter().map(asset).collect(),
         methods: side.methods.iter().map(|it| method(it)).collect(),
         indicative: side.indicative.iter().map(indicative).collect(),
@@ -209,7 +195,7 @@ fn method(method: &Method) -> MethodRecord {
         id: method.id.clone(),
         name: method.name.clone(),
         currency: method.currency.code().to_owned(),
-        account: method.account.map(AccountForm::as_str),
+        account: method.account.map(Into::into),
     }
 }
 

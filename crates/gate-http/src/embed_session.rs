@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use gate_core::limits::Group;
-use gate_core::session::Flow;
 use gate_core::usecases::act_on_session::ActionRequest;
 use gate_core::usecases::show_session::{EmbedSession, Version};
 use gate_core::usecases::verify_user::ShownVerification;
@@ -25,8 +24,8 @@ use crate::embed_caller::{Pay, Read, SessionCaller};
 use crate::errors;
 use crate::operation::{Admission, Operation};
 use crate::payments::PaymentRecord;
-use crate::sessions::SessionStatusWord;
-use crate::wire::{self, instant};
+use crate::wire::instant;
+use crate::words;
 
 /// The longest wait for a change, in seconds.
 const LONGEST_WAIT: i64 = 25;
@@ -46,11 +45,9 @@ pub(crate) struct EmbedSessionRecord {
     #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     id: String,
     /// The mode of the session.
-    #[schema(value_type = wire::Mode)]
-    mode: &'static str,
+    mode: words::Mode,
     /// The status of the session. A failed payment leaves it open.
-    #[schema(value_type = SessionStatusWord)]
-    status: &'static str,
+    status: words::SessionStatus,
     /// The bound amount as the partner wrote it.
     #[schema(example = "100.00")]
     amount: String,
@@ -58,8 +55,8 @@ pub(crate) struct EmbedSessionRecord {
     #[schema(example = "EUR")]
     currency: String,
     /// The only flow of the widget; null means the open widget.
-    #[schema(required = true, value_type = Option<wire::Flow>)]
-    flow: Option<&'static str>,
+    #[schema(required = true)]
+    flow: Option<words::Flow>,
     /// The asset, in upper case, or null.
     #[schema(required = true)]
     target_token: Option<String>,
@@ -97,26 +94,10 @@ pub(crate) struct EmbedSessionRecord {
 #[schema(as = EmbedSessionVerification)]
 pub(crate) struct ShownVerificationRecord {
     /// Whether the user may pay: with `not_required` and `approved`.
-    #[schema(value_type = VerificationStatusWord)]
-    status: &'static str,
+    status: words::VerificationStatus,
     /// The provider's reason for a rejection, or null.
     #[schema(required = true)]
     reason: Option<String>,
-}
-
-/// The status of a verification.
-#[derive(Debug, ToSchema)]
-#[schema(as = VerificationStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum VerificationStatusWord {
-    NotRequired,
-    Required,
-    Pending,
-    Approved,
-    Rejected,
 }
 
 pub(crate) const RETRIEVE_EMBED_SESSION: Operation = Operation {
@@ -223,11 +204,11 @@ fn versioned(
     let mut record = EmbedSessionRecord {
         object: "embed_session",
         id: session.id.to_string(),
-        mode: mode.as_str(),
-        status: session.state.status().as_str(),
+        mode: mode.into(),
+        status: session.state.status().into(),
         amount: terms.amount.as_str().to_owned(),
         currency: terms.currency.code().to_owned(),
-        flow: terms.flow.map(Flow::as_str),
+        flow: terms.flow.map(Into::into),
         target_token: terms.target_token.clone(),
         target_network: terms.target_network.clone(),
         wallet_address: terms.wallet_address.clone(),
@@ -250,7 +231,7 @@ fn versioned(
 
 fn verification(shown: &ShownVerification) -> ShownVerificationRecord {
     ShownVerificationRecord {
-        status: shown.status.as_str(),
+        status: shown.status.into(),
         reason: shown.reason.clone(),
     }
 }

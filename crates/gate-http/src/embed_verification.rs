@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::codes;
 use crate::edge::ProvenCountry;
 use crate::embed_caller::{SessionCaller, Verify};
-use crate::embed_session::VerificationStatusWord;
 use crate::errors;
 use crate::operation::{Admission, Operation};
 use crate::wire::{Verbatim, instant};
+use crate::words;
 
 /// The start of a verification, or the user's answers to its form.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -35,8 +35,7 @@ pub(crate) struct VerificationRecord {
     #[schema(example = "embed_verification")]
     object: &'static str,
     /// Whether the user may pay: with `not_required` and `approved`.
-    #[schema(value_type = VerificationStatusWord)]
-    status: &'static str,
+    status: words::VerificationStatus,
     /// The provider's page for the user, or null.
     #[schema(required = true, example = "https://verify.example/v/8842")]
     url: Option<String>,
@@ -96,7 +95,7 @@ pub(crate) async fn create_embed_verification(
 fn record(started: StartedVerification) -> VerificationRecord {
     VerificationRecord {
         object: "embed_verification",
-        status: started.shown.status.as_str(),
+        status: started.shown.status.into(),
         url: started.url,
         form: started.form.map(|form| Verbatim(form.into_object())),
         expires_at: started.expires_at.map(instant),

@@ -1,7 +1,7 @@
 //! The published events of the gate: their bodies, descriptions and examples.
 
 use gate_core::customer::CustomerEvent;
-use gate_core::events::{Resource, SESSION_FAILED, SESSION_PROCESSING, TEST_EVENT};
+use gate_core::events::{QUOTE_CONSUMED, Resource, SESSION_FAILED, SESSION_PROCESSING, TEST_EVENT};
 use gate_core::rail::{RailKind, RailRecord};
 use gate_core::session::{Session, SessionEvent, SessionState};
 use http_kit::openapi::{Contract, WebhookDoc};
@@ -11,13 +11,14 @@ use partner_core::stored_response::RenderError;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::customers::{self, CustomerRecord, DeletedCustomerRecord};
-use crate::event_shape::{DELIVERY_HEADERS, envelope};
+use crate::customers;
+use crate::event_shape::{ANY_TYPE, body, envelope};
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::sessions::{self, SessionRecord};
-use crate::{rail_events, signed_quotes, wire};
+use crate::{payments, rail_events, signed_quotes, words};
 
 /// Adds all events to the contract.
 pub(crate) fn with_events(contract: Contract) -> Contract {
@@ -25,38 +26,69 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
         .into_iter()
         .chain(rail_events::webhooks())
         .collect();
-    contract
-        .schema("SessionEvent", SessionEventBody::schema())
-        .schema("CustomerEvent", CustomerEventBody::schema())
-        .schema("CustomerDeletedEvent", CustomerDeletedEventBody::schema())
-        .schema("SessionEventData", SessionEventData::schema())
-        .schema("TestEvent", TestEventBody::schema())
-        .schema("TestEventData", TestEventData::schema())
-        .schema("QuoteEvent", rail_events::QuoteEventBody::schema())
-        .schema("PayInEvent", rail_events::PayInEventBody::schema())
-        .schema("PayOutEvent", rail_events::PayOutEventBody::schema())
-        .webhooks(&events, DELIVERY_HEADERS)
+    let data = [
+        ("SessionEventData", SessionEventData::schema()),
+        ("TestEventData", TestEventData::schema()),
+    ];
+    let schemas = data.into_iter().chain(bodies());
+    schemas
+        .fold(contract, |contract, (name, schema)| {
+            contract.schema(name, schema)
+        })
+        .webhooks(&events, "Gate-Signature")
 }
 
-/// The body of an event of a session.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-struct SessionEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "gate_session.completed")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The session at the time of the event.
-    data: SessionEventData,
+/// The bodies of the events, by the names of their schemas.
+fn bodies() -> [(&'static str, RefOr<Schema>); 7] {
+    [
+        body(
+            ("SessionEvent", "The body of an event of a session."),
+            (ANY_TYPE, "gate_session.completed"),
+            ("SessionEventData", "The session at the time of the event."),
+        ),
+        body(
+            (
+                "CustomerEvent",
+                "The body of an event of an existing customer.",
+            ),
+            (ANY_TYPE, "customer.updated"),
+            ("Customer", "The customer at the time of the event."),
+        ),
+        body(
+            (
+                "CustomerDeletedEvent",
+                "The body of the event of a deleted customer.",
+            ),
+            (ANY_TYPE, "customer.deleted"),
+            (
+                "DeletedCustomer",
+                "The response to the deletion, without other data of the customer.",
+            ),
+        ),
+        body(
+            ("QuoteEvent", "The body of the event of a redeemed quote."),
+            ("`quote.consumed`", QUOTE_CONSUMED),
+            ("SignedQuote", "The quote at the time of the event."),
+        ),
+        body(
+            ("PayInEvent", "The body of an event of a pay-in."),
+            (ANY_TYPE, "rail.pay_in.settled"),
+            ("PayIn", "The pay-in at the time of the event."),
+        ),
+        body(
+            ("PayOutEvent", "The body of an event of a pay-out."),
+            (ANY_TYPE, "rail.pay_out.settled"),
+            ("PayOut", "The pay-out at the time of the event."),
+        ),
+        body(
+            ("TestEvent", "The body of a test event."),
+            ("`webhook.test`", TEST_EVENT),
+            ("TestEventData", "The partner whose endpoint is tested."),
+        ),
+    ]
 }
 
-/// A session as it is read, with the transaction of a completed one.
+/// A session as it is read, with the payment that the event is about.
 #[derive(Debug, Serialize, ToSchema)]
 struct SessionEventData {
     #[serde(flatten)]
@@ -69,60 +101,10 @@ struct SessionEventData {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "provider_declined")]
     failure_code: Option<String>,
-}
-
-/// The body of an event of an existing customer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-struct CustomerEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "customer.updated")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The customer at the time of the event.
-    data: CustomerRecord,
-}
-
-/// The body of the event of a deleted customer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-struct CustomerDeletedEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "customer.deleted")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The response to the deletion, without other data of the customer.
-    data: DeletedCustomerRecord,
-}
-
-/// The body of a test event.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-struct TestEventBody {
-    /// The event's id, a UUID.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// `webhook.test`
-    #[schema(rename = "type", example = "webhook.test")]
-    kind: String,
-    /// When it was sent, in unix seconds.
-    created_at: i64,
-    /// The partner whose endpoint is tested.
-    data: TestEventData,
+    /// An explanation for people; on `gate_session.failed` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "The payment was declined.")]
+    failure_message: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -134,8 +116,7 @@ struct TestEventData {
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key.
-    #[schema(value_type = wire::Mode)]
-    mode: &'static str,
+    mode: words::Mode,
 }
 
 /// Renders a resource for an event, as `GET` returns it.
@@ -165,7 +146,7 @@ pub fn render_resource(
         Resource::Endpoint => to_raw_value(&TestEventData {
             object: "webhook_test",
             partner_id: who.partner.to_string(),
-            mode: who.mode.as_str(),
+            mode: who.mode.into(),
         }),
     };
     rendered.map_err(|error| RenderError(error.into()))
@@ -183,14 +164,17 @@ impl SessionEventData {
             session: sessions::record(who, session),
             tx_refid,
             failure_code: None,
+            failure_message: None,
         }
     }
 
     fn of_payment(who: &Tenant, session: &Session, record: &RailRecord) -> Self {
+        let (failure_code, failure_message) = payments::failure(record).unzip();
         Self {
             session: sessions::record(who, session),
             tx_refid: Some(record.refid.to_string()),
-            failure_code: record.state.failure_code().map(str::to_owned),
+            failure_code,
+            failure_message,
         }
     }
 }
@@ -219,26 +203,28 @@ fn webhooks() -> [WebhookDoc; 12] {
         of_session(
             Cancelled.as_str(),
             "A session was cancelled",
-            "Your server cancelled the session.",
+            "Your server cancelled the session, or the user gave up in the hosted flow.",
             "cancelled",
         ),
         of_session(
             Expired.as_str(),
             "A session expired",
-            "The session was not completed in time.",
+            "The session was not completed in time. While a payment is in progress, no session expires.",
             "expired",
         ),
         of_session(
             SESSION_PROCESSING,
             "A payment was submitted",
-            "The user has submitted a payment in the hosted flow; `tx_refid` is the reference of its transaction. Wait for its outcome.",
+            "The user has submitted a payment in the hosted flow; `tx_refid` is the reference of its transaction. Wait for its outcome: the \
+             session completes, or the payment fails. A payment that the user cancels sends no further event of the session.",
             "open",
         ),
         of_session(
             SESSION_FAILED,
             "A payment failed",
-            "A payment of the hosted flow has failed; `failure_code` is the reason. The session stays open, and the user may try again; no \
-             session ever has this state. `failTestSession` does not send it.",
+            "A payment of the hosted flow has failed; `failure_code` is the reason, and `failure_message` explains it. No session ever has \
+             this state: it stays open, and the user may try again. If its time has run out, `gate_session.expired` follows. \
+             `failTestSession` does not send this event.",
             "open",
         ),
         of_session(
@@ -311,6 +297,8 @@ fn of_session(
         }
         if name == SESSION_FAILED {
             fields.insert("failure_code".to_owned(), "provider_declined".into());
+            let message = "The payment was declined.";
+            fields.insert("failure_message".to_owned(), message.into());
         }
     }
     WebhookDoc {

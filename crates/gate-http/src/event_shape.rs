@@ -1,26 +1,12 @@
 //! What the published events of the gate share.
 
+use gate_core::events::TEST_EVENT;
 use serde_json::{Value, json};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
 
-/// The headers of every delivery.
-pub(crate) const DELIVERY_HEADERS: &[(&str, &str)] = &[
-    (
-        "Gate-Signature",
-        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
-    ),
-    (
-        "webhook-id",
-        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
-    ),
-    (
-        "webhook-timestamp",
-        "The time of this attempt's signature, in unix seconds.",
-    ),
-    (
-        "webhook-signature",
-        "`v1,<base64>`: the signature as in Standard Webhooks.",
-    ),
-];
+/// The description of the type of an event that is one of several.
+pub(crate) const ANY_TYPE: &str = "The event's type.";
 
 /// An event of a type, with a sample id and instant.
 pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
@@ -31,4 +17,50 @@ pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
         "created_at": 1_779_710_400,
         "data": data,
     })
+}
+
+/// The schema of an event's body, with its name. `types` describes its type, of which `sample` is one.
+pub(crate) fn body(
+    (name, about): (&'static str, &str),
+    (types, sample): (&str, &str),
+    (data, meaning): (&str, &str),
+) -> (&'static str, RefOr<Schema>) {
+    let (id, at) = if sample == TEST_EVENT {
+        (
+            "The event's id, a UUID.",
+            "When it was sent, in unix seconds.",
+        )
+    } else {
+        (
+            "The event's id, a UUID. Deliveries can repeat, so handle each id once.",
+            "When it happened, in unix seconds.",
+        )
+    };
+    let seconds = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    let mut data = Ref::from_schema_name(data);
+    data.description = meaning.to_owned();
+    let object = ObjectBuilder::new()
+        .description(Some(about))
+        .property("id", field(Type::String, id, None))
+        .property("object", field(Type::String, "`event`", Some("event")))
+        .property("type", field(Type::String, types, Some(sample)))
+        .property(
+            "created_at",
+            field(Type::Integer, at, None).format(Some(seconds)),
+        )
+        .property("data", data);
+    let fields = ["id", "object", "type", "created_at", "data"];
+    let object = fields.into_iter().fold(object, ObjectBuilder::required);
+    (name, RefOr::T(Schema::Object(object.build())))
+}
+
+#[expect(
+    deprecated,
+    reason = "the other fields of the document have this attribute too"
+)]
+fn field(kind: Type, about: &str, sample: Option<&str>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(kind)
+        .description(Some(about))
+        .example(sample.map(Into::into))
 }

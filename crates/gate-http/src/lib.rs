@@ -31,6 +31,7 @@ mod webhooks;
 mod whole_list;
 mod widget;
 mod wire;
+mod words;
 
 pub use api::{documents, error_codes};
 pub use app::Parts;

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use gate_core::limits::Group;
-use gate_core::rail::{PaymentId, RailRecord, RailStatus};
+use gate_core::rail::{PaymentId, RailRecord};
+use gate_core::session::Flow;
 use gate_core::usecases::pay_session::PaymentRequest;
 use gate_core::usecases::quote_session::{OrderedConversion, SessionOrder};
 use http_kit::{
@@ -26,14 +27,14 @@ use crate::embed_caller::{Pay, SessionCaller};
 use crate::errors;
 use crate::operation::{Admission, Operation};
 use crate::signed_quotes::{self, SignedQuoteRecord};
-use crate::wire::{self, FeesRecord, FlowWord, instant};
+use crate::wire::{FeesRecord, instant};
+use crate::words;
 
 /// What the user wants to do with the session's amount. The amount itself is bound to the session, so the request has no amount.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateEmbedQuoteRequest {
     /// `on_ramp` to buy, `off_ramp` to sell, `swap` to send one asset and receive another.
-    #[schema(value_type = wire::Flow)]
-    side: FlowWord,
+    side: words::Flow,
     /// The asset to buy or to sell, or to receive in a swap.
     #[schema(example = "USDT")]
     asset: String,
@@ -91,11 +92,9 @@ pub(crate) struct PaymentRecord {
     #[schema(example = "pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     id: String,
     /// The status of the payment.
-    #[schema(value_type = PaymentStatusWord)]
-    status: &'static str,
+    status: words::EmbedPaymentStatus,
     /// Purchase, sale or swap.
-    #[schema(value_type = wire::Flow)]
-    side: &'static str,
+    side: words::Flow,
     /// The asset that the user receives, or sells in a sale.
     #[schema(example = "USDT")]
     asset: String,
@@ -140,20 +139,6 @@ pub(crate) struct PaymentRecord {
     /// When the payment was created.
     #[schema(format = DateTime)]
     created_at: String,
-}
-
-/// The status of a payment.
-#[derive(Debug, ToSchema)]
-#[schema(as = EmbedPaymentStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum PaymentStatusWord {
-    Processing,
-    Completed,
-    Failed,
-    Cancelled,
 }
 
 /// Refusals of the calls that need an open session.
@@ -313,10 +298,10 @@ pub(crate) async fn cancel_embed_payment(
 impl CreateEmbedQuoteRequest {
     /// The fields that depend on `side`.
     fn conversion(&self) -> Result<OrderedConversion, ApiError> {
-        let side = match self.side {
-            FlowWord::OnRamp => Side::OnRamp,
-            FlowWord::OffRamp => Side::OffRamp,
-            FlowWord::Swap => return self.swap(),
+        let side = match self.side.0 {
+            Flow::OnRamp => Side::OnRamp,
+            Flow::OffRamp => Side::OffRamp,
+            Flow::Swap => return self.swap(),
         };
         absent("source_asset", self.source_asset.as_ref(), "for a swap")?;
         absent("source_network", self.source_network.as_ref(), "for a swap")?;
@@ -355,17 +340,13 @@ fn absent(name: &str, field: Option<&String>, only: &str) -> Result<(), ApiError
 impl PaymentRecord {
     pub(crate) fn of(record: &RailRecord) -> Self {
         let (terms, priced) = (&record.terms, &record.terms.priced);
-        let (source, failure) = (terms.source(), record.state.failure_code());
+        let source = terms.source();
+        let (failure_code, failure_message) = failure(record).unzip();
         Self {
             object: "embed_payment",
             id: record.payment_id().to_string(),
-            status: match record.state.status() {
-                RailStatus::Settled => "completed",
-                status @ (RailStatus::Processing | RailStatus::Failed | RailStatus::Cancelled) => {
-                    status.as_str()
-                }
-            },
-            side: terms.flow().as_str(),
+            status: record.state.transaction().status().into(),
+            side: terms.flow().into(),
             asset: terms.asset().code().to_owned(),
             network: terms.network.clone(),
             payment_method: terms.payment_method().map(str::to_owned),
@@ -377,20 +358,22 @@ impl PaymentRecord {
             exchange_rate: priced.rate.to_string(),
             fees: FeesRecord::of(&priced.fees),
             instructions: record.instructions.clone().map(|it| it.0),
-            failure_code: failure.map(str::to_owned),
-            failure_message: failure.map(explained),
+            failure_code,
+            failure_message,
             tx_refid: record.refid.to_string(),
             created_at: instant(record.created_at),
         }
     }
 }
 
-/// A failure in words. Rails have codes of their own, so most of them have no words here.
-fn explained(code: &str) -> &'static str {
-    match code {
+/// The code and the words of a failed payment. Rails have codes of their own, so most of them have no words here.
+pub(crate) fn failure(record: &RailRecord) -> Option<(String, &'static str)> {
+    let code = record.state.failure_code()?;
+    let message = match code {
         "provider_declined" => "The payment was declined.",
         "account_closed" => "The account is closed.",
         "insufficient_funds" => "The account has insufficient funds.",
         _ => "The payment could not be completed.",
-    }
+    };
+    Some((code.to_owned(), message))
 }

@@ -15,7 +15,8 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, FeesRecord, SideWord, instant};
+use crate::wire::{FeesRecord, instant};
+use crate::words;
 
 /// An order to preview.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -31,8 +32,7 @@ pub(crate) struct PreviewQuotesRequest {
     #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
     amount: String,
     /// The direction of the order.
-    #[schema(value_type = wire::Side)]
-    side: SideWord,
+    side: words::Side,
     /// The user's country, an ISO 3166 code.
     #[schema(example = "DE")]
     country_code: Option<String>,
@@ -58,8 +58,7 @@ pub(crate) struct PreviewRecord {
     #[schema(format = DateTime)]
     expires_at: String,
     /// The direction of the order.
-    #[schema(value_type = wire::Side)]
-    side: &'static str,
+    side: words::Side,
     /// ISO 4217 code.
     #[schema(example = "EUR")]
     currency: String,
@@ -93,23 +92,8 @@ pub(crate) struct OptionRecord {
     #[schema(required = true)]
     fees: Option<FeesRecord>,
     /// Why the method is unavailable, or null.
-    #[schema(required = true, value_type = Option<UnavailableWord>)]
-    unavailable_reason: Option<&'static str>,
-}
-
-/// Why a method is unavailable for an order.
-#[derive(Debug, ToSchema)]
-#[schema(as = PreviewUnavailable, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum UnavailableWord {
-    CountryNotSupported,
-    AssetNotSupported,
-    CorridorNotAvailable,
-    RateUnavailable,
-    AmountOutOfRange,
+    #[schema(required = true)]
+    unavailable_reason: Option<words::PreviewUnavailable>,
 }
 
 pub(crate) const PREVIEW_QUOTES: Operation = Operation {
@@ -144,7 +128,7 @@ fn record(previewed: Previewed<'_>) -> PreviewRecord {
         object: "quote_preview",
         quote_preview_id: previewed.id.map(|id| id.to_string()),
         expires_at: instant(previewed.expires_at),
-        side: order.side.as_str(),
+        side: order.side.into(),
         currency: order.currency.code().to_owned(),
         asset: order.listing.asset.code().to_owned(),
         options: options.map(|it| option(it, order.side, &amount)).collect(),
@@ -170,7 +154,7 @@ fn option(option: &PreviewOption<'_>, side: Side, amount: &str) -> OptionRecord 
             crypto_amount: (side == Side::OffRamp).then(|| amount.to_owned()),
             exchange_rate: None,
             fees: None,
-            unavailable_reason: Some(reason.as_str()),
+            unavailable_reason: Some((*reason).into()),
         },
     }
 }
@@ -182,7 +166,7 @@ impl From<PreviewQuotesRequest> for PreviewDraft {
                 currency: request.currency,
                 asset: request.asset,
                 amount: request.amount,
-                side: request.side.into(),
+                side: request.side.0,
                 network: request.network,
                 country_code: request.country_code,
             },

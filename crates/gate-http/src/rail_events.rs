@@ -4,65 +4,8 @@ use gate_core::events::QUOTE_CONSUMED;
 use gate_core::rail::RailKind;
 use http_kit::openapi::WebhookDoc;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use crate::event_shape::envelope;
-use crate::rails::{PayInRecord, PayOutRecord};
-use crate::signed_quotes::SignedQuoteRecord;
-
-/// The body of the event of a redeemed quote.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-pub(crate) struct QuoteEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// `quote.consumed`
-    #[schema(rename = "type", example = "quote.consumed")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The quote at the time of the event.
-    data: SignedQuoteRecord,
-}
-
-/// The body of an event of a pay-in.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-pub(crate) struct PayInEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "rail.pay_in.settled")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The pay-in at the time of the event.
-    data: PayInRecord,
-}
-
-/// The body of an event of a pay-out.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that is written elsewhere")]
-pub(crate) struct PayOutEventBody {
-    /// The event's id, a UUID. Deliveries can repeat, so handle each id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "rail.pay_out.settled")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The pay-out at the time of the event.
-    data: PayOutRecord,
-}
 
 /// Every event of rails.
 pub(crate) fn webhooks() -> [WebhookDoc; 8] {

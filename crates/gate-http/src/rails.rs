@@ -19,6 +19,7 @@ use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
 use crate::wire::{FeesRecord, instant};
+use crate::words;
 
 /// A quote to redeem. The quote and the session determine all amounts, methods and users, so an
 /// unknown field is refused.
@@ -31,33 +32,6 @@ pub(crate) struct RedeemRequest {
     /// The open session whose user pays or is paid.
     #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     session_id: String,
-}
-
-/// The status of a pay-in.
-#[derive(Debug, ToSchema)]
-#[schema(as = PayInStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum PayInStatusWord {
-    Processing,
-    Settled,
-    Failed,
-    Cancelled,
-}
-
-/// The status of a pay-out. A pay-out whose money has left cannot be cancelled.
-#[derive(Debug, ToSchema)]
-#[schema(as = PayOutStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum PayOutStatusWord {
-    Processing,
-    Settled,
-    Failed,
 }
 
 /// Pay-ins and pay-outs have the same fields, with different descriptions.
@@ -83,8 +57,7 @@ macro_rules! records {
             #[schema(example = $kind)]
             kind: &'static str,
             /// Branch on this.
-            #[schema(value_type = $status)]
-            status: &'static str,
+            status: words::$status,
             /// The redeemed quote.
             #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
             quote_id: String,
@@ -137,7 +110,7 @@ macro_rules! records {
                     id: record.id.to_string(),
                     object: kind.object(),
                     kind: kind.as_str(),
-                    status: status.as_str(),
+                    status: status.into(),
                     quote_id: record.quote.to_string(),
                     session_id: record.session.to_string(),
                     currency: terms.currency().code().to_owned(),
@@ -172,7 +145,7 @@ records! {
         object: "rail_pay_in",
         /// `pay_in`
         kind: "pay_in",
-        status: PayInStatusWord,
+        status: PayInStatus,
         /// What the payer needs to pay: names and values in the rail's own terms.
         instructions
     }
@@ -184,7 +157,7 @@ records! {
         object: "rail_pay_out",
         /// `pay_out`
         kind: "pay_out",
-        status: PayOutStatusWord,
+        status: PayOutStatus,
         /// Always null, because a pay-out needs no payment by the user.
         instructions
     }

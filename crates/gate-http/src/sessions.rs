@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use gate_core::draft::Draft;
 use gate_core::limits::Group;
 use gate_core::ports::SessionFilter;
-use gate_core::session::{Flow, Session, SessionId, SessionStatus};
+use gate_core::session::{Session, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
 use http_kit::{
     ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
@@ -23,7 +23,8 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, FlowWord, LONGEST_PAGE, Verbatim, instant, page_size};
+use crate::wire::{LONGEST_PAGE, Verbatim, instant, page_size};
+use crate::words;
 
 /// The path of the list.
 const LIST: &str = "/v1/gate_sessions";
@@ -52,8 +53,7 @@ pub(crate) struct CreateSessionRequest {
     #[schema(example = "TRON", max_length = 32)]
     target_network: Option<String>,
     /// The only flow of the widget; absent means the open widget.
-    #[schema(value_type = Option<wire::Flow>)]
-    flow: Option<FlowWord>,
+    flow: Option<words::Flow>,
     /// A pre-filled destination. It is checked when the flow knows its network.
     #[schema(max_length = 128)]
     wallet_address: Option<String>,
@@ -71,20 +71,6 @@ pub(crate) struct CreateSessionRequest {
     kyc_package: Option<RawJson>,
 }
 
-/// The status of a session.
-#[derive(Debug, ToSchema)]
-#[schema(as = SessionStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum SessionStatusWord {
-    Open,
-    Completed,
-    Expired,
-    Cancelled,
-}
-
 /// A session: one amount that a user pays or is paid in the hosted flow.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GateSession)]
@@ -99,8 +85,7 @@ pub(crate) struct SessionRecord {
     #[schema(example = "acme")]
     partner_id: String,
     /// The mode of the key that created it.
-    #[schema(value_type = wire::Mode)]
-    mode: &'static str,
+    mode: words::Mode,
     /// The bound amount as sent, unchanged.
     #[schema(example = "100.00")]
     amount: String,
@@ -113,8 +98,7 @@ pub(crate) struct SessionRecord {
     #[schema(required = true)]
     cancel_url: Option<String>,
     /// Branch on this. There is no `failed`, because a failed payment leaves the session open.
-    #[schema(value_type = SessionStatusWord)]
-    status: &'static str,
+    status: words::SessionStatus,
     /// The session is not open from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
@@ -122,8 +106,8 @@ pub(crate) struct SessionRecord {
     #[schema(format = DateTime)]
     created_at: String,
     /// The only flow of the widget; null means the open widget.
-    #[schema(required = true, value_type = Option<wire::Flow>)]
-    flow: Option<&'static str>,
+    #[schema(required = true)]
+    flow: Option<words::Flow>,
     /// The asset, in upper case, or null.
     #[schema(required = true)]
     target_token: Option<String>,
@@ -266,7 +250,7 @@ pub(crate) const LIST_SESSIONS: Operation = Operation {
     params(
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
         ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("status" = Option<SessionStatusWord>, Query, description = "Only sessions with this status"),
+        ("status" = Option<words::SessionStatus>, Query, description = "Only sessions with this status"),
     ),
     responses((status = 200, description = "A page of sessions", body = SessionList)))]
 pub(crate) async fn list_sessions(
@@ -339,15 +323,15 @@ pub(crate) fn record(who: &Tenant, session: &Session) -> SessionRecord {
         id: session.id.to_string(),
         object: "gate_session",
         partner_id: who.partner.to_string(),
-        mode: who.mode.as_str(),
+        mode: who.mode.into(),
         amount: terms.amount.as_str().to_owned(),
         currency: terms.currency.code().to_owned(),
         return_url: terms.return_url.clone(),
         cancel_url: terms.cancel_url.clone(),
-        status: session.state.status().as_str(),
+        status: session.state.status().into(),
         expires_at: instant(session.expires_at),
         created_at: instant(session.created_at),
-        flow: terms.flow.map(Flow::as_str),
+        flow: terms.flow.map(Into::into),
         target_token: terms.target_token.clone(),
         target_network: terms.target_network.clone(),
         wallet_address: terms.wallet_address.clone(),
@@ -373,7 +357,7 @@ impl From<CreateSessionRequest> for Draft {
             cancel_url: request.cancel_url,
             target_token: request.target_token,
             target_network: request.target_network,
-            flow: request.flow.map(Flow::from),
+            flow: request.flow.map(|flow| flow.0),
             wallet_address: request.wallet_address,
             user_reference: request.user_reference,
             metadata: request.metadata.map(RawJson::into_string),

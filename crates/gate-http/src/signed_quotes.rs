@@ -18,7 +18,8 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, FeesRecord, SideWord, instant};
+use crate::wire::{FeesRecord, instant};
+use crate::words;
 
 /// An order for which the rate will be locked.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -34,8 +35,7 @@ pub(crate) struct LockQuoteRequest {
     #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
     amount: String,
     /// The direction of the order.
-    #[schema(value_type = wire::Side)]
-    side: SideWord,
+    side: words::Side,
     /// The payment method on `on_ramp`, the payout method on `off_ramp`.
     #[schema(example = "sepa")]
     payment_method: String,
@@ -45,20 +45,6 @@ pub(crate) struct LockQuoteRequest {
     /// The user's country, an ISO 3166 code.
     #[schema(example = "DE")]
     country_code: Option<String>,
-}
-
-/// The status of a signed quote.
-#[derive(Debug, ToSchema)]
-#[schema(as = SignedQuoteStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum SignedQuoteStatusWord {
-    Active,
-    Consumed,
-    Expired,
-    Superseded,
 }
 
 /// A locked rate. A pay-in (`on_ramp`), a pay-out (`off_ramp`) or a swap can redeem it once before
@@ -73,11 +59,9 @@ pub(crate) struct SignedQuoteRecord {
     #[schema(example = "signed_quote")]
     object: &'static str,
     /// Branch on this.
-    #[schema(value_type = SignedQuoteStatusWord)]
-    status: &'static str,
+    status: words::SignedQuoteStatus,
     /// The direction of the order. Only quotes of the widget are for a `swap`.
-    #[schema(value_type = wire::Flow)]
-    side: &'static str,
+    side: words::Flow,
     /// ISO 4217 code.
     #[schema(example = "EUR")]
     currency: String,
@@ -201,8 +185,8 @@ pub(crate) fn record(quote: &SignedQuote, now: Timestamp) -> SignedQuoteRecord {
     SignedQuoteRecord {
         id: quote.id.to_string(),
         object: "signed_quote",
-        status: quote.status(now).as_str(),
-        side: terms.flow().as_str(),
+        status: quote.status(now).into(),
+        side: terms.flow().into(),
         currency: terms.currency().code().to_owned(),
         asset: terms.asset().code().to_owned(),
         network: terms.network.clone(),
@@ -228,7 +212,7 @@ impl From<LockQuoteRequest> for LockDraft {
                 currency: request.currency,
                 asset: request.asset,
                 amount: request.amount,
-                side: request.side.into(),
+                side: request.side.0,
                 network: request.network,
                 country_code: request.country_code,
             },

@@ -14,24 +14,11 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::operation::{Admission, Operation};
-use crate::wire::{self, LONGEST_PAGE, instant, page_size};
+use crate::wire::{LONGEST_PAGE, instant, page_size};
+use crate::words;
 
 /// The path of the list.
 const LIST: &str = "/v1/transactions";
-
-/// The status of a transaction.
-#[derive(Debug, ToSchema)]
-#[schema(as = TransactionStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum TransactionStatusWord {
-    Processing,
-    Completed,
-    Failed,
-    Cancelled,
-}
 
 /// A payment of a session. Unknown values are null.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,11 +34,9 @@ pub(crate) struct TransactionRecord {
     #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     session_id: String,
     /// Whether the user buys, sells or swaps.
-    #[schema(value_type = wire::Flow)]
-    action: &'static str,
+    action: words::Flow,
     /// Branch on this.
-    #[schema(value_type = TransactionStatusWord)]
-    status: &'static str,
+    status: words::TransactionStatus,
     /// The asset, or null.
     #[schema(required = true)]
     token: Option<String>,
@@ -115,7 +100,7 @@ pub(crate) const LIST_TRANSACTIONS: Operation = Operation {
     params(
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
         ("starting_after" = Option<String>, Query, description = "The last `refid` of the previous page", pattern = "^(test|live)_tx_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("status" = Option<TransactionStatusWord>, Query, description = "Only transactions with this status"),
+        ("status" = Option<words::TransactionStatus>, Query, description = "Only transactions with this status"),
         ("session_id" = Option<String>, Query, description = "Only transactions of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
     ),
     responses((status = 200, description = "A page of transactions", body = TransactionList)))]
@@ -174,8 +159,8 @@ fn record(transaction: Transaction) -> TransactionRecord {
         object: "transaction",
         refid: transaction.refid.to_string(),
         session_id: transaction.session.to_string(),
-        action: transaction.action.as_str(),
-        status: transaction.state.status().as_str(),
+        action: transaction.action.into(),
+        status: transaction.state.status().into(),
         token: transaction.token,
         network: transaction.network,
         currency: transaction.currency,

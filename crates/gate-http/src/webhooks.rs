@@ -16,6 +16,7 @@ use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
 use crate::wire::instant;
+use crate::words;
 
 /// The path of the list.
 const LIST: &str = "/v1/webhooks/deliveries";
@@ -24,20 +25,6 @@ const LONGEST_PAGE: i64 = 200;
 const PAGE: u32 = 50;
 /// The largest `skip`. Skipped deliveries cost time, though less than listed ones.
 const MAX_SKIP: i64 = 10_000;
-
-/// The status of a delivery.
-#[derive(Debug, ToSchema)]
-#[schema(as = DeliveryStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum DeliveryStatusWord {
-    Pending,
-    InFlight,
-    Succeeded,
-    DeadLettered,
-}
 
 /// The delivery of one event to your endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,8 +46,7 @@ pub(crate) struct DeliveryRecord {
     #[schema(example = "https://shop.example/webhooks")]
     target_url: String,
     /// Branch on this.
-    #[schema(value_type = DeliveryStatusWord)]
-    status: &'static str,
+    status: words::DeliveryStatus,
     /// Attempts with a known outcome, counted from zero after a replay.
     attempts: u32,
     /// The status of your endpoint's last response, or null.
@@ -106,7 +92,7 @@ pub(crate) const LIST_DELIVERIES: Operation = Operation {
 /// Newest first. A `dead_lettered` delivery has no further attempts unless you replay it.
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", operation_id = "listPartnerWebhookDeliveries", tag = "Webhooks",
     params(
-        ("status" = Option<DeliveryStatusWord>, Query, description = "Only deliveries with this status"),
+        ("status" = Option<words::DeliveryStatus>, Query, description = "Only deliveries with this status"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
         ("skip" = Option<i64>, Query, minimum = 0, maximum = 10_000,
             description = "Number of newest deliveries to skip; 0 by default. To reach older ones, list one `status` at a time"),
@@ -209,7 +195,7 @@ fn record(view: DeliveryView) -> DeliveryRecord {
         event_id: record.event_id,
         event_type: view.event_kind,
         target_url: view.target_url,
-        status: record.progress.state.as_str(),
+        status: record.progress.state.into(),
         attempts: record.progress.attempts,
         last_response_status: record.last_response_status,
         last_error: record.last_error,

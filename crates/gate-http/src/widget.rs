@@ -1,6 +1,5 @@
-//! The origin of the hosted widget: the page on which a user pays, the browser SDK, the licences of
-//! what they contain, and the probes. It has no API and sets no
-//! cookie.
+//! The origin of the hosted widget: the page on which a user pays, the browser SDK and its types, the
+//! licences of what they contain, and the probes. It has no API and sets no cookie.
 
 mod cached;
 mod files;
@@ -78,7 +77,7 @@ pub fn widget(setup: WidgetSetup) -> Router {
         let file = Cached::new(name, bytes.to_vec(), Lifetime::Immutable);
         router = router.route(&format!("/{name}"), cached::route(file));
     }
-    for name in ["gate.js", "gate.mjs", "licenses.txt"] {
+    for name in ["gate.js", "gate.mjs", "gate.d.ts", "licenses.txt"] {
         let text = files::text(name, &places);
         let file = Cached::new(name, text.into_bytes(), Lifetime::Short);
         router = router.route(&format!("/{name}"), cached::route(file));

@@ -4,9 +4,7 @@ use axum::http::{HeaderMap, HeaderName};
 use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use gate_core::pricing::Fees;
-use gate_core::session;
 use kernel::Timestamp;
-use kernel::rates;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -58,67 +56,6 @@ impl Serialize for Verbatim {
     }
 }
 
-/// The flow of a session or transaction.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum Flow {
-    OnRamp,
-    OffRamp,
-    Swap,
-}
-
-/// A flow in a request.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FlowWord {
-    OnRamp,
-    OffRamp,
-    Swap,
-}
-
-impl From<FlowWord> for session::Flow {
-    fn from(word: FlowWord) -> Self {
-        match word {
-            FlowWord::OnRamp => Self::OnRamp,
-            FlowWord::OffRamp => Self::OffRamp,
-            FlowWord::Swap => Self::Swap,
-        }
-    }
-}
-
-/// The direction of an order.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum Side {
-    OnRamp,
-    OffRamp,
-}
-
-/// The direction of an order in a request.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SideWord {
-    OnRamp,
-    OffRamp,
-}
-
-impl From<SideWord> for rates::Side {
-    fn from(word: SideWord) -> Self {
-        match word {
-            SideWord::OnRamp => Self::OnRamp,
-            SideWord::OffRamp => Self::OffRamp,
-        }
-    }
-}
-
 /// The fees of an order, in its currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Fees)]
@@ -146,16 +83,4 @@ impl FeesRecord {
             currency: fees.total.asset().code().to_owned(),
         }
     }
-}
-
-/// Whether money is real.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum Mode {
-    Test,
-    Live,
 }

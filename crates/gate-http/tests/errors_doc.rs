@@ -1,11 +1,7 @@
-//! `docs/gate-errors.md` is generated from the same list of codes as the service's `/docs` page.
-//!
-//! `cargo xtask openapi` rewrites it.
+//! `docs/gate-errors.md` lists the error codes of the API.
 
-use gate_http::error_codes;
-use http_kit::errors_page;
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gate-errors.md");
+#[path = "../../../tests/errors_page.rs"]
+mod errors_page;
 
 const INTRODUCTION: &str = "\
 # Errors of the gate
@@ -37,30 +33,8 @@ Every error response of the gate API is a JSON object with exactly these fields:
 [Errors](errors.md) lists the errors of the pools API.
 ";
 
-/// The page as generated from the code.
-fn page() -> String {
-    errors_page(INTRODUCTION, error_codes())
-}
-
 #[test]
 fn committed_error_page_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE_DOCS").is_some_and(|set| set == "1") {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/gate-errors.md is out of date; run `cargo xtask openapi`"
-    );
-}
-
-#[test]
-fn every_code_has_one_anchor() {
-    let page = page();
-    for code in error_codes() {
-        let heading = format!("### {}", code.text);
-        let found = page.lines().filter(|line| *line == heading).count();
-        assert_eq!(found, 1, "{}", code.text);
-    }
+    let codes: Vec<_> = gate_http::error_codes().collect();
+    errors_page::check("gate-errors.md", INTRODUCTION, &codes);
 }

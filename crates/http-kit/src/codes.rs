@@ -1,5 +1,6 @@
 //! The error codes that the HTTP layer returns in every product.
 
+use crate::error_code::ErrorCode;
 use crate::error_codes;
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
@@ -76,6 +77,15 @@ error_codes! {
         "The readiness probe found the database out of reach or its schema out of date.",
         "Route traffic elsewhere until the probe returns 200.";
 }
+
+/// Refusals of the operations that read a body.
+pub const BODY: &[&ErrorCode] = &[
+    INVALID_REQUEST,
+    INVALID_JSON,
+    UNSUPPORTED_MEDIA_TYPE,
+    BODY_TOO_LARGE,
+    REQUEST_TIMEOUT,
+];
 
 #[cfg(test)]
 mod tests {

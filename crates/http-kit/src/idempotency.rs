@@ -114,10 +114,9 @@ mod tests {
     use axum::body::Body;
     use axum::http::{HeaderValue, Request};
     use axum::routing::{patch, post};
-    use http_body_util::BodyExt;
-    use tower::ServiceExt;
 
     use super::*;
+    use crate::service_info::testing::call;
 
     async fn read(values: &[&[u8]]) -> IdempotencyHeader {
         let mut request = Request::new(());
@@ -158,9 +157,8 @@ mod tests {
         ] {
             let request = Request::builder().method(method).uri(path);
             let request = request.header("idempotency-key", "k");
-            let response = app.clone().oneshot(request.body(Body::empty()).unwrap());
-            let body = response.await.unwrap().into_body().collect();
-            assert_eq!(body.await.unwrap().to_bytes(), operation, "{method} {path}");
+            let (_, body) = call(&app, request.body(Body::empty()).unwrap()).await;
+            assert_eq!(body, operation, "{method} {path}");
         }
     }
 
@@ -175,12 +173,10 @@ mod tests {
         for id in ["%00", "a%00b", "%ff", "%c0%80", "%ed%a0%80"] {
             let path = format!("/v1/things/{id}/fail");
             let request = Request::post(&path).header("idempotency-key", "k");
-            let response = app.clone().oneshot(request.body(Body::empty()).unwrap());
-            let body = response.await.unwrap().into_body().collect();
-            assert_eq!(body.await.unwrap().to_bytes(), "resource_not_found", "{id}");
+            let (_, body) = call(&app, request.body(Body::empty()).unwrap()).await;
+            assert_eq!(body, "resource_not_found", "{id}");
             let request = Request::post(path).body(Body::empty()).unwrap();
-            let body = app.clone().oneshot(request).await.unwrap().into_body();
-            assert_eq!(body.collect().await.unwrap().to_bytes(), "None", "{id}");
+            assert_eq!(call(&app, request).await.1, "None", "{id}");
         }
     }
 
@@ -194,12 +190,8 @@ mod tests {
         let app = Router::new().route("/v1/embed/payments", post(read));
         let request = Request::post("/v1/embed/payments").header("idempotency-key", "k");
         let request = request.extension(OperationOf("gs_1".to_owned()));
-        let response = app.oneshot(request.body(Body::empty()).unwrap());
-        let body = response.await.unwrap().into_body().collect();
-        assert_eq!(
-            body.await.unwrap().to_bytes(),
-            "POST /v1/embed/payments gs_1"
-        );
+        let (_, body) = call(&app, request.body(Body::empty()).unwrap()).await;
+        assert_eq!(body, "POST /v1/embed/payments gs_1");
     }
 
     #[tokio::test]

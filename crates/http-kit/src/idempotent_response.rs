@@ -116,19 +116,17 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::extract::Request;
-    use axum::routing::post;
-    use http_body_util::BodyExt;
+    use axum::routing::{MethodRouter, post};
     use serde_json::json;
-    use tower::ServiceExt;
 
     use super::*;
     use crate::request_layer::finish;
-    use crate::service_info::testing::site;
+    use crate::service_info::testing::{call, site};
 
-    async fn send(app: Router) -> (axum::http::response::Parts, Vec<u8>) {
+    async fn send(routes: MethodRouter) -> (axum::http::response::Parts, String) {
         let request = Request::post("/v1/write").body(Body::empty()).unwrap();
-        let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
-        (parts, body.collect().await.unwrap().to_bytes().to_vec())
+        let app = finish(Router::new().route("/v1/write", routes), site());
+        call(&app, request).await
     }
 
     // rule: idempotency.gate-replay
@@ -138,20 +136,16 @@ mod tests {
             let response = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
             IdempotentReply(IdempotentResponse::First(response))
         };
-        let (first, body) = send(finish(
-            Router::new().route("/v1/write", post(write)),
-            site(),
-        ))
-        .await;
+        let (first, body) = send(post(write)).await;
         let id = first.headers["x-request-id"].to_str().unwrap().to_owned();
         assert_eq!(
-            (first.status.as_u16(), body.as_slice()),
-            (201, &br#"{"a":"1"}"#[..])
+            (first.status.as_u16(), body.as_str()),
+            (201, r#"{"a":"1"}"#)
         );
         let response = StoredParts {
             status: 201,
             request_id: &id,
-            body: &body,
+            body: body.as_bytes(),
         };
         let response = response.pack();
         let repeat = move || {
@@ -160,11 +154,7 @@ mod tests {
                 same_request: false,
             }))
         };
-        let (again, repeated) = send(finish(
-            Router::new().route("/v1/write", post(repeat)),
-            site(),
-        ))
-        .await;
+        let (again, repeated) = send(post(repeat)).await;
         assert_eq!((again.status, again.headers), (first.status, first.headers));
         assert_eq!(repeated, body);
     }

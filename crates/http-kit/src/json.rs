@@ -153,6 +153,7 @@ impl Serialize for RawJson {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use kernel::rates;
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -168,11 +169,9 @@ mod tests {
         metadata: Option<RawJson>,
     }
 
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    enum Side {
-        OnRamp,
-        OffRamp,
+    crate::words! {
+        /// A closed list.
+        Side of rates::Side, read by rates::Side::parse;
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -251,7 +250,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(order.amount, "100");
-        assert_eq!(order.side, Side::OnRamp);
+        assert_eq!(order.side.0, rates::Side::OnRamp);
         assert_eq!((order.fast, order.limit), (None, Some(7)));
         let metadata = order.metadata.unwrap();
         assert_eq!(metadata.as_str(), r#"{ "n": 1.10, "big": 1e400 }"#);

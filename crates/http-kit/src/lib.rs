@@ -6,6 +6,9 @@
 
 mod admission;
 mod api;
+#[cfg(test)]
+#[path = "../../../tests/bent.rs"]
+mod bent;
 mod body;
 mod class;
 mod client_ip;
@@ -32,6 +35,7 @@ mod serve;
 mod service_info;
 mod throttle;
 mod waiting;
+mod words;
 
 pub use admission::Bounds;
 pub use api::{Api, Operation};
@@ -58,6 +62,7 @@ pub use serve::{Options, serve};
 pub use service_info::ServiceInfo;
 pub use throttle::{Limit, LimitBy};
 pub use waiting::Waiting;
+pub use words::{read_word, word_schema};
 
 /// The router type that a service builds.
 pub use axum::Router;

@@ -40,6 +40,23 @@ const ERROR: &str = "Error";
 const ANY_ERROR: &str = "default";
 const JSON: &str = "application/json";
 
+const OWN_SIGNATURE: &str = "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.";
+/// The headers of every delivery after the product's own signature.
+const STANDARD_HEADERS: [(&str, &str); 3] = [
+    (
+        "webhook-id",
+        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
+    ),
+    (
+        "webhook-timestamp",
+        "The time of this attempt's signature, in unix seconds.",
+    ),
+    (
+        "webhook-signature",
+        "`v1,<base64>`: the signature as in Standard Webhooks.",
+    ),
+];
+
 /// An event that a service sends.
 #[derive(Debug, Clone)]
 pub struct WebhookDoc {
@@ -120,10 +137,13 @@ impl Contract {
         self
     }
 
-    /// Adds the event bodies under `webhooks`, in the given order, and the headers of their deliveries with their meaning.
+    /// Adds the event bodies under `webhooks`, in the given order, and the headers of their deliveries. `signature` is the name of
+    /// the header with the product's own signature.
     #[must_use]
-    pub fn webhooks(mut self, webhooks: &[WebhookDoc], headers: &[(&str, &str)]) -> Self {
-        for (name, meaning) in headers {
+    pub fn webhooks(mut self, webhooks: &[WebhookDoc], signature: &str) -> Self {
+        let own = [(signature, OWN_SIGNATURE)];
+        let headers: Vec<_> = own.into_iter().chain(STANDARD_HEADERS).collect();
+        for (name, meaning) in &headers {
             let header = RefOr::T(delivery_header(name, meaning));
             let parameters = &mut self.components().parameters;
             parameters.insert((*name).to_owned(), header);
@@ -135,7 +155,7 @@ impl Contract {
                 self.faults
                     .push(format!("unknown schema `{}`", webhook.schema));
             }
-            let item = PathItem::new(HttpMethod::Post, webhook_operation(webhook, headers));
+            let item = PathItem::new(HttpMethod::Post, webhook_operation(webhook, &headers));
             paths.paths.insert(webhook.name.to_owned(), item);
         }
         self.api.webhooks = Some(paths);

@@ -248,25 +248,15 @@ fn readiness(checks: Vec<Check>) -> Response {
 mod tests {
     use axum::body::Body;
     use axum::http::Request;
-    use http_body_util::BodyExt;
-    use tower::ServiceExt;
+    use axum::http::response::Parts;
 
     use super::*;
     use crate::request_layer::finish;
-    use crate::service_info::testing::site;
+    use crate::service_info::testing::{call, site};
 
-    async fn fetch(app: Router, path: &str) -> (Response<()>, String) {
+    async fn fetch(app: Router, path: &str) -> (Parts, String) {
         let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-        let (parts, body) = finish(app, site())
-            .oneshot(request)
-            .await
-            .unwrap()
-            .into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        (
-            Response::from_parts(parts, ()),
-            String::from_utf8(bytes.to_vec()).unwrap(),
-        )
+        call(&finish(app, site()), request).await
     }
 
     fn document(name: &'static str, title: &str) -> Document {
@@ -290,7 +280,7 @@ mod tests {
             ("/favicon.ico", "image/svg+xml", "<svg"),
         ] {
             let (response, body) = fetch(app.clone(), path).await;
-            assert_eq!(response.headers()["content-type"], kind, "{path}");
+            assert_eq!(response.headers["content-type"], kind, "{path}");
             assert!(body.starts_with(text), "{path}: {body}");
         }
         for (path, target) in [
@@ -300,11 +290,11 @@ mod tests {
             ("/openapi.json", "/openapi/things-v1.json"),
         ] {
             let (response, _) = fetch(app.clone(), path).await;
-            assert_eq!(response.status(), 307, "{path}");
-            assert_eq!(response.headers()["location"], target, "{path}");
+            assert_eq!(response.status, 307, "{path}");
+            assert_eq!(response.headers["location"], target, "{path}");
         }
         for path in ["/docs/x", "/openapi/", "/openapi/x.json", "/favicon.svg"] {
-            assert_eq!(fetch(app.clone(), path).await.0.status(), 404, "{path}");
+            assert_eq!(fetch(app.clone(), path).await.0.status, 404, "{path}");
         }
     }
 
@@ -313,9 +303,11 @@ mod tests {
         let app = metrics_router(|| "up 1\n".to_owned());
         let ask = async |path: &str| {
             let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-            let response = app.clone().oneshot(request).await.unwrap();
-            let kind = response.headers()["content-type"].clone();
-            (response.status().as_u16(), kind)
+            let (response, _) = call(&app, request).await;
+            (
+                response.status.as_u16(),
+                response.headers["content-type"].clone(),
+            )
         };
         let (status, kind) = ask("/metrics").await;
         assert_eq!(status, 200);
@@ -331,15 +323,15 @@ mod tests {
         let (_, body) = fetch(good.clone(), "/health").await;
         assert_eq!(body, r#"{"status":"ok"}"#);
         let (response, body) = fetch(good, "/health/ready").await;
-        assert_eq!(response.status(), 200);
+        assert_eq!(response.status, 200);
         assert_eq!(body, r#"{"status":"ready","checks":{"database":"ok"}}"#);
         let detailed = health_routes(|| ready(vec![Check::detail("limits", "apart")]));
         let (response, body) = fetch(detailed, "/health/ready").await;
-        assert_eq!(response.status(), 200);
+        assert_eq!(response.status, 200);
         assert_eq!(body, r#"{"status":"ready","checks":{"limits":"apart"}}"#);
         let bad = health_routes(|| ready(vec![Check::of("database", Err("disk gone"))]));
         let (response, body) = fetch(bad, "/health/ready").await;
-        assert_eq!(response.status(), 503);
+        assert_eq!(response.status, 503);
         assert!(
             body.contains("\"not_ready\"") && body.contains("`database`"),
             "{body}"

@@ -53,9 +53,9 @@ mod tests {
     use axum::body::Body;
     use axum::http::Request;
     use axum::routing::get;
-    use tower::ServiceExt;
 
     use super::*;
+    use crate::service_info::testing::call;
 
     #[tokio::test]
     async fn malformed_id_is_not_found() {
@@ -70,8 +70,8 @@ mod tests {
             ("/things/%c0%80/parts", 404),
         ] {
             let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-            let response = app.clone().oneshot(request).await.unwrap();
-            assert_eq!(response.status(), status, "{path}");
+            let (response, _) = call(&app, request).await;
+            assert_eq!(response.status, status, "{path}");
         }
     }
 }

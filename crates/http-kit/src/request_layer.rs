@@ -281,12 +281,10 @@ impl From<Box<dyn Any + Send>> for Panicked {
 #[cfg(test)]
 mod tests {
     use axum::routing::{get, post};
-    use http_body_util::BodyExt;
     use serde_json::Value;
-    use tower::ServiceExt;
 
     use super::*;
-    use crate::service_info::testing::site;
+    use crate::service_info::testing::{self, site};
 
     fn app() -> Router {
         let routes = Router::new()
@@ -308,9 +306,7 @@ mod tests {
             .header("x-request-id", "mine")
             .body(Body::empty())
             .unwrap();
-        let (parts, body) = app().oneshot(request).await.unwrap().into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        (parts, String::from_utf8(bytes.to_vec()).unwrap())
+        testing::call(&app(), request).await
     }
 
     fn assert_envelope(parts: &axum::http::response::Parts, body: &str, kind: &str, code: &str) {

@@ -62,14 +62,26 @@ impl fmt::Debug for ServiceInfo {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A [`ServiceInfo`] with a fixed clock and counting entropy.
+    //! A [`ServiceInfo`] with a fixed clock and counting entropy, and the call of a router.
 
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU8, Ordering};
 
+    use axum::Router;
+    use axum::extract::Request;
+    use axum::http::response::Parts;
+    use http_body_util::BodyExt;
     use kernel::{Clock, Entropy, Timestamp};
+    use tower::ServiceExt;
 
     use super::ServiceInfo;
+
+    /// The router's response to a request, whose body is text.
+    pub(crate) async fn call(app: &Router, request: Request) -> (Parts, String) {
+        let (parts, body) = app.clone().oneshot(request).await.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts, String::from_utf8(bytes.to_vec()).unwrap())
+    }
 
     struct Fixed;
 

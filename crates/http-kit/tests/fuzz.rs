@@ -6,6 +6,10 @@ use axum::http::{HeaderMap, HeaderValue};
 use bolero::check;
 use http_kit::TrustedProxies;
 
+#[path = "../../../tests/bent.rs"]
+mod bent;
+use bent::bent;
+
 /// Finds an address that the client chose: an entry to the left of an address that no trusted proxy
 /// wrote.
 #[test]
@@ -43,7 +47,7 @@ fn client_cannot_choose_forwarded_address() {
         proxies.client_of(peer, &headers)
     };
     check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
-        let line = bent(bytes, &SOUND, &PARTS);
+        let line = bent(bytes, &SOUND, &PARTS).concat();
         let found = client(&[&line]);
         let is_proxy = |address: IpAddr| address.to_string().starts_with("10.");
         let in_line = |entry: &str| {
@@ -66,21 +70,4 @@ fn client_cannot_choose_forwarded_address() {
         headers.append("x-forwarded-for", HeaderValue::from_static(CHOSEN));
         assert_eq!(proxies.client_of(stranger, &headers), stranger);
     });
-}
-
-/// Makes up to four changes to a valid text, as the given bytes choose. Each change inserts,
-/// replaces or removes a piece.
-fn bent(bytes: &[u8], sound: &[&str], pieces: &[&str]) -> String {
-    let mut text = sound.to_vec();
-    let (count, changes) = bytes.split_first().unwrap_or((&0, &[]));
-    for change in changes.chunks_exact(3).take(usize::from(*count) % 5) {
-        let &[action, place, piece] = change else {
-            break;
-        };
-        let start = usize::from(place) % (text.len() + 1);
-        let end = (start + usize::from(action % 3 != 0)).min(text.len());
-        let added = pieces.get(usize::from(piece) % pieces.len());
-        text.splice(start..end, added.filter(|_| action % 3 != 2).copied());
-    }
-    text.concat()
 }

@@ -9,14 +9,12 @@
 )]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use http_kit::{ApiError, Options, ServiceInfo, finish, read_body, serve};
-use kernel::{Clock, Entropy, Timestamp};
+use http_kit::{ApiError, Options, finish, read_body, serve};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -27,24 +25,13 @@ use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-struct Fixed;
-
-impl Clock for Fixed {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_780_000_000_000).unwrap()
-    }
-}
-
-impl Entropy for Fixed {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(7);
-    }
-}
+mod site;
+use site::site;
 
 async fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let site = ServiceInfo::new("/docs", Arc::new(Fixed), Arc::new(Fixed));
+    let site = site();
     let echo = async |body: axum::body::Body| -> Result<Bytes, ApiError> { read_body(body).await };
     let routes = Router::new()
         .route("/echo", post(echo))

@@ -10,25 +10,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
-use http_kit::{ServiceInfo, finish};
-use kernel::{Clock, Entropy, Timestamp};
+use http_kit::finish;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tower::ServiceExt;
 
-struct Fixed;
-
-impl Clock for Fixed {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_780_000_000_000).unwrap()
-    }
-}
-
-impl Entropy for Fixed {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(7);
-    }
-}
+mod site;
+use site::site;
 
 /// Collects the log lines.
 #[derive(Clone, Default)]
@@ -81,10 +69,7 @@ async fn request_has_one_log_line_without_path_or_query() {
             "/v1/panic",
             get(async || -> &'static str { panic!("deliberate") }),
         );
-    let app = finish(
-        routes,
-        ServiceInfo::new("/docs", Arc::new(Fixed), Arc::new(Fixed)),
-    );
+    let app = finish(routes, site());
 
     let id = call(&app, "/v1/things/canary-id?k=canary-query").await;
     call(&app, "/v1/panic").await;

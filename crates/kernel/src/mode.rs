@@ -14,6 +14,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 2] = [Self::Test, Self::Live];
+
     /// The name of the mode in ids, keys, configuration and rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -26,11 +29,7 @@ impl Mode {
     /// Parses the name that [`Mode::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "test" => Some(Self::Test),
-            "live" => Some(Self::Live),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text)
     }
 }
 

@@ -21,6 +21,9 @@ pub enum Side {
 }
 
 impl Side {
+    /// Both sides.
+    pub const ALL: [Self; 2] = [Self::OnRamp, Self::OffRamp];
+
     /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -33,11 +36,7 @@ impl Side {
     /// Parses the text that [`Side::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "on_ramp" => Some(Self::OnRamp),
-            "off_ramp" => Some(Self::OffRamp),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|side| side.as_str() == text)
     }
 }
 

@@ -14,6 +14,17 @@ pub enum DestNetwork {
 }
 
 impl DestNetwork {
+    /// Every network that a request can name: the allowlist, and the networks with native addresses.
+    pub const ALL: [Self; 7] = [
+        Self::Named(EvmNetwork::Arbitrum),
+        Self::Named(EvmNetwork::Ethereum),
+        Self::Named(EvmNetwork::Bsc),
+        Self::Named(EvmNetwork::Optimism),
+        Self::Named(EvmNetwork::Polygon),
+        Self::Quoted(Network::Tron),
+        Self::Quoted(Network::Solana),
+    ];
+
     /// Parses a delivery address. A pool with native addresses requires the form of this network; other pools require
     /// an EVM address on every network.
     ///

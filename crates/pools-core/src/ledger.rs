@@ -83,6 +83,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 8] = [
+        Self::PayinCredit,
+        Self::BuyDebit,
+        Self::BuyRefund,
+        Self::CryptoReceipt,
+        Self::SellDebit,
+        Self::SellRefund,
+        Self::Adjustment,
+        Self::Settlement,
+    ];
+
     /// The text on the wire and in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -101,18 +113,7 @@ impl Reason {
     /// Parses the text of [`Reason::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            Self::PayinCredit,
-            Self::BuyDebit,
-            Self::BuyRefund,
-            Self::CryptoReceipt,
-            Self::SellDebit,
-            Self::SellRefund,
-            Self::Adjustment,
-            Self::Settlement,
-        ]
-        .into_iter()
-        .find(|reason| reason.as_str() == text)
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
 }
 

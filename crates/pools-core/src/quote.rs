@@ -101,6 +101,9 @@ pub enum QuoteStatus {
 }
 
 impl QuoteStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Active, Self::Consumed, Self::Expired, Self::Rejected];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -98,12 +98,3 @@ pub(crate) const ENTITLED: &[&ErrorCode] = &[
     KYC_NOT_APPROVED,
     POOL_NOT_ALLOWED,
 ];
-
-/// Refusals of the operations that read a body.
-pub(crate) const BODY: &[&ErrorCode] = &[
-    INVALID_REQUEST,
-    INVALID_JSON,
-    UNSUPPORTED_MEDIA_TYPE,
-    BODY_TOO_LARGE,
-    REQUEST_TIMEOUT,
-];

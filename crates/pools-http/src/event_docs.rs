@@ -6,31 +6,11 @@ use utoipa::PartialSchema;
 
 use crate::trades::TradeEventBody;
 
-/// The headers of every delivery.
-const DELIVERY_HEADERS: &[(&str, &str)] = &[
-    (
-        "Pools-Signature",
-        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
-    ),
-    (
-        "webhook-id",
-        "The event's id, as in Standard Webhooks. It is the same on every attempt.",
-    ),
-    (
-        "webhook-timestamp",
-        "The time of this attempt's signature, in unix seconds.",
-    ),
-    (
-        "webhook-signature",
-        "`v1,<base64>`: the signature as in Standard Webhooks.",
-    ),
-];
-
 /// Adds all events to the contract.
 pub(crate) fn with_events(contract: Contract) -> Contract {
     contract
         .schema("TradeEvent", TradeEventBody::schema())
-        .webhooks(&webhooks(), DELIVERY_HEADERS)
+        .webhooks(&webhooks(), "Pools-Signature")
 }
 
 fn webhooks() -> [WebhookDoc; 3] {

@@ -13,6 +13,7 @@ mod routes;
 mod service;
 mod trades;
 mod wire;
+mod words;
 
 pub use api::{documents, error_codes};
 pub use app::Parts;

@@ -5,13 +5,14 @@ use axum::extract::{FromRequest, Request, State};
 use http_kit::{ApiError, Class, JsonWithUnknown as Body, PathId};
 use pools_core::profile::PoolTerms;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, QuoteStatus};
-use pools_core::usecases::create_quote::{QuoteInput, QuoteResult};
+use pools_core::usecases::create_quote::{QuoteInput, QuoteKind, QuoteResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::app::{App, Entitled, Operation, Secret};
 use crate::wire::{JsonNumber, instant};
+use crate::words;
 use crate::{codes, errors, measured};
 
 /// An order for a quote.
@@ -19,7 +20,7 @@ use crate::{codes, errors, measured};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuoteRequest {
     /// `on_ramp`: fiat paid in, crypto delivered. `off_ramp`: crypto sold, fiat paid out.
-    #[schema(value_type = Side, required = true)]
+    #[schema(value_type = words::Side, required = true)]
     side: Option<String>,
     /// ISO 4217 code of the pool's fiat.
     #[schema(value_type = String, required = true, example = "EUR")]
@@ -37,11 +38,11 @@ pub(crate) struct QuoteRequest {
     )]
     amount: Option<String>,
     /// The chain of the crypto leg, locked on the quote. Defaults to `tron`.
-    #[schema(value_type = Option<CryptoNetwork>, default = "tron", example = "ethereum")]
+    #[schema(value_type = Option<words::CryptoNetwork>, default = "tron", example = "ethereum")]
     crypto_network: Option<String>,
     /// `firm`: executable once, before it expires. `indicative`: a price only.
     #[serde(rename = "type")]
-    #[schema(value_type = Option<QuoteType>, default = "firm")]
+    #[schema(value_type = Option<words::QuoteType>, default = "firm")]
     kind: Option<String>,
     /// Where a purchase is delivered: an EVM address. A mixed-case address must have a valid EIP-55
     /// checksum. In a pool with native addresses it is an address of the delivery network instead:
@@ -54,91 +55,8 @@ pub(crate) struct QuoteRequest {
     dest_address: Option<String>,
     /// Delivery network; defaults to the quoted `cryptoNetwork`. `tron` and `solana` are accepted
     /// only in a pool with native addresses.
-    #[schema(value_type = Option<DestNetwork>, example = "ethereum")]
+    #[schema(value_type = Option<words::DestNetwork>, example = "ethereum")]
     dest_network: Option<String>,
-}
-
-/// The direction of an order.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum Side {
-    OnRamp,
-    OffRamp,
-}
-
-/// Whether a quote is firm or a price only.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain reads them"
-)]
-pub(crate) enum QuoteType {
-    Firm,
-    Indicative,
-}
-
-/// A chain of the crypto leg.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum CryptoNetwork {
-    Tron,
-    Ethereum,
-    Bsc,
-    Polygon,
-    Solana,
-}
-
-/// A network for delivery of crypto.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain reads them"
-)]
-pub(crate) enum DestNetwork {
-    Arbitrum,
-    Ethereum,
-    Bsc,
-    Optimism,
-    Polygon,
-    Tron,
-    Solana,
-}
-
-/// Why an order cannot be priced now.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum UnavailableReason {
-    PoolDry,
-    EngineUnavailable,
-    RateUnavailable,
-}
-
-/// A quote's status, derived when it is read.
-#[derive(Debug, ToSchema)]
-#[schema(as = QuoteStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum QuoteStatusWord {
-    Active,
-    Consumed,
-    Expired,
-    Rejected,
 }
 
 /// The response to a quote request: 200 whether or not the order could be priced.
@@ -149,8 +67,8 @@ pub(crate) struct QuoteResponse {
     available: bool,
     /// `firm` or `indicative`. Present if `available` is true.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<QuoteType>, nullable = false)]
-    kind: Option<&'static str>,
+    #[schema(nullable = false)]
+    kind: Option<words::QuoteType>,
     /// True only for a firm quote.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -185,8 +103,8 @@ pub(crate) struct QuoteResponse {
     expires_at: Option<String>,
     /// Why there is no price. Present if `available` is false. Do not retry in a tight loop.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<UnavailableReason>, nullable = false)]
-    unavailable_reason: Option<&'static str>,
+    #[schema(nullable = false)]
+    unavailable_reason: Option<words::UnavailableReason>,
 }
 
 /// A firm quote as stored. Branch on `status`.
@@ -204,11 +122,9 @@ pub(crate) struct QuoteRecord {
     #[schema(example = "EUR/USDT")]
     pair: String,
     /// Side.
-    #[schema(value_type = Side)]
-    side: &'static str,
+    side: words::Side,
     /// Chain locked on the quote.
-    #[schema(value_type = CryptoNetwork)]
-    crypto_network: &'static str,
+    crypto_network: words::CryptoNetwork,
     /// Fiat leg: paid on `on_ramp`, received on `off_ramp`.
     #[schema(example = "100.00")]
     fiat_amount: String,
@@ -226,8 +142,7 @@ pub(crate) struct QuoteRecord {
     fee_bps: u16,
     /// Derived at the time of reading. `rejected` takes precedence over `consumed`, `consumed` over
     /// `expired`, and `expired` over `active`.
-    #[schema(value_type = QuoteStatusWord)]
-    status: &'static str,
+    status: words::QuoteStatus,
     /// The quote is expired from this instant on.
     #[schema(format = DateTime)]
     expires_at: String,
@@ -373,11 +288,11 @@ impl From<QuoteResult> for QuoteResponse {
     fn from(offer: QuoteResult) -> Self {
         match offer {
             QuoteResult::Unavailable(reason) => Self {
-                unavailable_reason: Some(reason.as_str()),
+                unavailable_reason: Some(reason.into()),
                 ..Self::default()
             },
             QuoteResult::Indicative(priced, terms) => priced_response(
-                "indicative",
+                QuoteKind::Indicative,
                 priced.rate.to_string(),
                 (priced.spread_bps, priced.fee_bps),
                 &terms,
@@ -386,7 +301,7 @@ impl From<QuoteResult> for QuoteResponse {
                 quote_id: Some(quote.id.to_string()),
                 expires_at: Some(instant(quote.expires_at)),
                 ..priced_response(
-                    "firm",
+                    QuoteKind::Firm,
                     quote.terms.rate.to_string(),
                     (quote.terms.spread_bps, quote.terms.fee_bps),
                     &terms,
@@ -397,15 +312,15 @@ impl From<QuoteResult> for QuoteResponse {
 }
 
 fn priced_response(
-    kind: &'static str,
+    kind: QuoteKind,
     rate: String,
     (spread, fee): (u16, u16),
     terms: &PoolTerms,
 ) -> QuoteResponse {
     QuoteResponse {
         available: true,
-        kind: Some(kind),
-        executable: Some(kind == "firm"),
+        kind: Some(kind.into()),
+        executable: Some(kind == QuoteKind::Firm),
         rate: Some(rate),
         spread_bps: Some(spread),
         fee_bps: Some(fee),
@@ -426,14 +341,14 @@ fn record(quote: &Quote, status: QuoteStatus) -> QuoteRecord {
         quote_id: quote.id.to_string(),
         pool_id: terms.pool.to_string(),
         pair: terms.pool.pair(),
-        side: terms.side.as_str(),
-        crypto_network: terms.network.as_str(),
+        side: terms.side.into(),
+        crypto_network: terms.network.into(),
         fiat_amount: terms.fiat.to_string(),
         crypto_amount: terms.crypto.to_string(),
         rate: terms.rate.to_string(),
         spread_bps: terms.spread_bps,
         fee_bps: terms.fee_bps,
-        status: status.as_str(),
+        status: status.into(),
         expires_at: instant(quote.expires_at),
         consumed_at,
         rejected_at,

@@ -83,11 +83,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
 /// The documentation pages, rendered once per process because rendering is slower than building the
 /// rest of the service.
 fn pages() -> Result<Router, ContractError> {
-    static PAGES: LazyLock<Result<Router, ContractError>> = LazyLock::new(write_pages);
+    static PAGES: LazyLock<Result<Router, ContractError>> =
+        LazyLock::new(|| documentation(&documents()?, &error_codes().collect::<Vec<_>>()));
     PAGES.clone()
-}
-
-fn write_pages() -> Result<Router, ContractError> {
-    let codes: Vec<_> = error_codes().collect();
-    documentation(&documents()?, &codes)
 }

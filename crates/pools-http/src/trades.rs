@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::app::{App, Entitled, Operation, Secret};
 use crate::wire::instant;
+use crate::words;
 use crate::{codes, errors, measured};
 
 const DEFAULT_LIMIT: i64 = 50;
@@ -39,22 +40,6 @@ impl TransactRequest {
     }
 }
 
-/// A trade's status.
-#[derive(Debug, ToSchema)]
-#[schema(as = TradeStatus, rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "documents the allowed values; the domain's own type writes them"
-)]
-pub(crate) enum TradeStatusWord {
-    Quoted,
-    Reserved,
-    Settled,
-    Released,
-    Failed,
-    Returned,
-}
-
 /// The response to a transact.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -63,8 +48,7 @@ pub(crate) struct TransactAck {
     #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     transact_id: String,
     /// `reserved` after the first execution; on a repeat, the trade's current status.
-    #[schema(value_type = TradeStatusWord)]
-    status: &'static str,
+    status: words::TradeStatus,
     /// The executed quote.
     #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: String,
@@ -83,14 +67,12 @@ pub(crate) struct StatusView {
     #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
     quote_id: String,
     /// The trade's status.
-    #[schema(value_type = TradeStatusWord)]
-    status: &'static str,
+    status: words::TradeStatus,
     /// Pool id.
     #[schema(example = "EUR-USDT")]
     pool_id: String,
     /// Side.
-    #[schema(value_type = crate::quotes::Side)]
-    side: &'static str,
+    side: words::Side,
     /// When the quote was executed.
     #[schema(format = DateTime)]
     created_at: String,
@@ -117,11 +99,9 @@ pub(crate) struct TradeRecord {
     #[schema(example = "EUR/USDT")]
     pair: String,
     /// Side.
-    #[schema(value_type = crate::quotes::Side)]
-    side: &'static str,
+    side: words::Side,
     /// The trade's status.
-    #[schema(value_type = TradeStatusWord)]
-    status: &'static str,
+    status: words::TradeStatus,
     /// Fiat leg.
     #[schema(example = "EUR")]
     fiat_currency: String,
@@ -129,8 +109,7 @@ pub(crate) struct TradeRecord {
     #[schema(example = "USDT")]
     crypto_currency: String,
     /// Chain locked on the quote.
-    #[schema(value_type = crate::quotes::CryptoNetwork)]
-    crypto_network: &'static str,
+    crypto_network: words::CryptoNetwork,
     /// Fiat leg.
     #[schema(example = "100.00")]
     fiat_amount: String,
@@ -202,10 +181,10 @@ pub(crate) struct TradeListParams {
     /// The `nextCursor` of the previous page, which is a `transactId`.
     cursor: Option<String>,
     /// Returns only trades of this side.
-    #[param(value_type = Option<crate::quotes::Side>, inline)]
+    #[param(value_type = Option<words::Side>, inline)]
     side: Option<String>,
     /// Returns only trades with this status.
-    #[param(value_type = Option<TradeStatusWord>, inline)]
+    #[param(value_type = Option<words::TradeStatus>, inline)]
     status: Option<String>,
     /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
     #[param(example = "2026-05-25T00:00:00Z")]
@@ -308,9 +287,9 @@ pub(crate) async fn get_transaction_by_quote(
     Ok(Json(StatusView {
         transact_id: trade.id.to_string(),
         quote_id: trade.quote.to_string(),
-        status: trade.state.status().as_str(),
+        status: trade.state.status().into(),
         pool_id: trade.terms.pool.to_string(),
-        side: trade.terms.side.as_str(),
+        side: trade.terms.side.into(),
         created_at: instant(trade.created_at),
         settled_at: trade
             .state
@@ -396,10 +375,7 @@ fn trade_filter(query: &Query) -> Result<Option<TradeFilter>, ApiError> {
         cursor: query.parsed("cursor", |text| {
             TradeId::parse(text).ok_or("expected a `nextCursor` of this list")
         })?,
-        side: query.one_of(
-            "side",
-            &[("on_ramp", Side::OnRamp), ("off_ramp", Side::OffRamp)],
-        )?,
+        side: query.one_of("side", &Side::ALL.map(|side| (side.as_str(), side)))?,
         status: status.flatten(),
         created_after: query.instant("created_after", Bound::Lower)?,
         created_before: query.instant("created_before", Bound::Upper)?,
@@ -414,7 +390,7 @@ fn acknowledge(outcome: &TransactOutcome) -> TransactAck {
     };
     TransactAck {
         transact_id: trade.id.to_string(),
-        status: trade.state.status().as_str(),
+        status: trade.state.status().into(),
         quote_id: trade.quote.to_string(),
         idempotent,
     }
@@ -441,11 +417,11 @@ fn record(trade: &Trade) -> TradeRecord {
         quote_id: trade.quote.to_string(),
         pool_id: terms.pool.to_string(),
         pair: terms.pool.pair(),
-        side: terms.side.as_str(),
-        status: trade.state.status().as_str(),
+        side: terms.side.into(),
+        status: trade.state.status().into(),
         fiat_currency: terms.pool.fiat().to_string(),
         crypto_currency: terms.pool.crypto().to_string(),
-        crypto_network: terms.network.as_str(),
+        crypto_network: terms.network.into(),
         fiat_amount: terms.fiat.to_string(),
         crypto_amount: terms.crypto.to_string(),
         quoted_rate: terms.rate.to_string(),

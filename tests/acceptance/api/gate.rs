@@ -29,6 +29,7 @@ mod widget_limits;
 mod widget_options;
 mod widget_pages;
 mod widget_payments;
+mod widget_properties;
 mod widget_sales;
 mod widget_swaps;
 mod widget_verification;

@@ -176,7 +176,9 @@ impl Scene {
         let order = dice.pick(&orders);
         let call = |path: &str, body: &Value| Call::post(path).json(body).header(TOKEN, token);
         let quote = self.gate.send(call("/v1/embed/quotes", order)).await;
-        memory.keep_only(QUOTE_OF_WIDGET, quote["id"].as_str().unwrap_or_default());
+        if let Some(id) = quote["id"].as_str() {
+            memory.keep_only(QUOTE_OF_WIDGET, id);
+        }
         if amount == "100.33" && dice.one_in(2) {
             let bought = json!({ "quote_id": quote["id"], "wallet_address": WALLET });
             let paid = call("/v1/embed/payments", &bought).key("payment");

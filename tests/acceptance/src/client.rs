@@ -65,6 +65,12 @@ impl Call {
         Self::new("POST", path)
     }
 
+    /// The path and the method.
+    #[must_use]
+    pub fn target(&self) -> (&str, &str) {
+        (&self.path, self.method.as_str())
+    }
+
     /// With a JSON body.
     #[must_use]
     pub fn json(self, body: &Value) -> Self {

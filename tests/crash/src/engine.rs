@@ -5,17 +5,14 @@
 //! sandbox's table.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::receiver::parse;
-use crate::{Result, time};
+use crate::{Result, time, upstream};
 
 /// Lifetime of a hold that is not confirmed.
 const HOLD_TTL: Duration = Duration::from_secs(3);
@@ -135,23 +132,17 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn start(seed: u64) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let engine = Self {
-            address: listener.local_addr()?,
-            ledger: Arc::new(Mutex::new(Ledger {
-                trades: BTreeMap::new(),
-                counts: Counts::default(),
-                chance: fastrand::Rng::with_seed(seed),
-            })),
-        };
-        let shared = engine.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let engine = shared.clone();
-                thread::spawn(move || engine.serve(stream));
-            }
-        });
-        Ok(engine)
+        let ledger = Arc::new(Mutex::new(Ledger {
+            trades: BTreeMap::new(),
+            counts: Counts::default(),
+            chance: fastrand::Rng::with_seed(seed),
+        }));
+        let shared = Arc::clone(&ledger);
+        let address = upstream::play(move |path, body| {
+            let said = shared.lock().answer(path, body)?;
+            Some((200, said))
+        })?;
+        Ok(Self { address, ledger })
     }
 
     /// Returns the value of `PENSTOCK_ENGINE`.
@@ -196,34 +187,6 @@ impl Engine {
             ("holds untruly said to have lapsed", counts.lapsed_untrue),
             ("returns of unseen deliveries", counts.unseen_returns),
         ]
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        // A killed service leaves its connections open.
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
-        let (mut buffer, mut chunk) = (Vec::new(), [0; 16 * 1024]);
-        loop {
-            if let Some((path, _, start, end)) = parse(&buffer) {
-                let body = buffer.get(start..end).unwrap_or_default();
-                let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-                let Some(said) = self.ledger.lock().answer(&path, &body) else {
-                    return;
-                };
-                let said = said.to_string();
-                let length = said.len();
-                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-                let whole = format!("{head}Content-Length: {length}\r\n\r\n{said}");
-                if stream.write_all(whole.as_bytes()).is_err() {
-                    return;
-                }
-                buffer.drain(..end);
-                continue;
-            }
-            match stream.read(&mut chunk) {
-                Ok(0) | Err(_) => return,
-                Ok(read) => buffer.extend_from_slice(chunk.get(..read).unwrap_or_default()),
-            }
-        }
     }
 }
 

@@ -5,6 +5,7 @@ mod judge;
 mod lives;
 mod load;
 mod panics;
+mod provider;
 mod writing;
 
 use std::fmt::Write;
@@ -27,11 +28,15 @@ use crate::servers::MASTER_KEY;
 use crate::subject::Subject;
 use book::Book;
 use load::Visitor;
+use provider::Provider;
 
 /// Lifetime of a session: long enough to resolve it after a crash, short enough that many expire.
 const SESSION_TTL: &str = "3s";
 /// The secret of the rail's notifications.
 const RAIL_SECRET: &str = "the-secret-of-the-rail";
+/// The rates of a live campaign: those of the sandbox.
+const RATES: &str = "valid_until = \"2099-01-01T00:00:00Z\"\n\
+    [[rates]]\npair = \"EUR-USDT\"\nmid = \"1.0850\"\nspread_bps = 25\n";
 /// Origin of every partner's pages.
 const SHOP: &str = "https://shop.example";
 /// Live sessions that each partner may create per month.
@@ -80,6 +85,8 @@ struct Shop {
     publishable: String,
     quota: Option<u64>,
     rails: bool,
+    /// Whether its payers are verified by the partner itself, as live payments require.
+    vouches: bool,
     book: Mutex<Book>,
 }
 
@@ -90,6 +97,8 @@ pub(crate) struct Gate {
     mode: Mode,
     shops: Vec<Shop>,
     receiver: Receiver,
+    /// Moves the money of a live campaign. The other campaigns use the sandbox's rail.
+    provider: Option<Provider>,
 }
 
 impl Gate {
@@ -126,9 +135,30 @@ impl Gate {
             mode,
             shops: Vec::new(),
             receiver,
+            provider: None,
         };
+        if mode == Mode::Live {
+            gate.go_live(seed)?;
+        }
         gate.provision()?;
         Ok(gate)
+    }
+
+    /// Starts what mode live requires: a provider and rates.
+    fn go_live(&mut self, seed: u64) -> Result<()> {
+        let provider = Provider::start(seed)?;
+        let rates = self.installation.folder.join("rates.toml");
+        std::fs::write(&rates, RATES)?;
+        let settings = [
+            ("PENSTOCK_RAIL", provider.setting()),
+            ("PENSTOCK_RATES", format!("static:{}", rates.display())),
+        ];
+        let settings = settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        self.installation = self.installation.clone().with(&settings);
+        self.provider = Some(provider);
+        Ok(())
     }
 
     fn provision(&mut self) -> Result<()> {
@@ -138,7 +168,7 @@ impl Gate {
                 text,
                 "[[partners]]\nid = \"shop-{number}\"\nname = \"Shop\"\nstatus = \"active\"\n\
                  [partners.gate]\nenabled = true\nallowed_domains = [\"{SHOP}\"]\nflow_sessions = true\n\
-                 preview_locks = true\nrails = {rails}\n"
+                 kyc_trusted = true\npreview_locks = true\nrails = {rails}\n"
             )?;
             if let Some(quota) = quota {
                 writeln!(text, "live_session_quota = {quota}")?;
@@ -168,6 +198,7 @@ impl Gate {
                 name,
                 quota: quota.filter(|_| self.mode == Mode::Live),
                 rails,
+                vouches: self.mode == Mode::Live,
                 book: Mutex::default(),
             });
         }
@@ -280,6 +311,8 @@ impl Subject for Gate {
                 *figure += count as u64;
             }
         }
-        figures.to_vec()
+        let provider = self.provider.as_ref();
+        let of_provider = provider.map(Provider::figures).into_iter().flatten();
+        figures.into_iter().chain(of_provider).collect()
     }
 }

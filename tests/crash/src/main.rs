@@ -36,6 +36,7 @@ mod skew;
 mod storm;
 mod subject;
 mod time;
+mod upstream;
 mod world;
 
 use std::path::{Path, PathBuf};

@@ -71,7 +71,7 @@ impl Points {
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
 pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
-    let of_pools = |reach| !matches!(reach, Reach::Gate | Reach::LiveGate);
+    let of_pools = |reach| !matches!(reach, Reach::Gate | Reach::LiveGate | Reach::Rail);
     again_and_again(
         programs,
         Served::Pools,
@@ -92,10 +92,10 @@ pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<P
     )
 }
 
-/// Tries every point of the gate alone in every manner, with live sessions once each. At the points of events, deliveries and
+/// Tries every point of the gate alone in every manner; those of payments once more with live sessions, which a provider settles. At the points of events, deliveries and
 /// stored responses, which the pools share, a step fails and is delayed.
 // rule: base.acknowledged-is-kept, gate.session.one-end, gate.event.once, idempotency.gate-replay, idempotency.unknown-commit
-// rule: gate.quota.exact, webhook.at-least-once
+// rule: gate.quota.exact, webhook.at-least-once, gate.payment.once, rail.http.once
 pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
     again_and_again(
         programs,
@@ -106,7 +106,7 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
             let sandbox = Gate::on(installation.clone(), Mode::Test, seed)?;
             all_end(
                 &sandbox,
-                &chosen.points(|reach| reach == Reach::Gate),
+                &chosen.points(|reach| matches!(reach, Reach::Gate | Reach::Rail)),
                 seed,
                 points,
             )?;
@@ -114,7 +114,7 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
             let live = Gate::on(installation, Mode::Live, seed)?;
             all_end(
                 &live,
-                &chosen.points(|reach| reach == Reach::LiveGate),
+                &chosen.points(|reach| matches!(reach, Reach::LiveGate | Reach::Rail)),
                 seed,
                 points,
             )?;
@@ -304,7 +304,7 @@ fn end_at(
             fired(&said, point, "abort")?;
         }
         Reach::Pools | Reach::Either => return load_ends(world, point, seed, points),
-        Reach::Gate | Reach::LiveGate => {
+        Reach::Gate | Reach::LiveGate | Reach::Rail => {
             return Err(format!("{point} is the gate's").into());
         }
     }

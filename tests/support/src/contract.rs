@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod breaches;
 pub mod caches;
+pub mod cancels;
 pub mod clock;
 pub mod commitments;
 pub mod customer_breaches;
@@ -28,6 +29,7 @@ pub mod lists;
 pub mod master_keys;
 pub mod outages;
 pub mod owners;
+pub mod payment_races;
 pub mod payments;
 pub mod previews;
 pub mod provisioning;
@@ -198,13 +200,18 @@ macro_rules! gate_contract {
                 session_waits_for_its_payment_and_completes_after_its_deadline,
                 concurrent_redemption_and_end_of_session_have_one_winner,
                 payments_older_than_rule_settle_and_session_completes_once;
+            payment_races: quote_and_payment_at_once_have_one_winner,
+                payment_and_expiry_at_once_have_one_winner,
+                giving_up_and_settlement_at_once_have_one_winner,
+                widget_and_rails_of_server_at_once_pay_session_once;
             payments: session_has_one_quote_that_can_be_paid,
                 payment_is_refused_after_its_token_or_key_has_ended,
                 concurrent_payments_of_session_have_one_winner,
                 key_of_payment_counts_for_its_session_only,
-                concurrent_cancel_and_settlement_have_one_winner,
                 payout_account_is_sealed_and_erased_after_thirty_days,
                 swap_is_stored_whole_and_paid_once;
+            cancels: cancel_and_poll_have_one_outcome_in_each_order,
+                concurrent_cancel_and_settlement_have_one_winner;
             due: overdue_sessions_are_read_partner_by_partner, due_payments_are_read_partner_by_partner,
                 due_verifications_are_read_partner_by_partner, unreadable_row_hides_no_other_due_row;
             rail_breaches: every_rail_breach_is_reported_by_name;

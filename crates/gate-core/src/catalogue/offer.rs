@@ -28,6 +28,9 @@ pub enum GeoSource {
 }
 
 impl GeoSource {
+    /// Every source.
+    pub const ALL: [Self; 3] = [Self::Query, Self::Edge, Self::None];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -120,6 +123,15 @@ pub enum Ineligible {
 }
 
 impl Ineligible {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::CountryUnresolved,
+        Self::CountryNotSupported,
+        Self::CurrencyNotSupported,
+        Self::AssetNotSupported,
+        Self::CorridorNotAvailable,
+    ];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

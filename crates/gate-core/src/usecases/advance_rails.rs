@@ -14,7 +14,7 @@ use partner_core::races::retry_lost_races;
 use super::expiry::GateContext;
 use crate::due::DueShare;
 use crate::error::GateError;
-use crate::events::{Resource, SESSION_FAILED};
+use crate::events::Resource;
 use crate::payout::Payout;
 use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
@@ -229,24 +229,20 @@ pub(super) async fn end_record(
     let Some(session) = session else {
         return Ok(EndedRecord::of(record));
     };
-    match &record.state {
+    if let RailState::Settled { .. } = record.state {
         // A session can have ended here only if it predates the rule of one payment. It keeps its state, although the
         // money has moved.
-        RailState::Settled { .. } => {
-            let paid = SessionAction::Settle(record.refid);
-            let change = context.act(tx, who, session, paid, now).await?;
-            let ended_before = change.refused.map(|_| change.session);
-            return Ok(EndedRecord {
-                record,
-                ended_before,
-            });
-        }
-        RailState::Failed { .. } if record.hosted.is_some() => {
-            let failed = Resource::Payment(&session, &record);
-            let event = events.event(who, SESSION_FAILED, failed, now)?;
-            tx.event_insert(&event).await?;
-        }
-        RailState::Processing | RailState::Failed { .. } | RailState::Cancelled { .. } => {}
+        let paid = SessionAction::Settle(record.refid);
+        let change = context.act(tx, who, session, paid, now).await?;
+        let ended_before = change.refused.map(|_| change.session);
+        return Ok(EndedRecord {
+            record,
+            ended_before,
+        });
+    }
+    if let Some(kind) = record.session_event() {
+        let event = events.event(who, kind, Resource::Payment(&session, &record), now)?;
+        tx.event_insert(&event).await?;
     }
     Ok(EndedRecord::of(record))
 }

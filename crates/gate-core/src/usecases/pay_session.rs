@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use kernel::address::AddressError;
 use kernel::rates::Side;
 use kernel::{StoreError, Timestamp};
-use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::sealing::SealRefused;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
@@ -24,7 +23,7 @@ use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Network};
 use crate::error::GateError;
-use crate::events::{Resource, SESSION_PROCESSING};
+use crate::events::Resource;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::payout::{Payout, PayoutError};
 use crate::ports::{GateTx, Rail, RailOrder};
@@ -105,9 +104,12 @@ pub enum PayError {
     Failed(#[from] GateError),
 }
 
-/// A field of the request that does not fit the quote.
+/// A field of the request that is malformed or does not fit the quote.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
+    /// The id of the quote is malformed.
+    #[error("`quote_id`: expected the id of a quote, as its creation returned it")]
+    QuoteId,
     /// The purchase or swap has no address to deliver to.
     #[error("`wallet_address`: expected the address that receives the asset")]
     NoAddress,
@@ -185,6 +187,7 @@ impl PaySession {
             Begin::InProgress => return Err(PayError::InProgress),
             Begin::Proceed(write) => write,
         };
+        let quote = SignedQuoteId::parse(&asked.quote);
         let paying = PaymentWrite {
             context: &self.context,
             verifying: &self.verifying,
@@ -192,7 +195,7 @@ impl PaySession {
             until: asked.until,
             access,
             session,
-            quote: asked.quote_in(&access.tenant),
+            quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
             prepared: self.prepare(access, session, asked).await?,
         };
         write.run(&paying, render).await
@@ -208,7 +211,10 @@ impl PaySession {
     ) -> Result<Prepared, GateError> {
         let who = &access.tenant;
         let store = &self.context.store;
-        let Some(quote) = asked.quote_in(who) else {
+        let Some(quote) = SignedQuoteId::parse(&asked.quote) else {
+            return Ok(Prepared::Refused(InputError::QuoteId));
+        };
+        let Some(quote) = quote.in_mode(who.mode) else {
             return Ok(Prepared::NotAsked);
         };
         let seen = store.signed_quote_get(who, quote).await?;
@@ -308,13 +314,6 @@ impl PaySession {
     }
 }
 
-impl PaymentRequest {
-    /// The id of the quote if it is well-formed and of this mode.
-    fn quote_in(&self, who: &Tenant) -> Option<SignedQuoteId> {
-        SignedQuoteId::parse(&self.quote).and_then(|id| id.in_mode(who.mode))
-    }
-}
-
 /// Whether a quote can be redeemed for the session.
 fn may_redeem(quote: &SignedQuote, session: SessionId, now: Timestamp) -> bool {
     quote.session == Some(session) && quote.must_be_active(now).is_ok()
@@ -356,7 +355,14 @@ impl GateWrite for PaymentWrite<'_> {
         }
         let who = &self.access.tenant;
         let payable = rows.payable(self.context, tx, who, may_write, now);
+        let malformed = matches!(self.prepared, Prepared::Refused(InputError::QuoteId));
         let (session, quote) = match payable.await? {
+            Ok(_)
+            | Err(Decision::Refused(PayError::Session(SessionRefusal::PaymentInProgress)))
+                if malformed =>
+            {
+                return Ok(Decision::Refused(InputError::QuoteId.into()));
+            }
             Ok(payable) => payable,
             Err(refusal) => return Ok(refusal),
         };
@@ -389,12 +395,11 @@ impl GateWrite for PaymentWrite<'_> {
             hosted: Some(hosted.clone()),
         };
         let record = redeem(self.context, tx, who, quote, new, now).await?;
-        let resource = Resource::Payment(&session, &record);
-        let event = self
-            .context
-            .events()
-            .event(who, SESSION_PROCESSING, resource, now)?;
-        tx.event_insert(&event).await?;
+        if let Some(kind) = record.session_event() {
+            let resource = Resource::Payment(&session, &record);
+            let event = self.context.events().event(who, kind, resource, now)?;
+            tx.event_insert(&event).await?;
+        }
         Ok(Decision::Done(record))
     }
 }

@@ -75,6 +75,15 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
+    /// Every reason that a preview can give. Its currency is in the catalogue, and a country that it does not name is not checked.
+    pub const ALL: [Self; 5] = [
+        Self::Ineligible(Ineligible::CountryNotSupported),
+        Self::Ineligible(Ineligible::AssetNotSupported),
+        Self::Ineligible(Ineligible::CorridorNotAvailable),
+        Self::NoRate,
+        Self::OutOfRange,
+    ];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

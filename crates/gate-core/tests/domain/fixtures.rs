@@ -23,6 +23,21 @@ pub(crate) fn after(millis: u64) -> Timestamp {
     noon().plus(Duration::from_millis(millis))
 }
 
+/// Expects that `docs/state-machines.md` has this table under this name.
+pub(crate) fn assert_documented(name: &str, table: &str) {
+    let page = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/state-machines.md"
+    ));
+    let marker = format!("<!-- table: {name} -->\n");
+    let (_, rest) = page.split_once(&marker).unwrap();
+    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
+    assert!(
+        documented == table,
+        "docs/state-machines.md, table {name}, is stale; it should read\n\n{table}\n"
+    );
+}
+
 /// Runs a future that is ready at its first poll.
 pub(crate) fn ready<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());

@@ -2,12 +2,7 @@
 
 use gate_core::session::{ActionDecision, Session, SessionAction, SessionState};
 
-use crate::fixtures::{DAY, after, noon, refid, session_at};
-
-const DOC: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/state-machines.md"
-));
+use crate::fixtures::{DAY, after, assert_documented, noon, refid, session_at};
 
 fn shown(verdict: &ActionDecision) -> [String; 3] {
     let moved = verdict.step.as_ref();
@@ -76,10 +71,5 @@ fn session_matrix_covers_every_action_state_and_instant() {
     }
     let table = lines.join("\n");
     insta::assert_snapshot!("session", table);
-    let (_, rest) = DOC.split_once("<!-- table: session -->\n").unwrap();
-    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
-    assert!(
-        documented == table,
-        "docs/state-machines.md, table session, is stale; it should read\n\n{table}\n"
-    );
+    assert_documented("session", &table);
 }

@@ -3,20 +3,19 @@
 use gate_core::amount::SessionAmount;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::rail::{
-    Hosted, Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, fits,
-    user_is_approved,
+    Hosted, Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
+    fits, user_is_approved,
 };
-use gate_core::session::{Flow, SessionState, Terms};
-use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuoteId, Source};
+use gate_core::session::{Flow, Session, SessionAction, SessionState, Terms};
+use gate_core::signed_quote::{
+    Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Source,
+};
 use kernel::rates::Side;
-use kernel::{Amount, Asset, Mode, Rate};
+use kernel::{Amount, Asset, Mode, Rate, Timestamp};
+use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::{PartnerId, Tenant};
 
-use crate::fixtures::{after, noon, refid, session_at};
-
-const DOC: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/state-machines.md"
-));
+use crate::fixtures::{DAY, after, assert_documented, noon, refid, session_at};
 
 fn terms(kind: RailKind) -> QuoteTerms {
     let eur = |text| Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap();
@@ -137,12 +136,118 @@ fn rail_matrix_covers_every_report_state_and_kind() {
     }
     let table = lines.join("\n");
     insta::assert_snapshot!("rail-record", table);
-    let (_, rest) = DOC.split_once("<!-- table: rail record -->\n").unwrap();
-    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
-    assert!(
-        documented == table,
-        "docs/state-machines.md, table rail record, is stale; it should read\n\n{table}\n"
+    assert_documented("rail record", &table);
+}
+
+// rule: gate.payment.events, gate.rail.completes, gate.session.one-payment, gate.session.payment-waits, gate.event.once
+#[test]
+fn payment_matrix_covers_every_report_and_instant_of_session() {
+    let reports = [
+        ("in progress", RailReport::InProgress),
+        ("settled", RailReport::Settled { reference: None }),
+        (
+            "failed",
+            RailReport::Failed {
+                code: "provider_declined".to_owned(),
+            },
+        ),
+        ("cancelled", RailReport::Cancelled),
+    ];
+    let deadline = noon().plus(DAY).millis();
+    let mut lines = vec![
+        "| report | now | payment | its event | session | event of its end |".to_owned(),
+        "| --- | --- | --- | --- | --- | --- |".to_owned(),
+    ];
+    let name = |event: Option<&str>| event.map_or("none".to_owned(), |kind| format!("`{kind}`"));
+    let before = record((RailKind::PayIn, true), RailState::Processing);
+    for (reported, report) in &reports {
+        for (instant, millis) in [("before `expires_at`", -1), ("from `expires_at` on", 0)] {
+            let now = Timestamp::from_millis(deadline + millis).unwrap();
+            let step = before.advance(report, now).unwrap();
+            // The settlement ends the session, or the first action after the payment has ended without one.
+            let settled = matches!(step, Some(RailStep(RailState::Settled { .. })));
+            let session = Session {
+                payment_in_progress: settled || step.is_none(),
+                ..session_at(SessionState::Open)
+            };
+            let act = if settled {
+                SessionAction::Settle(refid())
+            } else {
+                SessionAction::Touch
+            };
+            let moved = session.advance(act, now).step;
+            let next = step.map(|step| before.clone().after(step));
+            let payment = next
+                .as_ref()
+                .map_or("stays", |it| it.state.status().as_str());
+            let event = name(next.as_ref().and_then(RailRecord::session_event));
+            let ends = moved.map_or("stays", |step| step.state.status().as_str());
+            let end = name(moved.map(|step| step.event.as_str()));
+            lines.push(format!(
+                "| {reported} | {instant} | {payment} | {event} | {ends} | {end} |"
+            ));
+        }
+    }
+    assert_documented("payment", &lines.join("\n"));
+    assert_eq!(before.session_event(), Some("gate_session.processing"));
+    let of_server = record((RailKind::PayIn, false), RailState::Processing);
+    assert_eq!(of_server.session_event(), None);
+}
+
+// rule: gate.quote.status, gate.embed-quote.superseded, time.deadline-exclusive
+#[test]
+fn signed_quote_matrix_covers_every_state_and_instant() {
+    let sealer = Sealer::new(&MasterKey::new([1; 32]));
+    let tenant = Tenant {
+        mode: Mode::Test,
+        partner: PartnerId::parse("acme").unwrap(),
+    };
+    let issue = Issue {
+        installation: &Installation("6f0c1b2a".repeat(4)),
+        tenant: &tenant,
+    };
+    let lifetime = Lifetime {
+        from: noon(),
+        until: after(60_000),
+    };
+    let id = SignedQuoteId::parse("qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap();
+    let session = Some(session_at(SessionState::Open).id);
+    let open = SignedQuote::give(
+        id,
+        terms(RailKind::PayIn),
+        session,
+        lifetime,
+        issue,
+        &sealer,
     );
+    let open = open.unwrap();
+    let superseded = SignedQuote {
+        superseded_at: Some(after(1_000)),
+        ..open.clone()
+    };
+    let mut lines = vec![
+        "| facts | now | status | pay |".to_owned(),
+        "| --- | --- | --- | --- |".to_owned(),
+    ];
+    for (facts, quote) in [
+        ("open", open.clone()),
+        ("consumed", open.consumed(after(1_000))),
+        ("superseded", superseded),
+    ] {
+        for (instant, millis) in [
+            ("1 ms before `expires_at`", 59_999),
+            ("at `expires_at`", 60_000),
+            ("1 ms after `expires_at`", 60_001),
+        ] {
+            let status = quote.status(after(millis)).as_str();
+            let pay = match quote.must_be_active(after(millis)) {
+                Ok(()) => "→ consumed".to_owned(),
+                Err(closed) => format!("refused: {closed}"),
+            };
+            lines.push(format!("| {facts} | {instant} | {status} | {pay} |"));
+        }
+    }
+    assert_documented("signed quote", &lines.join("\n"));
 }
 
 // rule: gate.rail.approved

@@ -10,12 +10,8 @@ use gate_core::verification::{
 use kernel::{Amount, Asset, Mode, Timestamp};
 use proptest::prelude::*;
 
-use crate::fixtures::{after, noon, session_at};
+use crate::fixtures::{after, assert_documented, noon, session_at};
 
-const DOC: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/state-machines.md"
-));
 const ID: &str = "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
 
 fn verification(state: VerificationState) -> Verification {
@@ -103,12 +99,7 @@ fn verification_matrix_covers_every_report_and_state() {
     }
     let table = lines.join("\n");
     insta::assert_snapshot!("verification", table);
-    let (_, rest) = DOC.split_once("<!-- table: verification -->\n").unwrap();
-    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
-    assert!(
-        documented == table,
-        "docs/state-machines.md, table verification, is stale; it should read\n\n{table}\n"
-    );
+    assert_documented("verification", &table);
 }
 
 // rule: gate.verification.states

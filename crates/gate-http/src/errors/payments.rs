@@ -67,7 +67,8 @@ pub(crate) fn pay_error(error: PayError) -> ApiError {
 fn input_error(error: InputError) -> ApiError {
     let message = format!("{error}.");
     match error {
-        InputError::NoAddress
+        InputError::QuoteId
+        | InputError::NoAddress
         | InputError::AddressOfSale
         | InputError::Payout(
             PayoutError::Missing

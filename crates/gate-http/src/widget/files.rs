@@ -73,6 +73,8 @@ pub fn demo_file(path: &str) -> Option<DemoFile> {
 pub(super) fn kind(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        // No media type is registered for declarations of TypeScript.
+        Some("ts") => "application/typescript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("html") => "text/html; charset=utf-8",
         Some("txt") => "text/plain; charset=utf-8",

@@ -8,10 +8,14 @@ import { fileURLToPath } from 'node:url';
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), '..', 'dist');
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.mjs': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8' };
-const FEES = { total: '2.50', service: '2.00', network: '0.50', currency: 'EUR' };
-const PRICES = { USDC: 0.92, BTC: 60000 };
-const NETWORKS = { USDC: [{ chain: 'ethereum', evm: true }, { chain: 'polygon', evm: true }, { chain: 'solana', evm: false }], BTC: [{ chain: 'bitcoin', evm: false }] };
-const METHODS = [{ id: 'sepa', name: 'SEPA bank transfer', currency: 'EUR', account: 'iban' }];
+/** Euro per coin, and digits of the coin. */
+const PRICES = { USDC: [1 / 1.08178875, 6], BTC: [60000, 8] };
+const NETWORKS = { USDC: [{ chain: 'polygon', evm: true }, { chain: 'ethereum', evm: true }, { chain: 'solana', evm: false }], BTC: [{ chain: 'bitcoin', evm: false }] };
+/** What each method charges for its service. */
+const SHARES = { card: 0.025 };
+export const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR', account: 'iban' };
+export const CARD = { id: 'card', name: 'Card', currency: 'EUR' };
+const METHODS = [SEPA];
 
 const FORM = {
   type: 'object',
@@ -63,7 +67,7 @@ class Simulation {
   options() {
     const assets = Object.keys(PRICES).map((symbol) => ({ symbol, name: symbol === 'BTC' ? 'Bitcoin' : 'USD Coin', networks: NETWORKS[symbol], limits: null }));
     const sides = ['on_ramp', 'off_ramp', 'swap'].filter((side) => !this.session.flow || side === this.session.flow);
-    return { object: 'embed_options', country_code: 'DE', sides: sides.map((side) => ({ side, assets, methods: side === 'swap' ? [] : this.methods, indicative: [] })) };
+    return { object: 'embed_options', country_code: 'DE', sides: sides.map((side) => ({ side, assets, methods: side === 'swap' ? [] : this.methods, indicative: side === 'swap' ? [] : assets.flatMap(({ symbol, networks }) => this.methods.map(({ id }) => this.price({ side, asset: symbol, network: networks[0].chain, payment_method: id }))) })) };
   }
 
   checkOpen() {
@@ -75,15 +79,29 @@ class Simulation {
     this.checkOpen();
     if ('amount' in body) throw new Refused(400, 'amount_not_allowed');
     this.quotes += 1;
-    const price = (PRICES[body.asset] ?? 1) * this.rate;
-    const swap = body.side === 'swap';
     this.quote = {
-      object: 'signed_quote', id: `quote_${this.quotes}`, status: 'active', side: body.side, currency: 'EUR', asset: body.asset, network: body.network, payment_method: swap ? null : body.payment_method,
-      fiat_amount: this.session.amount, crypto_amount: ((Number(this.session.amount) - 2.5) / price).toFixed(8), exchange_rate: String(body.side === 'on_ramp' ? 1 / price : price), fees: FEES, expires_at: new Date(Date.now() + this.quoteSeconds * 1000).toISOString(),
-      consumed_at: null, created_at: new Date().toISOString(), signature: 'simulated', source_asset: swap ? body.source_asset : null, source_network: swap ? body.source_network : null,
-      source_amount: swap ? (Number(this.session.amount) / PRICES[body.source_asset]).toFixed(8) : null,
+      ...this.price(body), object: 'signed_quote', id: `quote_${this.quotes}`, status: 'active', currency: 'EUR', expires_at: new Date(Date.now() + this.quoteSeconds * 1000).toISOString(),
+      consumed_at: null, created_at: new Date().toISOString(), signature: 'simulated',
     };
     return this.quote;
+  }
+
+  price({ side, asset, network, payment_method: method, source_asset: source, source_network: from }) {
+    const swap = side === 'swap';
+    const sale = side === 'off_ramp';
+    const fiat = Number(this.session.amount);
+    const service = (fiat * (SHARES[method] ?? 0.005)).toFixed(2);
+    const charged = sale ? '0.00' : '0.05';
+    const total = (Number(service) + Number(charged)).toFixed(2);
+    const [price, digits] = PRICES[asset] ?? [1, 6];
+    const now = price * this.rate;
+    const [sourcePrice, sourceDigits] = PRICES[source] ?? [1, 6];
+    const exchanged = sale ? fiat + Number(total) : fiat - Number(total);
+    return {
+      side, asset, network, payment_method: swap ? null : method, fiat_amount: this.session.amount, crypto_amount: (exchanged / now).toFixed(digits),
+      exchange_rate: String(Number((swap ? sourcePrice / now : sale ? now : 1 / now).toFixed(8))), fees: { total, service, network: charged, currency: 'EUR' },
+      source_asset: swap ? source : null, source_network: swap ? from : null, source_amount: swap ? (fiat / sourcePrice).toFixed(sourceDigits) : null,
+    };
   }
 
   verify(answers) {
@@ -93,9 +111,13 @@ class Simulation {
         this.answers = answers;
         this.decide(this.verifiedAs);
       }
-      const isOpen = verification.status === 'required';
+      if (verification.status === 'required' && !answers && this.verifyBy !== 'none') {
+        this.session.verification = { status: 'pending', reason: null };
+        this.changed();
+      }
+      const isOpen = this.session.verification.status === 'pending' && !this.answers;
       return {
-        object: 'embed_verification', ...verification, expires_at: null,
+        object: 'embed_verification', ...this.session.verification, expires_at: null,
         url: isOpen && this.verifyBy === 'url' ? 'https://verify.example/start' : null,
         form: isOpen && this.verifyBy === 'form' ? this.form : null,
       };
@@ -133,8 +155,8 @@ class Simulation {
     if (side === 'off_ramp' ? !body.payout : !body.wallet_address) throw new Refused(400, 'invalid_request');
     this.paid = body;
     const instructions = this.instructions ?? (side === 'on_ramp'
-      ? { type: 'bank_transfer', account_holder: 'Penstock Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX', reference: 'PS-7K2M-19', amount: this.session.amount, currency: 'EUR', note: 'The transfer usually arrives within one day.' }
-      : { address: '0x52908400098527886E0F7030069857D2E4169EE7', network: 'ethereum', asset: 'USDC', amount: this.quote.source_amount ?? this.quote.crypto_amount });
+      ? { type: 'bank_transfer', account_holder: 'Example Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX', reference: 'PS7K42QX9M', amount: this.session.amount, currency: 'EUR' }
+      : { address: '0x52908400098527886E0F7030069857D2E4169EE7', network: this.quote.source_network ?? this.quote.network, asset: this.quote.source_asset ?? this.quote.asset, amount: this.quote.source_amount ?? this.quote.crypto_amount });
     const payment = { ...this.quote, object: 'embed_payment', id: `pay_${this.payments.length + 1}`, status: 'processing', instructions, failure_code: null, failure_message: null, tx_refid: 'tx_simulation_0001', created_at: new Date().toISOString() };
     this.payments.push(payment);
     this.keys.set(key, payment);
@@ -147,7 +169,7 @@ class Simulation {
   /** Ends a payment as the session's amount says. Without `holdMs` a test calls it. */
   finish(payment = this.session.payment) {
     if (payment.status !== 'processing') return;
-    const code = this.payments.length === 1 ? { 31: 'payment_declined', 32: 'provider_error' }[this.fraction] : undefined;
+    const code = this.payments.length === 1 ? { 31: 'provider_declined', 32: 'provider_error' }[this.fraction] : undefined;
     payment.status = code ? 'failed' : 'completed';
     if (code) payment.failure_code = code;
     if (payment.status === 'completed') this.session.status = 'completed';

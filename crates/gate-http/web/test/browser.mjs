@@ -6,8 +6,9 @@ import { chromium } from 'playwright-core';
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 /** Starts Debian's Chromium without any background traffic. */
-export function launchBrowser() {
+export function launchBrowser({ args = [], ...options } = {}) {
   return chromium.launch({
+    ...options,
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
     timeout: PATIENCE_MS,
     args: [
@@ -18,6 +19,7 @@ export function launchBrowser() {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...args,
     ],
   });
 }
@@ -28,7 +30,7 @@ export async function newPage(browser, options = {}) {
   context.setDefaultTimeout(PATIENCE_MS);
   context.setDefaultNavigationTimeout(PATIENCE_MS);
   // The time that the SDK gives the widget to start. A test of this time installs a clock, which has timers of its own.
-  await stretch(context, 10_000);
+  await stretch(context, 9_000);
   return context.newPage();
 }
 

@@ -55,7 +55,7 @@ fn complete() -> OpenApi {
                 schema: "Thing",
                 example: json!({"id": "t_1"}),
             }],
-            &[("Things-Signature", "Proves the sender.")],
+            "Things-Signature",
         )
         .headers(&["short"])
         .finish()

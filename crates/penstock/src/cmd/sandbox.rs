@@ -16,11 +16,11 @@ mod tour;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gate_service::{BoundService, PublicOrigins, StartError};
 use kernel::Mode;
 use runtime::config::{Database, Group};
+use runtime::shutdown::serve_and_close;
 use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
 use serde::Serialize;
@@ -37,9 +37,6 @@ use event_log::EventLog;
 use inbox::{EVENTS_PORT, Inbox};
 use receiver::Receiver;
 use shop::{BoundShop, Shop};
-
-/// Timeout for closing the store: the rest of 25 seconds after the requests in flight have ended.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The folder of a sandbox without --dir.
 const DEFAULT_FOLDER: &str = "penstock-data";
@@ -109,14 +106,8 @@ pub(crate) async fn run(
         telemetry = started.map_err(|error| vec![error])?;
     }
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
-    let ended = run_on(&runtime, &command, &folder, terminal).await;
-    runtime.shutdown.cancel();
-    if tokio::time::timeout(CLOSE_TIMEOUT, runtime.close())
-        .await
-        .is_err()
-    {
-        tracing::warn!("Shut down before the store had closed");
-    }
+    let serving = run_on(&runtime, &command, &folder, terminal);
+    let ended = serve_and_close(&runtime.shutdown, serving, runtime.close()).await;
     telemetry.finish();
     ended
 }

@@ -6,7 +6,7 @@ use kernel::StoreError;
 use partner_core::ports::{ResealedValue, SealedKind};
 use provisioning::apply::ApplyError;
 use runtime::OpenedBase;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
 use crate::sandbox::{Sandbox, demo_of};
@@ -15,24 +15,58 @@ const URL: &str = "sqlite://s/penstock.db";
 /// Another key, in base64.
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 
-/// Calls the gate as the demo partner.
-fn post(sandbox: &Sandbox, demo: &Value, path: &str, key: &str, body: &str) -> Value {
+/// Calls the gate with these lines of the head.
+fn call(sandbox: &Sandbox, path: &str, head: &[&str], body: &str) -> Value {
+    let url = format!("{}/v1/{path}", sandbox.gate());
+    let given = head.iter().flat_map(|line| ["-H", line]);
     let run = Command::new("curl")
-        .args(["-s", &format!("{}/v1/{path}", sandbox.gate())])
-        .args([
-            "-H",
-            &format!(
-                "Authorization: Bearer {}",
-                demo["secret_key"].as_str().unwrap()
-            ),
-        ])
-        .args(["-H", "Content-Type: application/json"])
-        .args(["-H", &format!("Idempotency-Key: {key}"), "-d", body])
+        .args(["-s", &url, "-H", "Content-Type: application/json"])
+        .args(given)
+        .args(["-d", body])
         .output()
         .unwrap();
     serde_json::from_slice(&run.stdout).unwrap()
 }
 
+/// Calls the gate as the demo partner.
+fn post(sandbox: &Sandbox, demo: &Value, path: &str, key: &str, body: &str) -> Value {
+    let credential = format!(
+        "Authorization: Bearer {}",
+        demo["secret_key"].as_str().unwrap()
+    );
+    let head = [&credential, &format!("Idempotency-Key: {key}")];
+    call(sandbox, path, &head.map(String::as_str), body)
+}
+
+/// Sells in a widget. The database keeps the account of the sale sealed.
+fn sell(sandbox: &Sandbox, demo: &Value) {
+    let made = post(sandbox, demo, "gate_sessions", "sale", SALE);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let url = text(&made["url"]);
+    let (origin, _) = url.split_once("/checkout").unwrap();
+    let head = [
+        format!("Origin: {origin}"),
+        format!("Authorization: Bearer {}", text(&demo["publishable_key"])),
+    ];
+    let secret = json!({ "clientSecret": made["client_secret"] }).to_string();
+    let begun = call(
+        sandbox,
+        "embed/bootstrap",
+        &head.each_ref().map(String::as_str),
+        &secret,
+    );
+    let token = format!("X-Embed-Token: {}", text(&begun["embed_token"]));
+    let quote = call(sandbox, "embed/quotes", &[&token], SOLD);
+    let payment = json!({ "quote_id": quote["id"], "payout": { "iban": IBAN } }).to_string();
+    let head = [&token, "Idempotency-Key: payout"];
+    let paid = call(sandbox, "embed/payments", &head, &payment);
+    assert_eq!(paid["status"], "processing", "{paid}");
+}
+
+const SALE: &str = r#"{"amount": "100.33", "currency": "EUR", "return_url": "https://shop.example/done", "flow": "off_ramp"}"#;
+const SOLD: &str =
+    r#"{"side": "off_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa"}"#;
+const IBAN: &str = "DE89370400440532013000";
 const SESSION: &str = r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done", "kyc_package": {"name": "Ann"}}"#;
 
 fn older(installation: &Installation) -> Value {
@@ -58,6 +92,7 @@ fn rotation_encrypts_everything_again_while_services_run() {
         r#"{"email": "ann@example.com"}"#,
     );
     assert!(customer["id"].is_string(), "{customer}");
+    sell(&sandbox, &demo);
     sandbox.stop();
 
     let added = cli(&["master-key", "add"]);
@@ -66,7 +101,7 @@ fn rotation_encrypts_everything_again_while_services_run() {
     let mut sandbox = Sandbox::start(&installation, &[]);
     let rotated = cli(&["master-key", "rotate"]);
     assert_eq!(rotated["fingerprint"], added["fingerprint"]);
-    assert!(rotated["sealed_again"].as_u64().unwrap() >= 6, "{rotated}");
+    assert!(rotated["sealed_again"].as_u64().unwrap() >= 10, "{rotated}");
     assert_eq!(older(&installation), "0");
     let states = cli(&["master-key", "list"]);
     assert_eq!(states[0]["state"], "retired");

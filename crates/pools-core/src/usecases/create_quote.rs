@@ -47,6 +47,20 @@ pub enum QuoteKind {
     Indicative,
 }
 
+impl QuoteKind {
+    /// Both kinds.
+    pub const ALL: [Self; 2] = [Self::Firm, Self::Indicative];
+
+    /// The text on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Firm => "firm",
+            Self::Indicative => "indicative",
+        }
+    }
+}
+
 /// The error in a quote request, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteInputError {
@@ -140,6 +154,9 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::Dry, Self::Engine, Self::Rate];
+
     /// The text on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -335,11 +352,11 @@ impl QuoteInput {
     }
 
     fn kind(&self) -> Result<QuoteKind, QuoteInputError> {
-        match self.kind.as_deref() {
-            None | Some("firm") => Ok(QuoteKind::Firm),
-            Some("indicative") => Ok(QuoteKind::Indicative),
-            Some(_) => Err(QuoteInputError::NotAllowed("type", "firm, indicative")),
-        }
+        let text = self.kind.as_deref().unwrap_or(QuoteKind::Firm.as_str());
+        let named = QuoteKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text);
+        named.ok_or(QuoteInputError::NotAllowed("type", "firm, indicative"))
     }
 
     fn network(&self, pool: &Pool) -> Result<Network, QuoteInputError> {

@@ -178,6 +178,7 @@ fn faults() -> Vec<Reply> {
         says("<html>settled</html>"),
         says(r#"["ID","settled"]"#),
         says(r#"{"id":"ID","status":"finished"}"#),
+        says(r#"{"id":"ID","status":{"settled":null}}"#),
         says(r#"{"id":"ID","status":"settled","status":"failed","code":"x"}"#),
         says(r#"{"id":"ID","status":"failed","code":"Not A Code"}"#),
     ];
@@ -332,6 +333,49 @@ async fn rail_that_does_not_listen_decides_nothing() {
     let rail = HttpRail::new(url, None, PATIENT).unwrap();
     assert_eq!(rail.advance(&order(), 1).await, None);
     assert_eq!(rail.instructions(&order()).await, None);
+    assert_eq!(rail.cancel(&order()).await, None);
+}
+
+// rule: rail.http.calls, rail.http.secret, gate.payment.cancel
+#[tokio::test]
+async fn cancellation_sends_the_terms_and_returns_what_the_rail_decides() {
+    for (word, decided) in [
+        ("cancelled", CancelReport::Cancelled),
+        ("not_cancellable", CancelReport::TooLate),
+    ] {
+        let said = json!({ "id": ID, "status": word, "news": 1 }).to_string();
+        let (far, rail) = FarRail::giving(&[says(&said)], PATIENT);
+        assert_eq!(rail.cancel(&order()).await, Some(decided), "{word}");
+        assert_eq!(far.lines(), [format!("POST /desk/v1/payments/{ID}/cancel")]);
+        let received = far.received.lock();
+        assert_eq!(received[0].authorization, format!("Bearer {SECRET}"));
+        assert_eq!(received[0].body["fiat_amount"], "100.00");
+    }
+}
+
+// rule: rail.http.silence, gate.payment.cancel
+#[tokio::test]
+async fn invalid_or_late_response_to_cancellation_decides_nothing() {
+    let order = order();
+    let asked = [format!("POST /desk/v1/payments/{ID}/cancel")];
+    let mut replies = faults();
+    replies.extend([status(404), says(r#"{"id":"ID"}"#)]);
+    // But for its fault, each of these would be a cancellation.
+    for reply in &mut replies {
+        if let Reply::Says(_, _, body) = reply {
+            *body = body.replace("settled", "cancelled");
+        }
+    }
+    // Valid for another operation.
+    replies.extend([accepted(), settled()]);
+    for reply in replies {
+        let (far, rail) = FarRail::giving(std::slice::from_ref(&reply), PATIENT);
+        assert_eq!(rail.cancel(&order).await, None, "{reply:?}");
+        assert_eq!(far.lines(), asked, "{reply:?}");
+    }
+    let (far, rail) = FarRail::giving(&[Reply::Silent], Duration::from_secs(2));
+    assert_eq!(rail.cancel(&order).await, None);
+    assert_eq!(far.lines(), asked);
 }
 
 // rule: rail.http.instructions
@@ -360,6 +404,7 @@ fn contract_documents_every_call() {
         ("post", "/v1/payments/{id}/instructions", "instructPayer"),
         ("put", "/v1/payments/{id}", "beginPayment"),
         ("get", "/v1/payments/{id}", "reportPayment"),
+        ("post", "/v1/payments/{id}/cancel", "cancelPayment"),
     ] {
         assert_eq!(contract["paths"][path][method]["operationId"], id);
     }

@@ -14,9 +14,8 @@ use http_kit::Document;
 use http_kit::openapi::to_yaml;
 
 use super::listening::{BoundService, StartError};
+use crate::shutdown::serve_and_close;
 
-/// Timeout for closing the store after the requests in flight have ended: the rest of 25 seconds.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Timeout for the lines that a service prints. Their reader may have stalled.
 const PRINT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -158,15 +157,8 @@ async fn serve(program: &Program, mut config: Config) -> Result<(), Failure> {
     if let Some(shortage) = shortage {
         shortage.warn();
     }
-    let served = serve_on(program, &runtime).await;
-    runtime.shutdown.cancel();
-    if tokio::time::timeout(CLOSE_TIMEOUT, runtime.close())
-        .await
-        .is_err()
-    {
-        tracing::warn!("Shut down before the store had closed");
-    }
-    served
+    let serving = serve_on(program, &runtime);
+    serve_and_close(&runtime.shutdown, serving, runtime.close()).await
 }
 
 async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {

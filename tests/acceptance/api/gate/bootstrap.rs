@@ -387,10 +387,16 @@ async fn exhausted_quota_returns_a_neutral_response() {
     gate.finish().await;
 }
 
-// rule: gate.bootstrap.not-offered
+// rule: gate.bootstrap.not-offered, gate.catalogue.swaps
 #[tokio::test]
 async fn session_without_payment_method_returns_a_neutral_response() {
-    let gate = Gate::new().await;
+    let gate = Gate::with(|setup| {
+        let swaps = "[[swaps]]\ncurrency = \"GBP\"\n";
+        let (before, after) = setup.catalogue.split_once(swaps).unwrap();
+        let (_, next) = after.split_once("[[swaps]]").unwrap();
+        setup.catalogue = format!("{before}[[swaps]]{next}");
+    })
+    .await;
     for (key, changes, reason) in [
         ("plain", json!({}), json!(null)),
         ("token", json!({ "target_token": "btc" }), json!(null)),
@@ -414,6 +420,12 @@ async fn session_without_payment_method_returns_a_neutral_response() {
         (
             "yen",
             json!({ "currency": "JPY" }),
+            json!("corridor_not_available"),
+        ),
+        ("pounds", json!({ "currency": "GBP" }), json!(null)),
+        (
+            "swapped-pounds",
+            json!({ "currency": "GBP", "flow": "swap" }),
             json!("corridor_not_available"),
         ),
     ] {

@@ -70,6 +70,42 @@ async fn created_session_has_link_to_its_checkout_once() {
     gate.finish().await;
 }
 
+// rule: gate.session.url
+#[tokio::test]
+async fn link_names_newest_active_publishable_key() {
+    let gate = Gate::new().await;
+    let (acme, world) = (gate.acme(), gate.world());
+    let (older, newer) = (
+        "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0004",
+        "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0005",
+    );
+    for (partner, text) in [
+        (ACME, older),
+        (ACME, newer),
+        (ACME, "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0006"),
+        (RIVAL, "pk_test_RivalRivalRivalRivalRivalRiv0007"),
+    ] {
+        world.after(1000);
+        world.operator().put_key(partner, text).await;
+    }
+    let key_in_link = async |name: &str| {
+        let made = acme.create(&session(SHOP), name).await.created();
+        let events = gate.events(ACME, made["id"].as_str().unwrap()).await;
+        assert_eq!(events[0].1.get("url"), Some(&Value::Null));
+        let (_, fragment) = made["url"].as_str()?.split_once("publishable_key=")?;
+        Some(fragment.split_once('&')?.0.to_owned())
+    };
+    assert_eq!(key_in_link("newest").await.as_deref(), Some(newer));
+    world.operator().revoke(newer).await;
+    assert_eq!(key_in_link("revoked").await.as_deref(), Some(older));
+    world.operator().expire(older, gate.now()).await;
+    let oldest = Some(ACME_PUBLISHABLE);
+    assert_eq!(key_in_link("expired").await.as_deref(), oldest);
+    world.operator().revoke(ACME_PUBLISHABLE).await;
+    assert_eq!(key_in_link("none").await, None);
+    gate.finish().await;
+}
+
 // rule: gate.session.created, gate.session.secret-once, gate.session.secret-hashed, gate.session.expires, time.output
 #[tokio::test]
 async fn created_session_is_open_and_shows_its_secret_once() {

@@ -1,6 +1,7 @@
 //! Properties of sessions that hold after every history of creates, actions, reads and passing time.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 
 use acceptance::{Gate, GateClient};
 use kernel::Mode;
@@ -109,10 +110,10 @@ async fn make(gate: &Gate, a_move: &Move, made: &[String]) {
 
 /// Makes the moves. The gate's end checks that each session has one event for its creation and one for its end, and that a
 /// completed session has one completed transaction.
-async fn play(moves: &[Move]) {
+async fn play(moves: Vec<Move>) {
     let gate = Gate::new().await;
     let mut before: BTreeMap<String, String> = BTreeMap::new();
-    for a_move in moves {
+    for a_move in &moves {
         let ids = before.keys().map(|bound| bound.split(' ').next().unwrap());
         let made: Vec<String> = ids.map(str::to_owned).collect();
         make(&gate, a_move, &made).await;
@@ -131,10 +132,8 @@ async fn play(moves: &[Move]) {
     gate.finish().await;
 }
 
-// rule: gate.session.one-end, gate.session.bound, gate.event.once, gate.session.lazy-expiry
-#[test]
-fn session_ends_once_with_one_event() {
-    // Each case opens a database, so there are few. The macro would run as many as elsewhere.
+/// Plays histories. Each opens a database, so there are few. The macro would play as many as elsewhere.
+pub(super) fn check<S: Strategy, F: Future<Output = ()>>(histories: &S, play: fn(S::Value) -> F) {
     let usual = ProptestConfig::default();
     let few = ProptestConfig {
         cases: usual.cases.div_ceil(40),
@@ -142,11 +141,16 @@ fn session_ends_once_with_one_event() {
     };
     let mut tokio = tokio::runtime::Builder::new_current_thread();
     let tokio = tokio.enable_all().build().unwrap();
-    let histories = prop::collection::vec(a_move(), 1..60);
     let mut runner = TestRunner::new(few);
-    let ran = runner.run(&histories, |moves| {
-        tokio.block_on(play(&moves));
+    let ran = runner.run(histories, |moves| {
+        tokio.block_on(play(moves));
         Ok(())
     });
     ran.unwrap();
+}
+
+// rule: gate.session.one-end, gate.session.bound, gate.event.once, gate.session.lazy-expiry
+#[test]
+fn session_ends_once_with_one_event() {
+    check(&prop::collection::vec(a_move(), 1..60), play);
 }

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use acceptance::{
-    ACME, ACME_PUBLISHABLE, Answer, Call, Gate, GateClient, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP,
-    WIDGET,
+    ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Logs, RIVAL_PUBLISHABLE,
+    RIVAL_SHOP, SHOP, WIDGET,
 };
 use gate_core::embed::Claims;
 use gate_core::profile::GateProfile;
@@ -16,6 +16,7 @@ use kernel::{Clock, Mode};
 use partner_core::PartnerStatus;
 use partner_core::sealing::{DerivedKeys, MasterKey};
 use serde_json::{Value, json};
+use test_support::recorded::recorded;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -31,9 +32,13 @@ pub(super) fn with(token: &str, call: Call) -> Call {
     call.header("x-embed-token", token)
 }
 
-/// Every call of a widget without further requirements.
-fn calls() -> [Call; 3] {
-    [Call::get(SESSION), Call::get(OPTIONS), Call::post(CANCEL)]
+/// The recorded request of every operation that takes a widget's token.
+fn calls() -> Vec<Call> {
+    let operations = Contract::gate().operations.iter();
+    let of_widget = operations.filter(|operation| operation.credentials == ["embedToken"]);
+    let calls: Vec<Call> = of_widget.map(|it| Call::of(recorded(&it.id))).collect();
+    assert!(calls.len() >= 7, "{calls:?}");
+    calls
 }
 
 /// A token of acme's open widget with these scopes.
@@ -171,6 +176,35 @@ async fn dead_forged_and_foreign_tokens_are_unknown() {
         expired.refused(401, "unauthorized");
     }
     live.close().await;
+    gate.finish().await;
+}
+
+// rule: gate.embed.token, auth.keys-never-logged
+#[tokio::test]
+async fn token_counts_only_in_its_header_and_is_never_logged() {
+    let (logs, _caught) = Logs::catch();
+    let gate = Gate::new().await;
+    let (token, _) = widget(&gate, &plain()).await;
+    for call in calls() {
+        for name in ["X-Embed-Token", "x-embed-token", "embed_token", "token"] {
+            let call = call.clone().query(&format!("{name}={token}"));
+            let answer = gate.send(call).await;
+            answer
+                .refused(401, "unauthorized")
+                .saying("`X-Embed-Token`");
+        }
+        let answer = gate.send(call.clone().bearer(&token)).await;
+        answer.refused(401, "unauthorized");
+        gate.send(with(&token, call)).await;
+    }
+    let text = logs.text();
+    let options = text.lines().filter(|line| line.contains(OPTIONS));
+    assert!(options.count() >= 6, "requests are logged");
+    for part in token.split('.') {
+        let line = text.lines().find(|line| line.contains(part));
+        assert_eq!(line, None, "the token is logged");
+    }
+    gate.world().notice_all().await;
     gate.finish().await;
 }
 
@@ -486,8 +520,9 @@ fn admitted(answer: &Answer) -> Option<&str> {
 #[tokio::test]
 async fn only_the_widgets_origin_may_call_and_read() {
     let gate = Gate::new().await;
-    for path in [SESSION, OPTIONS, CANCEL] {
-        let answer = gate.preflight(preflight(path, WIDGET, "GET")).await;
+    for call in calls() {
+        let (path, method) = call.target();
+        let answer = gate.preflight(preflight(path, WIDGET, method)).await;
         assert_eq!((answer.status, admitted(&answer)), (204, Some(WIDGET)));
         let methods = answer.header("access-control-allow-methods");
         assert_eq!(methods, Some("GET, POST"));
@@ -496,7 +531,7 @@ async fn only_the_widgets_origin_may_call_and_read() {
         assert_eq!(headers, Some(expected));
         assert_eq!(answer.header("vary"), Some("origin"));
         for stranger in [SHOP, RIVAL_SHOP, "https://other.example", "null"] {
-            let answer = gate.preflight(preflight(path, stranger, "GET")).await;
+            let answer = gate.preflight(preflight(path, stranger, method)).await;
             assert_eq!((answer.status, admitted(&answer)), (204, None));
         }
     }

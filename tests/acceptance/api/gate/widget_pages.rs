@@ -152,23 +152,24 @@ async fn licences_of_the_widget_and_the_sdk_are_served() {
     gate.finish().await;
 }
 
+// rule: gate.sdk.served
 #[tokio::test]
 async fn widget_files_are_cached_by_their_content() {
     let gate = Gate::new().await;
     let page = get(&gate, "/checkout").await;
     let page = String::from_utf8(page.bytes.to_vec()).unwrap();
     let script = page.split('"').find(|it| it.ends_with(".js")).unwrap();
-    for (path, caching, shared) in [
-        (script, "public, max-age=31536000, immutable", ""),
-        ("/gate.js", "public, max-age=300", "*"),
-        ("/gate.mjs", "public, max-age=300", "*"),
+    let (code, types) = ("text/javascript", "application/typescript");
+    for (path, kind, caching, shared) in [
+        (script, code, "public, max-age=31536000, immutable", ""),
+        ("/gate.js", code, "public, max-age=300", "*"),
+        ("/gate.mjs", code, "public, max-age=300", "*"),
+        ("/gate.d.ts", types, "public, max-age=300", "*"),
     ] {
         let answer = get(&gate, path).await;
         assert_eq!(answer.status, 200, "{path}");
-        assert_eq!(
-            header(&answer, "content-type"),
-            "text/javascript; charset=utf-8"
-        );
+        let kind = format!("{kind}; charset=utf-8");
+        assert_eq!(header(&answer, "content-type"), kind, "{path}");
         assert_eq!(header(&answer, "cache-control"), caching, "{path}");
         assert_eq!(
             header(&answer, "access-control-allow-origin"),

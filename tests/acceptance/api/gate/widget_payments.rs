@@ -136,7 +136,7 @@ async fn purchase_completes_its_session() {
         ["embed_payment", "processing", "sandbox"]
     );
     assert_eq!(paid["crypto_amount"], quote["crypto_amount"]);
-    // A repeat is replayed, also with another body.
+    // A repeat is replayed, also with a body that would be refused.
     let other = json!({ "quote_id": "qt_test_x" });
     assert_eq!(widget.pay("k", other).await.bytes, bytes);
     assert_eq!(widget.payment().await, paid);
@@ -157,6 +157,33 @@ async fn purchase_completes_its_session() {
     let transaction = transaction_of(&gate.acme(), &widget.session).await;
     assert_eq!(transaction["refid"], paid["tx_refid"]);
     assert_eq!(transaction["status"], "completed");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: idempotency.gate-replay, gate.payment.key, gate.payment.once
+#[tokio::test]
+async fn repeated_key_has_same_bytes_after_restart_and_after_end_of_session() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.00").await;
+    let quote = widget.quote().await;
+    let first = widget.pay("k", purchase(&quote)).await;
+    let id_of = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
+    let whole = |answer: &Answer| (answer.status, answer.bytes.clone(), id_of(answer));
+    for end in ["processing", "completed"] {
+        assert_eq!(widget.payment().await["status"], end);
+        // Another process shares only the database with the first one, as a service after its restart does.
+        let restarted = gate.replica().await;
+        let again = Widget {
+            gate: restarted.clone(),
+            ..widget.clone()
+        };
+        let repeated = again.pay("k", purchase(&quote)).await;
+        assert_eq!(whole(&repeated), whole(&first), "{end}");
+        restarted.close().await;
+        gate.settle_rails().await;
+    }
+    assert_eq!(gate.world().database().count("rail_records").await, 1);
     gate.world().notice_all().await;
     gate.finish().await;
 }
@@ -192,12 +219,10 @@ async fn each_bad_quote_and_payment_is_refused_by_its_code() {
         async move { widget.pay("bad", body).await }
     };
     let evm = "0x52908400098527886E0F7030069857D2E4169EE7";
+    let unknown = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
     for (changes, status, code) in [
-        (
-            json!({ "quote_id": "qt_test_x" }),
-            404,
-            "resource_not_found",
-        ),
+        (json!({ "quote_id": "qt_test_x" }), 400, "invalid_request"),
+        (json!({ "quote_id": unknown }), 404, "resource_not_found"),
         (json!({ "wallet_address": null }), 400, "invalid_request"),
         (json!({ "wallet_address": evm }), 400, "invalid_address"),
         (
@@ -224,6 +249,47 @@ async fn each_bad_quote_and_payment_is_refused_by_its_code() {
     gate.settle_rails().await;
     let refused = widget.ask_quote(json!({})).await;
     refused.refused(409, "session_not_open");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.payment.quote-shape, id.malformed-path, id.other-mode, idempotency.only-success
+#[tokio::test]
+async fn quote_id_of_wrong_shape_is_named_and_payment_id_of_wrong_shape_is_unknown() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.00").await;
+    let quote = widget.quote().await;
+    let of = |text: &str| super::rails::with(purchase(&quote), &json!({ "quote_id": text }));
+    let good = id(&quote);
+    let lower = good.to_lowercase();
+    let session = widget.session.clone();
+    for bad in [
+        "",
+        " ",
+        "qt_test_",
+        &good[1..],
+        &good[8..],
+        &lower,
+        &session,
+    ] {
+        let refused = widget.pay("k", of(bad)).await;
+        refused.refused(400, "invalid_request").saying("`quote_id`");
+    }
+    for absent in [
+        good.replace("_test_", "_live_"),
+        "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK".to_owned(),
+    ] {
+        let refused = widget.pay("k", of(&absent)).await;
+        refused.refused(404, "resource_not_found");
+    }
+    for payment in ["x", "%00", "%ff", "pay_test_", good.as_str(), &session] {
+        let refused = widget.cancel(payment).await;
+        refused.refused(404, "resource_not_found");
+    }
+    // No refusal has used the key.
+    widget.pay("k", purchase(&quote)).await.created();
+    let later = widget.pay("l", of("x")).await;
+    later.refused(400, "invalid_request").saying("`quote_id`");
     gate.world().notice_all().await;
     gate.finish().await;
 }
@@ -296,7 +362,9 @@ async fn failed_payment_leaves_session_open_for_another() {
     let events = widget.events().await;
     let (kind, event) = events.last().unwrap();
     assert_eq!(kind, "gate_session.failed");
-    assert_eq!(event["failure_code"], "provider_declined");
+    for field in ["failure_code", "failure_message"] {
+        assert_eq!(event[field], failed[field], "{field}");
+    }
     assert_eq!(event["tx_refid"], paid["tx_refid"]);
     let again = widget.buy("another").await;
     assert_ne!(again["id"], paid["id"]);

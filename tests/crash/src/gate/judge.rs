@@ -413,6 +413,7 @@ pub(super) fn events(gate: &Gate, address: SocketAddr) -> Result<Vec<String>> {
         for shop in &gate.shops {
             open.extend(missing(gate, shop, address, &received)?);
         }
+        open.extend(orders::disagreements(gate));
         if open.is_empty() || time::now() > end {
             return Ok(open);
         }
@@ -535,14 +536,14 @@ fn shows(session: &Session, event: &Event) -> bool {
     };
     fields.remove("tx_refid");
     let status = fields.remove("status");
-    let failure = fields.remove("failure_code");
+    let failure = ["failure_code", "failure_message"].map(|name| fields.remove(name).is_some());
     let then = match event.kind.trim_start_matches("gate_session.") {
         "created" | "processing" | "failed" | KYC_REQUIRED => "open",
         end => end,
     };
     let failed = event.kind == "gate_session.failed";
     status.as_ref().and_then(Value::as_str) == Some(then)
-        && failure.is_some() == failed
+        && failure == [failed; 2]
         && data == session.terms
 }
 

@@ -142,6 +142,7 @@ fn bootstrap(shop: &Shop, secret: &str) -> Vec<u8> {
 fn purchase() -> Order {
     Order {
         side: Side::Purchase,
+        swaps: false,
         amount: "20.00".to_owned(),
     }
 }
@@ -149,6 +150,7 @@ fn purchase() -> Order {
 fn sale() -> Order {
     Order {
         side: Side::Sale,
+        swaps: false,
         amount: "40".to_owned(),
     }
 }

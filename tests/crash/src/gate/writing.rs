@@ -78,14 +78,14 @@ impl Writing {
     /// Creates a session that fits a quote for this order.
     pub(super) fn payer(shop: &Shop, order: &Order) -> Self {
         let key = format!("payer-{}", number());
-        let body = session_of(order).to_string();
+        let body = session_of(shop, order).to_string();
         Self::making(Kind::Create, shop, "/gate_sessions", &key, &body)
     }
 
     /// Creates a session that uses a locked preview of this order.
     pub(super) fn use_up(shop: &Shop, preview: &str, order: &Order) -> Self {
         let key = format!("use-{}", number());
-        let mut body = session_of(order);
+        let mut body = session_of(shop, order);
         if let Some(fields) = body.as_object_mut() {
             fields.insert("quote_preview_id".to_owned(), json!(preview));
         }
@@ -241,12 +241,15 @@ impl Widget {
 
     /// Renders the request for a quote.
     pub(super) fn quote(&self, shop: &Shop) -> Vec<u8> {
-        let body = json!({
-            "side": self.order.side_word(),
-            "asset": "USDT",
-            "network": "tron",
-            "payment_method": "sepa",
-        });
+        let side = self.order.side_word();
+        let body = match self.order.swaps {
+            true => json!({
+                "side": side, "source_asset": "USDC", "source_network": "ethereum", "asset": "USDT", "network": "tron",
+            }),
+            false => json!({
+                "side": side, "asset": "USDT", "network": "tron", "payment_method": "sepa",
+            }),
+        };
         self.call(shop, "/embed/quotes", "", &body.to_string())
     }
 
@@ -275,8 +278,9 @@ impl Widget {
 }
 
 /// A session with an order's terms.
-fn session_of(order: &Order) -> serde_json::Value {
+fn session_of(shop: &Shop, order: &Order) -> serde_json::Value {
     json!({
+        "kyc_package": shop.vouches.then(|| json!({ "level": 2 })),
         "amount": order.amount,
         "currency": "EUR",
         "return_url": format!("{SHOP}/done"),

@@ -21,6 +21,8 @@ pub(super) enum Reach {
     Gate,
     /// Requests to the gate about live sessions.
     LiveGate,
+    /// Payments at the gate: through the sandbox's rail, and through the provider of a live campaign.
+    Rail,
     /// Requests to either service.
     Either,
 }
@@ -30,7 +32,7 @@ impl Reach {
     pub(super) fn is_load_of(self, served: Served) -> bool {
         match self {
             Self::Pools => served == Served::Pools,
-            Self::Gate => served == Served::Gate,
+            Self::Gate | Self::Rail => served == Served::Gate,
             Self::Either => true,
             Self::Start | Self::Sweep | Self::Credit | Self::Revoke | Self::LiveGate => false,
         }
@@ -39,7 +41,7 @@ impl Reach {
 
 /// Every step, by its path. A step is named where an adapter runs it; the commit of a transaction is a step named after it.
 // `xtask/tests/failpoints.rs` compares this list with the adapters.
-const STEPS: [(Reach, &[&str]); 8] = [
+const STEPS: [(Reach, &[&str]); 9] = [
     (
         Reach::Start,
         &["migration.run", "migration.commit", START_COMMIT],
@@ -86,6 +88,19 @@ const STEPS: [(Reach, &[&str]); 8] = [
     ),
     (Reach::LiveGate, &["tally.put"]),
     (
+        Reach::Rail,
+        &[
+            "rail.insert",
+            "rail_create.commit",
+            "rail.ask",
+            "rail_claim.commit",
+            "rail.apply",
+            "rail_apply.commit",
+            "payment_create.commit",
+            "payment_cancel.commit",
+        ],
+    ),
+    (
         Reach::Gate,
         &[
             "session.insert",
@@ -113,12 +128,6 @@ const STEPS: [(Reach, &[&str]); 8] = [
             "signed_quote.insert",
             "signed_quote_lock.commit",
             "signed_quote.consume",
-            "rail.insert",
-            "rail_create.commit",
-            "rail.ask",
-            "rail_claim.commit",
-            "rail.apply",
-            "rail_apply.commit",
             "signed_quote.supersede",
             "session_quote.commit",
             "verification.insert",
@@ -127,8 +136,6 @@ const STEPS: [(Reach, &[&str]); 8] = [
             "verification_open.commit",
             "verification_claim.commit",
             "verification_apply.commit",
-            "payment_create.commit",
-            "payment_cancel.commit",
             "rail.wake",
             "rail_wake.commit",
         ],

@@ -10,6 +10,7 @@ use partner_core::events::Service;
 
 use crate::contract::breaches::{Breach, CHECKED};
 use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::draft;
 use crate::contract::payments::Payments;
 use crate::contract::rails::Rails;
 use crate::contract::world::World;
@@ -28,6 +29,8 @@ pub(crate) struct Rows {
     sold: RailId,
     swap: RailId,
     swapped: SessionId,
+    declined: SessionId,
+    quoted: SessionId,
 }
 
 impl<F: GateFixture> World<F> {
@@ -53,6 +56,14 @@ impl<F: GateFixture> World<F> {
         let (bought, hosted) = widget.bought("bought", "100.00").await;
         let (_, sold) = widget.sold("sold", "100.00").await;
         let (swapped, swap) = widget.swapped("swapped", "100.00").await;
+        let (declined, id) = widget.bought("declined", "100.05").await;
+        let settling = &widget.rails.settling;
+        let who = &widget.rails.gate.access.tenant;
+        settling.advance(who, id).await.unwrap();
+        let quoted = widget.rails.gate.opened("quoted", draft("100.00")).await;
+        for _ in 0..2 {
+            widget.quoted(quoted).await;
+        }
         Rows {
             partner: name.to_owned(),
             open,
@@ -66,6 +77,8 @@ impl<F: GateFixture> World<F> {
             sold,
             swap,
             swapped,
+            declined,
+            quoted,
         }
     }
 }
@@ -163,6 +176,22 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         event(rows, created, &object, "gate_session.processing")
     })
     .with(&["event-body-is-of-its-event"]),
+    breach("session-reports-its-payments", |rows| {
+        let object = rows.bought.to_string();
+        event(rows, EARLIER, &object, "gate_session.processing")
+    }),
+    breach("session-reports-its-payments", |rows| {
+        let object = rows.declined.to_string();
+        event(rows, EARLIER, &object, "gate_session.failed")
+    }),
+    breach("session-has-one-quote", |rows| {
+        let row = format!("session_id = '{}'", rows.quoted.ulid());
+        let both = update(rows, "signed_quotes", "superseded_at = NULL", &row);
+        format!(
+            "DROP INDEX signed_quotes_session_once; {both};
+             CREATE UNIQUE INDEX signed_quotes_session_once ON signed_quotes (mode, partner_id, id)"
+        )
+    }),
     breach("rail-record-says-how-it-stands", |rows| {
         record(rows, "rail_events = (1 = 0)", rows.hosted)
     }),

@@ -19,6 +19,7 @@ export interface ReceivedEvent {
   type: string;
   id: string;
   verified: boolean;
+  headers: Record<string, string>;
   body: { data?: Record<string, unknown> } & Record<string, unknown>;
 }
 

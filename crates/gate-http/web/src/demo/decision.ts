@@ -32,13 +32,13 @@ const DECISIONS: Record<string, [Decision['state'], string]> = {
 /** Decides about a session by its events, in their order. Only events with a valid signature count. */
 export function decide(session: string | null, events: ReceivedEvent[]): Decision {
   if (!session) {
-    return { state: 'none', title: 'No order yet', reason: 'The shop decides after a webhook with a valid signature, and never earlier.' };
+    return { state: 'none', title: 'No order yet', reason: 'Your server decides after an event with a valid signature, and never earlier.' };
   }
-  let decision: Decision = { state: 'waiting', title: 'Wait for the first webhook', reason: `Order ${session}.` };
+  let decision: Decision = { state: 'waiting', title: 'Wait for the first event', reason: `Order ${session}.` };
   for (const event of events) {
     const known = DECISIONS[event.type];
     if (known && event.verified && sessionOf(event) === session) {
-      decision = { state: known[0], title: known[1], reason: `Verified webhook ${event.type}.` };
+      decision = { state: known[0], title: known[1], reason: `Event ${event.type}, signature verified.` };
     }
   }
   return decision;

@@ -10,6 +10,7 @@ declare const GateRamp: typeof sdk.GateRamp | undefined;
 
 const form = find<HTMLFormElement>('#order-form');
 const amount = find<HTMLInputElement>('input[name=amount]');
+const outcome = find<HTMLSelectElement>('select[name=outcome]');
 const currency = find<HTMLSelectElement>('select[name=currency]');
 const locale = find<HTMLSelectElement>('select[name=locale]');
 const feed = new Feed();
@@ -33,14 +34,28 @@ function place(): Place {
 
 // Order
 
+/** The price as a customer reads it, or as it was typed. */
+function priceText({ amount: value, currency: code }: Order): string {
+  const isNumber = /^\d{1,12}(\.\d{1,2})?$/.test(value);
+  return isNumber ? new Intl.NumberFormat('en', { style: 'currency', currency: code }).format(Number(value)) : `${value || '…'} ${code}`;
+}
+
 function showOrder(): void {
-  const { amount: value, currency: code } = order();
-  find('#pay-amount').textContent = `${value || '…'} ${code}`;
-  for (const chip of document.querySelectorAll<HTMLElement>('[data-amount]')) {
-    chip.setAttribute('aria-pressed', String(chip.dataset.amount === value));
-  }
+  const ordered = order();
+  const price = priceText(ordered);
+  find('#cost').textContent = price;
+  find('#card-price').textContent = price.length > 12 ? ordered.currency : price;
+  const cents = /\.(\d\d)$/.exec(ordered.amount)?.[1];
+  outcome.value = [...outcome.options].some((option) => option.value === cents) ? (cents ?? '00') : '00';
   const way = find<HTMLInputElement>('input[name=way]:checked').value as Way;
-  showSnippets(find('#snippets'), order(), way, place());
+  showSnippets(find('#snippets'), ordered, way, place());
+}
+
+/** The last two digits of the price choose what the sandbox does, so the price follows the choice. */
+function followOutcome(): void {
+  const whole = /^\d+/.exec(order().amount)?.[0] ?? '250';
+  amount.value = `${whole}.${outcome.value}`;
+  showOrder();
 }
 
 function chooseWay(way: Way): void {
@@ -180,6 +195,8 @@ function showLink({ url }: CreatedSession): void {
 
 // Webhooks
 
+const WORDS = { none: 'no order is known', waiting: 'waiting for the event', paid: 'completed', failed: 'failed', over: 'cancelled or expired' };
+
 function showDecision(): void {
   const { state, title, reason } = decide(session, feed.events);
   find('#decision').dataset.decision = state;
@@ -189,6 +206,12 @@ function showDecision(): void {
   pill.hidden = state === 'none';
   pill.dataset.decision = state;
   pill.textContent = title;
+  const banner = find('#returned');
+  banner.dataset.decision = state;
+  banner.replaceChildren(
+    create('b', {}, `Welcome back. Your server says: ${WORDS[state]}.`),
+    create('span', {}, 'Anyone can type the address of this page, so your server waits for the signed event.'),
+  );
 }
 
 function followSession(id: string): void {
@@ -197,20 +220,13 @@ function followSession(id: string): void {
   showDecision();
 }
 
-/** Explains a return from the checkout. The address proves nothing, and the page says so. */
+/** Greets a customer who comes back from the checkout. The address proves nothing, so the decision stands beside it. */
 function showReturn(): void {
   const query = new URLSearchParams(location.search);
-  const isPaid = query.has('paid');
-  if (!isPaid && !query.has('cancelled')) {
-    return;
-  }
+  const [returned] = ['paid', 'cancelled'].filter((name) => query.has(name));
   const banner = find('#returned');
-  banner.dataset.returned = isPaid ? 'paid' : 'cancelled';
-  banner.hidden = false;
-  banner.append(
-    create('b', {}, isPaid ? 'You are back, and the address says paid.' : 'You are back, and the address says cancelled.'),
-    create('span', {}, ' Anyone can type that address, so the shop waits for the webhook: the webhook decides, not the redirect.'),
-  );
+  banner.hidden = returned === undefined;
+  banner.dataset.returned = returned;
 }
 
 function listen(): void {
@@ -218,7 +234,7 @@ function listen(): void {
     event.preventDefault();
     void startOrder('embedded', mountWidget);
   });
-  form.addEventListener('input', showOrder);
+  form.addEventListener('input', ({ target }) => (target === outcome ? followOutcome() : showOrder()));
   find('[data-action=redirect]').addEventListener('click', () => {
     void startOrder('redirect', (created) =>
       gateRamp().redirectToCheckout({
@@ -234,12 +250,6 @@ function listen(): void {
   find<HTMLButtonElement>('[data-action=copy-link]').addEventListener('click', (event) => {
     void copyText(find<HTMLInputElement>('input[name=url]').value, event.currentTarget as HTMLButtonElement);
   });
-  for (const chip of document.querySelectorAll<HTMLElement>('[data-amount]')) {
-    chip.addEventListener('click', () => {
-      amount.value = chip.dataset.amount ?? '';
-      showOrder();
-    });
-  }
   find('#code').addEventListener('change', showOrder);
   locale.addEventListener('change', () => {
     showOrder();
@@ -269,7 +279,7 @@ void followEvents(
   },
   (isLive) => {
     const live = find('#live');
-    live.textContent = isLive ? 'live' : 'reconnecting';
+    live.textContent = isLive ? 'Live' : 'Paused';
     live.dataset.live = String(isLive);
   },
 );

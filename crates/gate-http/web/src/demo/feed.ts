@@ -3,11 +3,11 @@ import { sessionOf } from './decision.js';
 import { create, find } from './element.js';
 
 /** Older events than these are folded away (`demo.css` hides them). */
-const FOLDED_AFTER_EVENTS = 12;
+const FOLDED_AFTER_EVENTS = 8;
 /** The list keeps this many events, so that a long session stays fast. */
 const MAX_SHOWN_EVENTS = 200;
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
 
 /** Kinds of JSON tokens, in the order of the expression's groups. */
 const TOKEN_CLASSES = ['json-key', 'json-text', 'json-word', 'json-number'];
@@ -28,21 +28,9 @@ function highlight(value: unknown): Node[] {
   return nodes;
 }
 
-/** Tone of an event's mark. */
-function toneOf(type: string): string {
-  if (/\.(completed|settled|kyc_package_accepted)$/.test(type)) {
-    return 'good';
-  }
-  if (/\.(failed|cancelled|expired)$/.test(type)) {
-    return 'bad';
-  }
-  return type === 'kyc.required' ? 'slow' : 'plain';
-}
-
 function entryOf(event: ReceivedEvent, current: string | null): HTMLElement {
-  const object = event.body.data?.id;
   const session = sessionOf(event);
-  const verified = event.verified ? 'Signature verified' : 'Signature not valid';
+  const verified = event.verified ? '✓ Signature verified' : '✗ Signature does not match';
   const time = new Date(event.received_at);
   return create(
     'li',
@@ -52,7 +40,7 @@ function entryOf(event: ReceivedEvent, current: string | null): HTMLElement {
       'data-sequence': String(event.sequence),
       'data-verified': String(event.verified),
       'data-session': session ?? '',
-      class: `event ${toneOf(event.type)}${session !== null && session === current ? ' current' : ''}`,
+      class: `event${session !== null && session === current ? ' current' : ''}`,
     },
     create(
       'details',
@@ -62,10 +50,14 @@ function entryOf(event: ReceivedEvent, current: string | null): HTMLElement {
         {},
         create('span', { class: 'event-type' }, event.type),
         create('time', { datetime: event.received_at, title: event.received_at }, Number.isNaN(time.getTime()) ? event.received_at : TIME.format(time)),
-        create('span', { class: 'event-object' }, typeof object === 'string' ? object : event.id),
-        create('span', { class: event.verified ? 'verified' : 'unverified' }, `${event.verified ? '✓' : '✗'} ${verified}`),
+        create('span', { class: event.verified ? 'verified' : 'unverified' }, verified),
       ),
-      create('pre', { tabindex: '0', 'aria-label': `JSON of ${event.type}` }, create('code', {}, ...highlight(event.body))),
+      create(
+        'div',
+        { class: 'event-body' },
+        create('dl', { class: 'headers' }, ...Object.entries(event.headers).flatMap(([name, value]) => [create('dt', {}, `${name}:`), create('dd', {}, value)])),
+        create('pre', { tabindex: '0', 'aria-label': `Body of ${event.type}` }, create('code', {}, ...highlight(event.body))),
+      ),
     ),
   );
 }
@@ -77,6 +69,7 @@ export class Feed {
   private readonly empty = find('#events-empty');
   private readonly announcement = find('#announcement');
   private readonly more = find('#more');
+  private newest: HTMLDetailsElement | null = null;
 
   constructor() {
     this.more.addEventListener('click', () => {
@@ -91,6 +84,7 @@ export class Feed {
       this.events.push(event);
       this.list.prepend(entryOf(event, current));
     }
+    this.openNewest();
     while (this.list.childElementCount > MAX_SHOWN_EVENTS) {
       this.list.lastElementChild?.remove();
     }
@@ -100,7 +94,20 @@ export class Feed {
     this.empty.hidden = this.events.length > 0;
     const last = events[events.length - 1];
     if (last) {
-      this.announcement.textContent = `Webhook ${last.type}, ${last.verified ? 'signature verified' : 'signature not valid'}.`;
+      this.announcement.textContent = last.type;
+    }
+  }
+
+  /** The newest event is open. One that a user has opened stays open. */
+  private openNewest(): void {
+    const newest = this.list.querySelector('details');
+    if (newest && newest !== this.newest) {
+      if (this.newest?.dataset.chosen === undefined) {
+        this.newest?.removeAttribute('open');
+      }
+      newest.open = true;
+      newest.querySelector('summary')?.addEventListener('click', () => { newest.dataset.chosen = ''; }, { once: true });
+      this.newest = newest;
     }
   }
 

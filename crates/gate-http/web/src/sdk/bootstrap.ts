@@ -5,8 +5,8 @@ export interface EmbedToken {
   embed_token: string;
   expires_at: string;
   session_id: string | null;
-  available: boolean;
-  unavailable_reason: string | null;
+  available?: boolean;
+  unavailable_reason?: string | null;
 }
 
 /** A start that the gate refused. `unavailable` separates a neutral state from an error. */
@@ -46,13 +46,13 @@ async function readResponse(response: Response): Promise<BootstrapResult> {
 async function explainHiddenResponse(settings: Settings, url: string, signal: AbortSignal): Promise<BootstrapResult | undefined> {
   try {
     const query = `?publishable_key=${encodeURIComponent(settings.publishableKey)}`;
-    const response = await fetch(url + query, { method: 'POST', credentials: 'omit', signal });
+    const response = await fetch(url + query, { method: 'POST', credentials: 'omit', referrerPolicy: 'no-referrer', signal });
     return response.ok ? undefined : await readResponse(response);
   } catch {
     // Only a page that the gate knows can read a response.
   }
   try {
-    await fetch(`${settings.gateOrigin}/health`, { mode: 'no-cors', credentials: 'omit', cache: 'no-store', signal });
+    await fetch(`${settings.gateOrigin}/health`, { mode: 'no-cors', credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store', signal });
   } catch {
     return refuse(
       'network_error',
@@ -73,6 +73,7 @@ export async function bootstrap(settings: Settings, signal: AbortSignal): Promis
     fetch(url, {
       method: 'POST',
       credentials: 'omit',
+      referrerPolicy: 'no-referrer',
       headers: { Authorization: `Bearer ${settings.publishableKey}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ clientSecret: settings.clientSecret }),
       signal,

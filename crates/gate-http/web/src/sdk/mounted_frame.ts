@@ -1,11 +1,15 @@
 import type { GateRampCallbacks, GateRampTheme } from './api.js';
-import { bootstrap, type EmbedToken } from './bootstrap.js';
+import { bootstrap, type BootstrapRefusal, type EmbedToken } from './bootstrap.js';
+import { recall, remember } from './memory.js';
 import type { Settings } from './settings.js';
 
 /** Time from `mount` to the handshake, in milliseconds, before `onError` reports it. */
-const READY_TIMEOUT_MS = 10_000;
+const READY_TIMEOUT_MS = 9_000;
 /** A frame that asks again gets the same token within this time, in milliseconds, and a new one afterwards. */
 const TOKEN_REUSE_MS = 10_000;
+/** Refusals after which a renewal is tried again, and the pause before it, in milliseconds. */
+const RETRIED = ['network_error', 'rate_limited'];
+const RENEWAL_PAUSE_MS = 3_000;
 /** Height of the frame before the widget reports its own, in CSS pixels. */
 const INITIAL_HEIGHT_PX = 480;
 /** Larger heights are refused, so that a defect cannot stretch the page without end. */
@@ -27,6 +31,9 @@ const LOADING: Record<string, string> = {
   nl: 'Laden…',
 };
 
+/** Steps that show a payment that has begun. */
+const PAYMENT_STEPS = ['instructions', 'progress', 'done'];
+
 /** Results of the partner's wallet by payment. They outlive a mount, so that a second one never sends again. */
 const deposits = new Map<string, Promise<string | null>>();
 
@@ -45,6 +52,13 @@ function report(error: unknown): void {
   }
 }
 
+/** Sets styles that the rules of the page cannot override. No markup is involved, so a strict policy permits it. */
+function setStyles(element: HTMLElement, styles: Record<string, string>): void {
+  for (const [name, value] of Object.entries(styles)) {
+    element.style.setProperty(name, value, 'important');
+  }
+}
+
 /** One mounted widget: the frame, its handshake and its messages. */
 export class MountedFrame {
   private readonly frame: HTMLIFrameElement;
@@ -54,6 +68,8 @@ export class MountedFrame {
   private readonly reported = new Set<string>();
   private readonly timer: ReturnType<typeof setTimeout>;
   private token: EmbedToken | undefined;
+  /** Why the gate issues no new token, while an earlier one may show that the session is completed. */
+  private ended: BootstrapRefusal | undefined;
   private tokenReceivedAt = 0;
   private bootstrapping = false;
   private frameReady = false;
@@ -72,7 +88,8 @@ export class MountedFrame {
     this.timer = setTimeout(() => this.expire(), READY_TIMEOUT_MS);
     void this.fetchToken();
     container.append(this.placeholder, this.frame);
-    this.watchRemoval(container);
+    this.watchRemoval();
+    this.followRemoval();
   }
 
   setTheme(theme: GateRampTheme): void {
@@ -91,22 +108,22 @@ export class MountedFrame {
     this.frame.remove();
   }
 
-  /** Watches the document, and each shadow root around the container, for a removal of the frame without `destroy`. */
-  private watchRemoval(container: Element): void {
+  /** Watches the document, and each shadow root around the frame, for a removal without `destroy`. */
+  private watchRemoval(): void {
     const options = { childList: true, subtree: true };
     this.observer.observe(document, options);
-    let root = container.getRootNode();
+    let root = this.frame.getRootNode();
     while (root instanceof ShadowRoot) {
       this.observer.observe(root, options);
       root = root.host.getRootNode();
     }
-    this.followRemoval();
   }
 
-  /** A frame that moves is connected again before an observer runs, so it stays. */
+  /** A frame that moves is connected again before an observer runs, so it stays. Its new place can have other roots. */
   private followRemoval(): void {
     if (this.frame.isConnected) {
       this.wasConnected = true;
+      this.watchRemoval();
     } else if (this.wasConnected) {
       this.destroy();
     }
@@ -125,12 +142,13 @@ export class MountedFrame {
     const placeholder = document.createElement('div');
     placeholder.setAttribute('role', 'status');
     placeholder.textContent = LOADING[this.language] ?? 'Loading…';
-    const { style } = placeholder;
-    style.height = `${INITIAL_HEIGHT_PX}px`;
-    style.marginBottom = `-${INITIAL_HEIGHT_PX}px`;
-    style.lineHeight = '160px';
-    style.textAlign = 'center';
-    style.overflow = 'hidden';
+    setStyles(placeholder, {
+      height: `${INITIAL_HEIGHT_PX}px`,
+      'margin-bottom': `-${INITIAL_HEIGHT_PX}px`,
+      'line-height': '160px',
+      'text-align': 'center',
+      overflow: 'hidden',
+    });
     return placeholder;
   }
 
@@ -146,11 +164,8 @@ export class MountedFrame {
     const frame = document.createElement('iframe');
     frame.title = TITLES[this.language] ?? 'Secure checkout';
     frame.allow = 'payment; clipboard-write';
-    const { style } = frame;
-    style.display = 'block';
-    style.width = '100%';
-    style.border = '0';
-    style.height = `${INITIAL_HEIGHT_PX}px`;
+    frame.referrerPolicy = 'no-referrer';
+    setStyles(frame, { all: 'initial', 'color-scheme': 'inherit', display: 'block', width: '100%', height: `${INITIAL_HEIGHT_PX}px` });
     frame.src = `${widgetOrigin}/embed?publishable_key=${encodeURIComponent(publishableKey)}#${fragment}`;
     return frame;
   }
@@ -178,11 +193,11 @@ export class MountedFrame {
     if (this.token) {
       this.fail(
         'frame_timeout',
-        `The widget of ${widgetOrigin} did not become ready within 10 s. Check the connection, widgetOrigin, ` +
+        `The widget of ${widgetOrigin} did not become ready within 9 s. Check the connection, widgetOrigin, ` +
           "and frame-src of the page's Content-Security-Policy.",
       );
     } else {
-      this.fail('bootstrap_timeout', `The gate at ${gateOrigin} did not respond within 10 s.`);
+      this.fail('bootstrap_timeout', `The gate at ${gateOrigin} did not respond within 9 s.`);
     }
   }
 
@@ -218,7 +233,15 @@ export class MountedFrame {
       return;
     }
     const { unavailable, code, message } = result.refusal;
-    if (this.token) {
+    const earlier = code === 'session_not_open' && !this.token ? recall(this.settings.clientSecret) : undefined;
+    if (earlier) {
+      this.ended = result.refusal;
+      this.token = earlier;
+    }
+    if (this.token && RETRIED.includes(code)) {
+      const timer = setTimeout(() => void this.fetchToken(), RENEWAL_PAUSE_MS);
+      this.abort.signal.addEventListener('abort', () => clearTimeout(timer));
+    } else if (this.token) {
       // A renewal was refused, for example because the session is over. The widget shows what the first token still lets it read.
       this.handOver();
     } else if (unavailable) {
@@ -275,6 +298,18 @@ export class MountedFrame {
     }
   }
 
+  private followStep(step: string): void {
+    if (this.ended && step === 'over') {
+      // The earlier token shows a session that ended without a payment.
+      this.fail(this.ended.code, this.ended.message);
+      return;
+    }
+    if (this.token && PAYMENT_STEPS.includes(step)) {
+      remember(this.token);
+    }
+    this.emit('onStep', { step });
+  }
+
   private async deposit(message: Message): Promise<void> {
     const { request_id, asset, network, amount, address } = message;
     if (!(isText(request_id) && isText(asset) && isText(network) && isText(amount) && isText(address))) {
@@ -317,9 +352,9 @@ export class MountedFrame {
     } else if (!this.frameReady) {
       return;
     } else if (type === 'resize' && Number.isFinite(height) && (height as number) > 0 && (height as number) <= MAX_HEIGHT_PX) {
-      this.frame.style.height = `${Math.ceil(height as number)}px`;
+      setStyles(this.frame, { height: `${Math.ceil(height as number)}px` });
     } else if (type === 'step' && isText(step)) {
-      this.emit('onStep', { step });
+      this.followStep(step);
     } else if (type === 'quote' && isText(rate) && isText(expires_at)) {
       this.emit('onQuote', { rate, expiresAt: expires_at });
     } else if (type === 'success' && isText(tx_id) && isText(session_id)) {

@@ -7,6 +7,7 @@ export class Refusal extends Error {
     readonly code: string,
     message: string,
     readonly retryAfter: number,
+    readonly requestId: string,
   ) {
     super(message);
   }
@@ -102,7 +103,7 @@ export class Api {
         throw new NoAnswer();
       }
       const wait = Number(answer.headers.get('Retry-After-short') ?? answer.headers.get('Retry-After') ?? 5);
-      throw new Refusal(answer.status, String(content?.code ?? 'unknown'), String(content?.message ?? ''), wait > 0 ? wait : 5);
+      throw new Refusal(answer.status, String(content?.code ?? 'unknown'), String(content?.message ?? ''), wait > 0 ? wait : 5, String(content?.request_id ?? ''));
     } catch (error) {
       throw error instanceof Refusal ? error : new NoAnswer();
     } finally {

@@ -1,58 +1,110 @@
 import type { ComponentChildren } from 'preact';
-import type { Flow, Step } from './flow';
-import { money, t, type MessageKey } from './i18n';
-import { Alert, Amount, Button, Picture, type Icon } from './parts';
-import { Confirm, Details, Price, Sums } from './draft_screens';
-import { Instructions, Verification } from './task_screens';
-import type { Side } from './types';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Details } from './details';
+import { doneTitle, Done, EndSign, Failed, failureOf, Offline, Over, overTitle, Unavailable } from './ends';
+import type { Flow } from './flow';
+import { crypto, eitherOf, methodInText, moment, money, networkName, shopName, t, tSide, type MessageKey } from './i18n';
+import { Alert, Amount, Button, CancelLink, Picture, type Icon } from './parts';
+import { Confirm, Price } from './price';
+import { rateOf, sums } from './receipt';
+import { say, spoken } from './speech';
+import type { Step } from './steps';
+import { Instructions, instructionsTitle, Progress, Verification } from './task_screens';
 
-const SIDE_TEXT: Record<Side, [MessageKey, MessageKey]> = {
-  on_ramp: ['chooseBuy', 'buyHint'],
-  off_ramp: ['chooseSell', 'sellHint'],
-  swap: ['chooseSwap', 'swapHint'],
-};
-
-const HEADINGS: Record<Step, MessageKey> = {
-  loading: 'loading', choose: 'chooseTitle', details: 'detailsTitle', price: 'priceTitle', verification: 'verificationTitle',
-  confirm: 'confirmTitle', instructions: 'instructionsTitle', progress: 'progressTitle', done: 'doneTitle', failed: 'failedTitle',
-  unavailable: 'unavailableTitle', over: 'overTitle', offline: 'offlineTitle',
-};
+/** The number of each step. The ends have none. */
+const NUMBERS: Partial<Record<Step, number>> = { choose: 1, details: 1, price: 2, verification: 3, confirm: 3, instructions: 4, progress: 4 };
 
 export interface ScreenProps {
   flow: Flow;
 }
 
-function Header({ flow, mode }: { flow: Flow; mode: string }) {
+function Tile({ flow }: ScreenProps) {
+  const [broken, setBroken] = useState(false);
+  const logo = flow.session?.branding.logo_url;
+  if (logo && !broken && /^(https:|data:image\/)/.test(logo)) return <img src={logo} alt="" referrerpolicy="no-referrer" onError={() => setBroken(true)} />;
+  return <span class="tile" aria-hidden="true" data-letter={[...shopName()][0]?.toUpperCase()} />;
+}
+
+function amountLabel(flow: Flow, step: Step): MessageKey {
+  const side = flow.session?.payment?.side ?? flow.draft?.side;
+  switch (step) {
+    case 'choose': return 'i_amount';
+    case 'done': return side === 'off_ramp' ? 'youReceived' : side === 'swap' ? 'worth' : 'youPaid';
+    case 'failed': case 'over': case 'offline': case 'unavailable': return 'toPay';
+    default: return side === 'off_ramp' ? 'youReceive' : side === 'swap' ? 'worth' : 'youPay';
+  }
+}
+
+/** Beside the step on wide pages: what the user gets, and at which rate. */
+function Facts({ flow, step }: ScreenProps & { step: Step }) {
+  const { session, quote } = flow;
+  if (!session) return null;
+  const row = (label: MessageKey, value: ComponentChildren) => <div><dt>{t(label)}</dt><dd>{value}</dd></div>;
+  const priced = session.payment && step !== 'price' && step !== 'confirm' ? session.payment : quote;
+  if (step === 'choose' || step === 'details') return <dl class="facts">{row('payBefore', <time>{moment(session.expires_at)}</time>)}</dl>;
+  if (!priced || step === 'over' || step === 'unavailable') return null;
+  const { give, get } = sums(priced, session.currency);
+  return (
+    <dl class="facts">
+      {priced.side !== 'on_ramp' && row('youSend', give[1])}
+      {priced.side !== 'off_ramp' && row('youReceive', get[1])}
+      {row('rate', rateOf(priced, session.currency))}
+    </dl>
+  );
+}
+
+function Header({ flow, mode, step }: ScreenProps & { mode: string; step: Step }) {
   const { session } = flow;
-  const { logo_url: logo, brand_name: name } = session?.branding ?? {};
   return (
     <header>
-      {(session?.mode ?? mode) === 'test' && <p class="test"><strong>{t('testMode')}</strong> {t('testNote')}</p>}
-      {session && (
-        <div class="brand">
-          <span class="who">
-            {logo && /^(https:|data:image\/)/.test(logo) && <img src={logo} alt="" height={32} referrerpolicy="no-referrer" />}
-            <span>{name || t('title')}</span>
-          </span>
-          <span class="total">
-            <small>{t('order')}</small>
-            <Amount value={session.amount}>{money(session.amount, session.currency)}</Amount>
-          </span>
-        </div>
-      )}
+      {(session?.mode ?? mode) === 'test' && <p class="test"><strong>{t('testMode')}</strong>{t('testNote')}</p>}
+      <div class="side">
+        {session ? (
+          <div class="brand">
+            <span class="who"><Tile flow={flow} /><span class="name">{shopName()}</span></span>
+            <span class="sum">
+              <small>{t(amountLabel(flow, step))}</small>
+              <Amount value={session.amount}>{money(session.amount, session.currency)}</Amount>
+            </span>
+            <Facts flow={flow} step={step} />
+          </div>
+        ) : <div class="brand" aria-hidden="true"><span class="who"><i class="blank tile" /><i class="blank" /></span><i class="blank" /></div>}
+      </div>
     </header>
   );
+}
+
+/** What the chosen side takes and gives, in three lines. */
+function linesOf(flow: Flow): [Icon, string, (string | undefined)?][] {
+  const { session, sideOptions, draft } = flow;
+  const side = draft?.side ?? 'on_ramp';
+  const amount = money(session?.amount ?? '0', session?.currency ?? '');
+  const methods = sideOptions?.methods ?? [];
+  const ways = methods.length ? t('byMethods', { methods: eitherOf(methods.map(methodInText)) }) : undefined;
+  if (side === 'swap') return [['off_ramp', t('sendOne')], ['coins', t('receiveAnother', { amount }), t('everyFee')], ['wallet', t('needWalletNew')]];
+  if (side === 'off_ramp') return [['wallet', t('sendFromWallet'), t('everyFee')], ['bank', t('receiveThis', { amount }), ways], ['info', t(methods.every(({ account }) => account === 'iban') ? 'needIban' : 'needAccount')]];
+  const symbols = (sideOptions?.assets ?? []).map(({ symbol }) => symbol).filter((symbol) => !session?.target_token || symbol.toLowerCase() === session.target_token.toLowerCase());
+  const example = sideOptions?.indicative?.find(({ asset }) => asset === draft?.asset);
+  return [
+    ['bank', t('payAmount', { amount }), ways],
+    ['coins', t('receiveThis', { amount: eitherOf(symbols) }), example ? t('aboutToday', { amount: crypto(example.crypto_amount, example.asset, 2) }) : t('everyFee')],
+    ...(session?.wallet_address ? [] : [['wallet', t('needWallet'), t('anyWallet')] as [Icon, string, string]]),
+  ];
 }
 
 function Choose({ flow }: ScreenProps) {
   const { sides, draft } = flow;
   const side = draft?.side ?? 'on_ramp';
+  const choose = (one: typeof side) => {
+    flow.chooseSide(one);
+    say(t('selected', { side: t(one) }));
+  };
   const move = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const target = by && sides[(sides.indexOf(side) + by + sides.length) % sides.length];
     if (target) {
       event.preventDefault();
-      flow.chooseSide(target);
+      choose(target);
       document.querySelector<HTMLElement>(`[data-flow="${target}"]`)?.focus();
     }
   };
@@ -61,82 +113,27 @@ function Choose({ flow }: ScreenProps) {
       {sides.length > 1 && (
         <div class="tabs" role="tablist" aria-label={t('kinds')} onKeyDown={move}>
           {sides.map((one) => (
-            <button key={one} type="button" role="tab" data-flow={one} id={`tab-${one}`} aria-selected={one === side} aria-controls="panel" tabIndex={one === side ? 0 : -1} onClick={() => flow.chooseSide(one)}>
-              {t(one)}
+            <button key={one} type="button" role="tab" data-flow={one} id={`tab-${one}`} aria-selected={one === side} aria-controls="panel" tabIndex={one === side ? 0 : -1} onClick={() => choose(one)}>
+              <Picture icon={one} /><span>{t(one)}</span>
             </button>
           ))}
         </div>
       )}
-      <div class="offer" id="panel" {...(sides.length > 1 ? { role: 'tabpanel', 'aria-labelledby': `tab-${side}` } : {})}>
-        <Picture kind="picture" icon={side} />
-        <div>
-          {sides.length > 1 && <h2>{t(SIDE_TEXT[side][0])}</h2>}
-          <p>{t(SIDE_TEXT[side][1])}</p>
-        </div>
+      <div id="panel" {...(sides.length > 1 ? { role: 'tabpanel', 'aria-labelledby': `tab-${side}` } : {})}>
+        <ul class="lines">
+          {linesOf(flow).map(([icon, title, text]) => <li key={title}><Picture icon={icon} kind="badge" /><span><strong>{title}</strong>{text && <small>{text}</small>}</span></li>)}
+        </ul>
       </div>
-      <Button action="continue" flow={flow} />
-      <Button action="cancel" flow={flow} />
+      <div class="foot"><Button action="continue" flow={flow} /><CancelLink flow={flow} /></div>
     </>
   );
 }
 
-/** A screen that ends the flow or pauses it: a sign, a sentence, and what the user can do. */
-function Ending({ flow, sign, children, code, retry, receipt }: ScreenProps & { sign: Icon; children: ComponentChildren; code?: string | undefined; retry?: boolean; receipt?: ComponentChildren }) {
-  return (
-    <>
-      <Picture kind={`sign ${sign === 'good' || sign === 'bad' ? sign : 'still'}`} icon={sign} />
-      {code ? <p class="lead" role="alert" data-code={code}>{children}</p> : <p class="lead" role="status">{children}</p>}
-      {receipt}
-      {retry && <Button action="retry" flow={flow} />}
-      {flow.canLeave && <Button action="return" flow={flow} plain={retry === true} />}
-    </>
-  );
-}
-
-function Progress({ flow }: ScreenProps) {
-  return (
-    <>
-      <Picture kind="sign wait" />
-      <p class="lead" role="status">{t(flow.depositAsked && !flow.depositReturned ? 'deposit' : 'progressText')}</p>
-      <Alert flow={flow} />
-      {flow.sent && flow.session?.payment?.instructions && <Button action="back" flow={flow} label={t(flow.session.payment.instructions['iban'] ? 'showBank' : 'showDetails')} />}
-      <Button action="cancel" flow={flow} label={t('cancelPayment')} />
-    </>
-  );
-}
-
-function Done({ flow }: ScreenProps) {
-  const payment = flow.session?.payment;
-  return (
-    <Ending flow={flow} sign="good" receipt={payment && flow.session && <Sums priced={payment} currency={flow.session.currency} />}>
-      {t(payment?.side === 'off_ramp' ? 'doneSell' : 'doneBuy')}
-      {payment?.tx_refid && <span class="reference">{t('reference')}: <code>{payment.tx_refid}</code></span>}
-    </Ending>
-  );
-}
-
-function Failed({ flow }: ScreenProps) {
-  const payment = flow.session?.payment;
-  if (payment?.status === 'cancelled') {
-    return <Ending flow={flow} sign="still" retry>{t('cancelledText')}</Ending>;
-  }
-  return (
-    <Ending flow={flow} sign="bad" code={payment?.failure_code ?? 'payment_failed'} retry>
-      {t('failedText')}
-    </Ending>
-  );
-}
-
-/** Without the session the page cannot know whether it was paid, so it never says to start again. */
-function Over({ flow }: ScreenProps) {
-  if (flow.dead) return <Ending flow={flow} sign="clock" code={flow.dead.code}>{t(flow.dead.code === 'unauthorized' ? 'tokenText' : 'overText')}</Ending>;
-  const cancelled = flow.session?.status === 'cancelled';
-  return <Ending flow={flow} sign={cancelled ? 'still' : 'clock'} code={cancelled ? 'session_cancelled' : 'session_expired'}>{t(cancelled ? 'overCancelled' : 'overExpired')}</Ending>;
-}
+const Loading = () => <div class="ghost" role="status"><span class="hidden">{t('loading')}</span><i /><i /><i /></div>;
 
 function Screen({ flow, step }: ScreenProps & { step: Step }) {
   switch (step) {
-    case 'loading': return <Picture kind="sign wait" />;
+    case 'loading': return <Loading />;
     case 'choose': return <Choose flow={flow} />;
     case 'details': return <Details flow={flow} />;
     case 'price': return <Price flow={flow} />;
@@ -146,32 +143,77 @@ function Screen({ flow, step }: ScreenProps & { step: Step }) {
     case 'progress': return <Progress flow={flow} />;
     case 'done': return <Done flow={flow} />;
     case 'failed': return <Failed flow={flow} />;
-    case 'unavailable': return <Ending flow={flow} sign="still" code={flow.dead?.code}>{t('unavailableText')}</Ending>;
+    case 'unavailable': return <Unavailable flow={flow} />;
     case 'over': return <Over flow={flow} />;
-    case 'offline': return <Ending flow={flow} sign="offline" code="offline" retry>{t('offlineText')}</Ending>;
+    case 'offline': return <Offline flow={flow}>{flow.session && flow.lastStep !== 'failed' && <Screen flow={flow} step={flow.lastStep} />}</Offline>;
   }
 }
 
-function heading(flow: Flow, step: Step): string {
-  if (step === 'failed' && flow.session?.payment?.status === 'cancelled') return t('cancelledTitle');
-  if (step === 'over' && flow.dead?.code === 'unauthorized') return t('tokenTitle');
-  if (step === 'choose' && flow.sides.length === 1) return t(SIDE_TEXT[flow.draft?.side ?? 'on_ramp'][0]);
-  return t(HEADINGS[step]);
+export function heading(flow: Flow, step: Step): string {
+  const side = flow.draft?.side ?? 'on_ramp';
+  switch (step) {
+    case 'loading': return t('title');
+    case 'choose': return flow.sides.length === 1 ? tSide('choose', side) : t('chooseTitle');
+    case 'details': return tSide('details', side);
+    case 'price': return t('priceTitle');
+    case 'verification': return t('verificationTitle');
+    case 'confirm': return tSide('confirm', side);
+    case 'instructions': return instructionsTitle({ flow });
+    case 'progress': return t('progressTitle');
+    case 'done': return doneTitle({ flow });
+    case 'failed': return t(failureOf({ flow })[0]);
+    case 'unavailable': return t('unavailableTitle');
+    case 'over': return t(overTitle({ flow }));
+    case 'offline': return t(flow.isUnsettled ? 'checkingTitle' : 'offlineTitle');
+  }
 }
 
-const ALERT_STEPS: Step[] = ['choose', 'details', 'price', 'confirm', 'instructions'];
+const ALERT_STEPS: Step[] = ['choose', 'details', 'price', 'confirm', 'instructions', 'progress', 'failed'];
+const BACK_STEPS: Step[] = ['details', 'price', 'verification', 'confirm'];
 
-export function App({ flow, mode, step }: ScreenProps & { mode: string; step: Step }) {
+/** True if the user can go back from a step: a session with one side begins at `choose` too. */
+export const mayGoBack = (flow: Flow, step: Step): boolean => BACK_STEPS.includes(step) && flow.session?.verification.status !== 'rejected';
+
+function StepLine({ flow, step }: ScreenProps & { step: Step }) {
+  const number = NUMBERS[step];
+  if (!number) return null;
   return (
-    <div class="card" data-step={step} aria-busy={flow.busy}>
-      <Header flow={flow} mode={mode} />
-      <main>
-        <h1 id="heading" tabIndex={-1}>{heading(flow, step)}</h1>
-        {ALERT_STEPS.includes(step) && <Alert flow={flow} />}
-        <Screen flow={flow} step={step} />
-      </main>
-      <footer>{t('powered')}</footer>
+    <div class="line-up">
+      {mayGoBack(flow, step) && <Button action="back" flow={flow} kind="back" />}
+      <span class="count">{t('stepOf', { step: String(number) })}</span>
+      <span class="bars" aria-hidden="true">{[1, 2, 3, 4].map((one) => <i key={one} class={one <= number ? 'on' : ''} />)}</span>
     </div>
   );
 }
 
+/** Says what changed between two steps without the user. */
+function useSpeech(flow: Flow, step: Step): void {
+  const last = useRef<Step>('loading');
+  useEffect(() => {
+    const before = last.current;
+    last.current = step;
+    if (before === 'offline') say(t('online'));
+    else if (before === 'verification' && step === 'confirm') say(t('verified'));
+    else if ((before === 'details' || before === 'price') && (step === 'instructions' || step === 'progress')) say(t('underWay'));
+  }, [step, flow]);
+}
+
+export function App({ flow, mode, step }: ScreenProps & { mode: string; step: Step }) {
+  useSpeech(flow, step);
+  return (
+    <div class="card" data-step={step} aria-busy={flow.busy}>
+      <Header flow={flow} mode={mode} step={step} />
+      <main>
+        <StepLine flow={flow} step={step} />
+        <div class="step" key={step}>
+          <EndSign step={step} />
+          <h1 id="heading" tabIndex={-1} class={step === 'loading' ? 'hidden' : undefined}>{heading(flow, step)}</h1>
+          {ALERT_STEPS.includes(step) && <Alert flow={flow} network={networkName(flow.draft?.network ?? '')} />}
+          <Screen flow={flow} step={step} />
+        </div>
+        <p class="hidden" role="status">{spoken()}</p>
+      </main>
+      <footer><span>{t('powered')} <strong>Penstock</strong></span><a href="/licenses.txt" target="_blank" rel="noopener noreferrer">{t('licences')}</a></footer>
+    </div>
+  );
+}

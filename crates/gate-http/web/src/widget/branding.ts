@@ -26,34 +26,29 @@ function contrast(one: Rgb, other: Rgb): number {
 }
 
 const WHITE: Rgb = [255, 255, 255];
-const BLACK: Rgb = [0, 0, 0];
-/** The bar is 4.5. The margin covers rounding and the slightly tinted surfaces. */
-const MIN_CONTRAST = 4.9;
-const css = (color: Rgb): string => `rgb(${color.map(Math.round).join(' ')})`;
+const MIN_TEXT_CONTRAST = 4.5;
+const MIN_FILL_CONTRAST = 3;
 
-/** Moves a colour towards black or white until text in it is readable on the surface. */
-function readable(color: Rgb, surface: Rgb): Rgb {
-  const goal = luminance(surface) > 0.18 ? BLACK : WHITE;
-  let result = color;
-  for (let step = 1; step <= 20 && contrast(result, surface) < MIN_CONTRAST; step += 1) {
-    result = color.map((part, index) => part + ((goal[index] ?? 0) - part) * (step / 20)) as Rgb;
-  }
-  return result;
-}
+const onFill = (color: Rgb): string => (contrast(color, WHITE) >= MIN_TEXT_CONTRAST ? '#fff' : '#000');
+const css = (color: Rgb): string => `rgb(${color.join(' ')})`;
 
-/** Sets the custom properties of the style sheet from the partner's colours. */
+/** Sets the custom properties of the style sheet from the partner's colours. A brand colour is a fill and never a text colour. */
 export function applyBranding(branding: Branding | undefined, theme: string): void {
   const dark = theme === 'dark' || (theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
   const root = document.documentElement;
   root.dataset['theme'] = dark ? 'dark' : 'light';
-  const surface: Rgb = dark ? [23, 26, 33] : [246, 247, 249];
-  const primary = parse(branding?.primary_color) ?? (dark ? [122, 162, 255] : [32, 80, 215]);
+  const surface: Rgb = dark ? [21, 24, 29] : WHITE;
+  const primary = parse(branding?.primary_color) ?? [31, 79, 216];
   const accent = parse(branding?.accent_color) ?? primary;
-  const secondary = parse(branding?.secondary_color) ?? primary;
+  const secondary = parse(branding?.secondary_color);
+  const isPale = contrast(primary, surface) < MIN_FILL_CONTRAST;
   const set = (name: string, value: string) => root.style.setProperty(name, value);
   set('--primary', css(primary));
-  set('--on-primary', contrast(primary, WHITE) >= 4.5 ? '#fff' : '#000');
-  set('--accent', css(readable(accent, surface)));
-  set('--edge', css(readable(primary, surface)));
-  set('--stripe', css(secondary));
+  set('--on-primary', onFill(primary));
+  set('--primary-line', isPale ? 'var(--strong)' : 'transparent');
+  set('--mark', isPale ? 'var(--ink)' : css(primary));
+  set('--accent', css(accent));
+  set('--on-accent', onFill(accent));
+  set('--side', secondary ? css(secondary) : 'var(--sunken)');
+  set('--on-side', secondary ? onFill(secondary) : 'var(--ink)');
 }

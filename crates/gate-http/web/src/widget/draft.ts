@@ -1,4 +1,7 @@
-import type { Session, Side, SideOptions } from './types';
+import { isName, misfitOf } from './address';
+import { payoutFaults } from './payout';
+import type { MessageKey } from './i18n';
+import type { Payment, Session, Side, SideOptions } from './types';
 
 /** What the user chooses before a payment. */
 export interface Draft {
@@ -44,4 +47,52 @@ export function mend(draft: Draft, entry: SideOptions | undefined): void {
   if (!networksOf(draft.source_asset).some((one) => one.chain === draft.source_network)) {
     draft.source_network = networksOf(draft.source_asset)[0]?.chain ?? '';
   }
+}
+
+/** The choices of an earlier payment, as far as they are still offered. */
+export function adopt(draft: Draft, payment: Payment, entry: SideOptions | undefined): void {
+  if (draft.side !== payment.side) return;
+  const isOffered = (symbol: string | null, chain: string | null) =>
+    entry?.assets.some((one) => one.symbol === symbol && one.networks.some((network) => network.chain === chain)) === true;
+  if (isOffered(payment.asset, payment.network)) Object.assign(draft, { asset: payment.asset, network: payment.network });
+  if (isOffered(payment.source_asset, payment.source_network)) Object.assign(draft, { source_asset: payment.source_asset, source_network: payment.source_network });
+  if (entry?.methods.some((one) => one.id === payment.payment_method)) draft.payment_method = payment.payment_method ?? '';
+  mend(draft, entry);
+}
+
+/** What is wrong with a field: its alert's code, and the text for the user. */
+export interface Fault {
+  code: string;
+  text: MessageKey;
+  /** The network that the address fits instead. */
+  other?: string;
+}
+
+/** The form of account that the chosen payout method asks for. */
+export const accountOf = (draft: Draft, entry: SideOptions | undefined) => entry?.methods.find((one) => one.id === draft.payment_method)?.account;
+
+/** The chosen network of the asset that the user receives. */
+const chainOf = (draft: Draft, entry: SideOptions | undefined) =>
+  entry?.assets.find((one) => one.symbol === draft.asset)?.networks.find((one) => one.chain === draft.network);
+
+function addressFault(draft: Draft, entry: SideOptions | undefined): Fault | null {
+  const address = draft.wallet_address;
+  const chain = chainOf(draft, entry);
+  if (isName(address)) return { code: 'wallet_address_is_a_name', text: chain?.evm ? 'walletName' : 'walletNameElse' };
+  const code = 'invalid_address';
+  if (!address) return { code, text: 'walletEmpty' };
+  const misfit = chain && misfitOf(address, chain, entry?.assets.flatMap((one) => one.networks) ?? []);
+  if (!misfit) return null;
+  if (typeof misfit === 'object') return { code, text: 'walletOther', other: misfit.other };
+  return { code, text: misfit === 'sum' ? 'walletSum' : 'walletElse' };
+}
+
+/** Checks the details and returns what is wrong with each field that needs attention. */
+export function faultsOf(draft: Draft | null, session: Session | null, entry: SideOptions | undefined): Record<string, Fault> {
+  if (!draft) return {};
+  if (draft.side === 'off_ramp') {
+    return Object.fromEntries(payoutFaults(accountOf(draft, entry), draft.payout).map(([name, text]) => [name, { code: `invalid_${name}`, text }]));
+  }
+  const fault = session?.wallet_address ? null : addressFault(draft, entry);
+  return fault ? { wallet_address: fault } : {};
 }

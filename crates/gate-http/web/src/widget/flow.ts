@@ -1,33 +1,15 @@
 import { Api, NoAnswer, Refusal } from './api';
-import { draftOf, mend, type Draft } from './draft';
+import { adopt, draftOf, faultsOf, mend, type Draft } from './draft';
 import type { Frame } from './frame';
 import { intentKey, isOwnKey, recall, remember, settleIntent } from './memory';
 import { payoutOf } from './payout';
 import { isPassing, mayRenewAfter, meaningOf } from './refusals';
+import { priceOf, returnAddress } from './session';
+import {
+  RENEW_BEFORE_MS, RETRY_PRICE_MS, READ_CHANGE_MS, SLOW_MS, MAX_IDLE_RENEWALS,
+  MIN_TOKEN_LIFE_MS, MAX_BACKOFF_MS, ATTEMPTS_TO_PAY, pause, type DraftStep, type Problem, type Step, type Work,
+} from './steps';
 import type { Options, Quote, Session, Side, SideOptions, VerificationTask } from './types';
-
-export type Step =
-  | 'loading' | 'choose' | 'details' | 'price' | 'verification' | 'confirm' | 'instructions'
-  | 'progress' | 'done' | 'failed' | 'unavailable' | 'over' | 'offline';
-
-/** Steps in which the user still decides. The server's state leads in all others. */
-type DraftStep = 'choose' | 'details' | 'price' | 'verification' | 'confirm';
-
-export interface Problem {
-  code: string;
-  message: string;
-}
-
-const RENEW_BEFORE_MS = 10_000;
-/** Pause before a price that was refused is asked for again. */
-const RETRY_PRICE_MS = 15_000;
-/** A user cannot have read a changed price sooner. A click that was meant for the old one comes within this time. */
-const READ_CHANGE_MS = 1000;
-/** A token that dies again within this time is not renewed once more. */
-const MIN_TOKEN_LIFE_MS = 10_000;
-const MAX_BACKOFF_MS = 15_000;
-const ATTEMPTS_TO_PAY = 3;
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Everything that the screens show, and everything that a user can do. */
 export class Flow {
@@ -40,7 +22,10 @@ export class Flow {
   task: VerificationTask | null = null;
   problem: Problem | null = null;
   busy = false;
+  work: Work = 'loading';
   offline = false;
+  /** A cancelled payment is told about until the user goes on. */
+  cancelled = false;
   sent = false;
   depositAsked = false;
   depositReturned = false;
@@ -62,6 +47,12 @@ export class Flow {
   private quoting = false;
   private announced = '';
   private unsettledBody: unknown = null;
+  private busySince = 0;
+  private renewals = 0;
+  /** The payment that this page made, with its own draft. */
+  paid: string | null = null;
+  /** The call that `retry` repeats, after its refusal. */
+  private refused: [() => Promise<void>, Work] | null = null;
 
   constructor(
     readonly api: Api,
@@ -75,10 +66,26 @@ export class Flow {
   ) {
     addEventListener('online', () => this.offline && void this.reconnect());
     addEventListener('offline', () => this.goOffline());
-    addEventListener('pageshow', (event) => event.persisted && void this.refresh());
+    addEventListener('pageshow', (event) => event.persisted && this.hasToken && !this.dead && void this.comeBack());
     document.addEventListener('visibilitychange', () => this.tick());
+    for (const touch of ['pointerdown', 'keydown']) {
+      addEventListener(touch, () => (this.renewals = this.isOutdated ? this.renewals : 0));
+    }
     setInterval(() => this.tick(), 1000);
   }
+
+  get isSlow(): boolean {
+    return this.busy && performance.now() - this.busySince >= SLOW_MS;
+  }
+
+  /** True if the price ran out after nobody had touched the page for a while. */
+  get isOutdated(): boolean {
+    return this.renewals >= MAX_IDLE_RENEWALS && this.secondsLeft === 0;
+  }
+
+  /** True after a payment whose outcome is unknown. */
+  get isUnsettled(): boolean { return this.unsettledBody !== null; }
+  get mayRetry(): boolean { return this.refused !== null; }
 
   get step(): Step {
     if (this.dead) return this.dead.step;
@@ -87,6 +94,13 @@ export class Flow {
     // A lost connection changes nothing about a session that has ended.
     if (session && (payment?.status === 'completed' || session.status === 'completed')) return 'done';
     if (this.offline) return 'offline';
+    return this.lastStep;
+  }
+
+  /** The step that the offline screen interrupts. */
+  get lastStep(): Step {
+    const { session } = this;
+    const payment = session?.payment;
     if (!session || !this.draft) return 'loading';
     if (payment?.status === 'processing') {
       return payment.instructions && !this.sent && !this.depositReturned ? 'instructions' : 'progress';
@@ -155,6 +169,7 @@ export class Flow {
   async next(): Promise<void> {
     if (this.busy) return;
     this.problem = null;
+    this.cancelled = false;
     switch (this.step) {
       case 'choose':
         this.go('details');
@@ -183,8 +198,7 @@ export class Flow {
   back(): void {
     if (this.step === 'progress') {
       this.sent = false;
-      this.draw();
-      return;
+      return this.draw();
     }
     const previous = { choose: 'choose', details: 'choose', price: 'details', verification: 'price', confirm: 'price' } as const;
     this.problem = null;
@@ -208,20 +222,34 @@ export class Flow {
       };
       this.before = null;
       await this.settle(body);
-    });
+    }, 'pay');
   }
 
   retry(): Promise<void> | void {
     if (this.offline) return this.reconnect();
     if (this.busy) return;
+    if (this.step === 'failed') return this.startOver();
+    this.renewals = 0;
+    return this.problem && this.refused ? this.attempt(...this.refused) : this.fetchQuote();
+  }
+
+  /** Leaves a failed payment for the choice of another method. */
+  chooseAgain(): void {
+    this.dismiss();
+    this.go('details');
+  }
+  private dismiss(): void {
     this.dismissed = this.session?.payment?.id ?? null;
-    this.sent = false;
-    this.depositAsked = false;
-    this.depositReturned = false;
-    this.quote = null;
-    this.before = null;
-    this.problem = null;
-    this.go('choose');
+    this.sent = this.depositAsked = this.depositReturned = false;
+    this.quote = this.before = this.problem = this.refused = null;
+  }
+
+  /** Shows a fresh price. A page that was reloaded has forgotten the address, so it asks for the details first. */
+  private startOver(): Promise<void> | void {
+    this.dismiss();
+    const isComplete = Object.keys(faultsOf(this.draft, this.session, this.sideOptions)).length === 0;
+    this.go(isComplete ? 'price' : 'details');
+    if (isComplete) return this.fetchQuote();
   }
 
   async cancel(): Promise<void> {
@@ -233,7 +261,7 @@ export class Flow {
       } else {
         this.accept(await this.api.cancelSession());
       }
-    });
+    }, 'cancel');
   }
 
   /** A top-level checkout goes back to the shop. A frame leaves that to the page around it. */
@@ -244,12 +272,12 @@ export class Flow {
       this.frame.post('close', { reason: this.step === 'done' ? 'completed' : session?.status === 'cancelled' ? 'cancelled' : this.step });
       return;
     }
-    const target = this.returnAddress(completed);
+    const target = returnAddress(session, completed);
     if (target) location.assign(target);
   }
 
   get canLeave(): boolean {
-    return this.frame !== null || this.returnAddress(this.step === 'done') !== null;
+    return this.frame !== null || returnAddress(this.session, this.step === 'done') !== null;
   }
 
   async submitVerification(answers: Record<string, string>): Promise<void> {
@@ -269,18 +297,6 @@ export class Flow {
     this.draw();
   }
 
-  private returnAddress(completed: boolean): string | null {
-    const address = completed ? this.session?.return_url : (this.session?.cancel_url ?? this.session?.return_url);
-    try {
-      const url = new URL(address ?? '');
-      if (!/^https?:$/.test(url.protocol)) return null;
-      url.searchParams.set('gate_session_id', this.session?.id ?? '');
-      return url.href;
-    } catch {
-      return null;
-    }
-  }
-
   private now(): number {
     return Date.now() + this.offset;
   }
@@ -293,6 +309,8 @@ export class Flow {
 
   private accept(session: Session): void {
     this.offset = Date.parse(session.server_time) - Date.now();
+    // A call that was refused before may mean another payment now.
+    if (session.payment?.status !== this.session?.payment?.status) this.problem = this.refused = null;
     this.session = session;
     this.offline = false;
     this.onSession(session);
@@ -300,7 +318,13 @@ export class Flow {
     if (!this.draft) {
       const [first] = this.sides;
       if (!first && session.status === 'open' && !session.payment) return this.end('unavailable', 'no_options');
-      this.chooseSide(first ?? 'on_ramp');
+      this.chooseSide(this.sides.find((side) => side === session.payment?.side) ?? first ?? 'on_ramp');
+      if (session.payment && this.draft) adopt(this.draft, session.payment, this.sideOptions);
+    }
+    if (session.payment?.status === 'cancelled' && session.payment.id !== this.dismissed && session.status === 'open') {
+      this.dismiss();
+      this.cancelled = true;
+      this.startOverWhenIdle();
     }
     if (this.draftStep === 'verification') this.followVerification(session);
     this.announce(session);
@@ -309,35 +333,25 @@ export class Flow {
     void this.poll();
   }
 
+  /** The call that brought the session has to end first. */
+  private startOverWhenIdle(): void {
+    setTimeout(() => (this.busy ? this.startOverWhenIdle() : void this.startOver()), 20);
+  }
+
   private announce(session: Session): void {
     const { payment } = session;
     const state = `${payment?.id}${payment?.status}`;
     if (!payment || state === this.announced) return;
     this.announced = state;
-    if (payment.status === 'completed') {
-      this.frame?.post('success', { tx_id: payment.tx_refid ?? payment.id, session_id: session.id });
-    } else if (payment.status === 'failed') {
-      this.frame?.post('error', {
-        code: payment.failure_code ?? 'payment_failed',
-        message: payment.failure_message ?? 'The payment failed.',
-        payment_id: payment.id,
-      });
-    }
+    this.frame?.postOutcome(payment, session.id);
   }
 
   /** Asks the partner's wallet to send the crypto. A payment of an earlier page or of another tab may have been sent already. */
   private askWallet({ payment }: Session): void {
-    const address = payment?.instructions?.['address'];
-    if (payment?.status !== 'processing' || payment.id !== this.made || !this.canDeposit || payment.side === 'on_ramp' || !address) return;
+    if (payment?.status !== 'processing' || payment.id !== this.made || !this.canDeposit || payment.side === 'on_ramp' || !payment.instructions?.['address']) return;
     this.made = null;
     this.depositAsked = true;
-    this.frame?.post('deposit', {
-      request_id: payment.id,
-      asset: payment.source_asset ?? payment.asset,
-      network: payment.source_network ?? payment.network,
-      amount: payment.source_amount ?? payment.crypto_amount,
-      address,
-    });
+    this.frame?.postDeposit(payment);
   }
 
   /** True while the session can change without this page: a payment goes on, a provider verifies, or another tab pays. */
@@ -360,11 +374,12 @@ export class Flow {
         const session = await this.api.session(this.session.version);
         failures = 0;
         // The answer of the payment says whose payment the session shows.
-        if (!this.settling) this.accept(session);
+        if (this.unsettledBody && !this.busy) await this.reconnect();
+        else if (!this.settling) this.accept(session);
         if (Date.now() - asked < 500) await pause(1000);
       } catch (error) {
         failures += 1;
-        if (!isPassing(error)) {
+        if (!isPassing(error) && !(error instanceof Refusal && meaningOf(error) === 'alert')) {
           this.polling = false;
           if (!(error instanceof Refusal)) throw error;
           await this.report(error)?.();
@@ -380,6 +395,12 @@ export class Flow {
 
   private async refresh(): Promise<void> {
     await this.attempt(async () => this.accept(await this.api.session()));
+  }
+
+  /** Shows the true session to a page that the browser kept, and a fresh price: another tab may have retired the one that was left. */
+  private async comeBack(): Promise<void> {
+    await this.refresh();
+    if (this.step === 'price' || this.step === 'confirm') await this.fetchQuote();
   }
 
   private async reconnect(): Promise<void> {
@@ -413,6 +434,7 @@ export class Flow {
     for (let attempt = 1; attempt <= ATTEMPTS_TO_PAY; attempt += 1) {
       try {
         const payment = await this.api.pay(body, key);
+        this.paid = payment.id;
         if (isOwnKey(key)) this.made = payment.id;
         remember('intent', null);
         this.unsettledBody = null;
@@ -471,13 +493,22 @@ export class Flow {
 
   /** Looks once a second at the age of the price. A hidden page fetches nothing. */
   private tick(): void {
-    const { step } = this;
+    const { step, problem } = this;
+    const isVisible = document.visibilityState === 'visible';
+    if (problem?.retryAt !== undefined && !this.offline) {
+      if (isVisible && !this.busy && performance.now() >= problem.retryAt) void (this.refused ? this.attempt(...this.refused) : this.retry());
+      this.draw();
+      return;
+    }
     if (step !== 'price' && step !== 'confirm') return;
     const left = this.quote ? Date.parse(this.quote.expires_at) - this.now() : Infinity;
     const code = this.problem?.code;
     const isDue = left <= (step === 'price' ? RENEW_BEFORE_MS : 0) && mayRenewAfter(code);
     const hasRested = !code || code.startsWith('quote_') || performance.now() - this.quotedAt >= RETRY_PRICE_MS;
-    if (document.visibilityState === 'visible' && !this.busy && isDue && hasRested) void this.fetchQuote();
+    if (isVisible && !this.busy && isDue && hasRested && this.renewals < MAX_IDLE_RENEWALS) {
+      this.renewals += 1;
+      void this.fetchQuote();
+    }
     this.draw();
   }
 
@@ -501,24 +532,31 @@ export class Flow {
       this.offset = Date.parse(quote.created_at) - Date.now();
       this.quote = quote;
       this.frame?.post('quote', { rate: quote.exchange_rate, expires_at: quote.expires_at });
-    });
+    }, 'price');
     this.quoting = false;
   }
 
   /** Runs one thing at a time and turns every failure into a screen or an alert. */
-  private async attempt(work: () => Promise<void>): Promise<void> {
+  private async attempt(work: () => Promise<void>, name: Work = 'loading'): Promise<void> {
     if (this.busy) return;
     this.busy = true;
+    this.work = name;
+    this.busySince = performance.now();
     this.problem = null;
+    this.refused = null;
+    const slow = setTimeout(() => this.draw(), SLOW_MS);
     this.draw();
     let follow: (() => Promise<void>) | null = null;
     try {
       await work();
     } catch (error) {
-      if (error instanceof Refusal) follow = this.report(error);
-      else if (error instanceof NoAnswer) this.goOffline();
+      if (error instanceof Refusal) {
+        follow = this.report(error);
+        if (this.problem) this.refused = [work, name];
+      } else if (error instanceof NoAnswer) this.goOffline();
       else throw error;
     } finally {
+      clearTimeout(slow);
       this.busy = false;
       this.draw();
     }
@@ -542,7 +580,7 @@ export class Flow {
         return async () => {
           await this.refresh();
           if (this.step === 'confirm' || this.step === 'price') await this.fetchQuote();
-          if (this.step === 'confirm') this.problem = { code, message };
+          if (this.step === 'confirm' && !this.problem) this.problem = { code, message };
           this.draw();
         };
       case 'verification':
@@ -558,7 +596,7 @@ export class Flow {
           else this.end('unavailable', code);
           return null;
         }
-        this.problem = { code, message };
+        this.problem = { code, message, requestId: error.requestId, retryAt: error.status === 429 ? performance.now() + error.retryAfter * 1000 : undefined };
         this.frame?.post('error', { code, message });
         return null;
     }
@@ -573,8 +611,6 @@ export class Flow {
     this.frame?.post('ready');
   }
 }
-
-const priceOf = (quote: Quote) => [quote.fiat_amount, quote.crypto_amount, quote.source_amount, quote.exchange_rate, quote.fees.total];
 
 /** The token of a checkout that was reloaded. */
 export const rememberedToken = (): string | null => recall('token');

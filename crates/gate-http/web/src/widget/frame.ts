@@ -1,3 +1,5 @@
+import type { Payment } from './types';
+
 /** The channel to the partner's page. A top-level checkout has none. */
 
 export interface TokenMessage {
@@ -48,6 +50,30 @@ export class Frame {
 
   post(type: string, fields: Record<string, unknown> = {}): void {
     parent.postMessage({ penstock: 1, type, ...fields }, this.parentOrigin);
+  }
+
+  /** Reports the end of a payment. */
+  postOutcome(payment: Payment, session: string): void {
+    if (payment.status === 'completed') {
+      this.post('success', { tx_id: payment.tx_refid ?? payment.id, session_id: session });
+    } else if (payment.status === 'failed') {
+      this.post('error', {
+        code: payment.failure_code ?? 'payment_failed',
+        message: payment.failure_message ?? 'The payment failed.',
+        payment_id: payment.id,
+      });
+    }
+  }
+
+  /** Asks the partner's wallet to send the crypto of a payment. */
+  postDeposit(payment: Payment): void {
+    this.post('deposit', {
+      request_id: payment.id,
+      asset: payment.source_asset ?? payment.asset,
+      network: payment.source_network ?? payment.network,
+      amount: payment.source_amount ?? payment.crypto_amount,
+      address: payment.instructions?.['address'],
+    });
   }
 
   watchHeight(element: Element): void {

@@ -1,4 +1,5 @@
 import { en, type MessageKey, type Messages } from './languages/en';
+import type { Side } from './types';
 export type { MessageKey };
 
 const LOADERS: Record<string, () => Promise<{ messages: Messages }>> = {
@@ -11,6 +12,7 @@ const LOADERS: Record<string, () => Promise<{ messages: Messages }>> = {
 
 let messages: Messages = en;
 let locale = 'en';
+let shop = '';
 
 /** Loads the first language that the widget speaks. The region of the locale still decides formats. */
 export async function chooseLanguage(wanted: readonly (string | null)[]): Promise<void> {
@@ -33,26 +35,42 @@ export async function chooseLanguage(wanted: readonly (string | null)[]): Promis
   }
 }
 
-export function t(key: MessageKey, values: Record<string, string> = {}): string {
-  return messages[key].replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
+/** Every text may name the shop. */
+export function nameShop(name: string): void {
+  shop = name;
 }
+
+export const shopName = (): string => shop || messages.shopName;
+
+export function t(key: MessageKey, values: Record<string, string> = {}): string {
+  return messages[key].replace(/\{(\w+)\}/g, (whole, name: string) => (name === 'shop' ? shopName() : (values[name] ?? whole)));
+}
+
+type SideKey = { [K in MessageKey]: K extends `${infer Base}_on_ramp` ? Base : never }[MessageKey];
+
+/** A text that has a variant for each side. */
+export const tSide = (key: SideKey, side: Side, values?: Record<string, string>): string => t(`${key}_${side}` as MessageKey, values);
 
 /** `Intl` takes the exact decimal text, so that no amount passes through a binary number. */
 const exact = (value: string) => value as unknown as number;
 
-export function money(value: string, currency: string, digits?: number): string {
+export function money(value: string, currency: string, digits: Intl.NumberFormatOptions = {}): string {
   try {
-    const precision = digits === undefined ? {} : { maximumFractionDigits: digits };
-    return new Intl.NumberFormat(locale, { style: 'currency', currency, ...precision }).format(exact(value));
+    return new Intl.NumberFormat(locale, { style: 'currency', currency, ...digits }).format(exact(value));
   } catch {
     return `${value} ${currency}`;
   }
 }
 
-export function crypto(value: string, asset: string): string {
-  const text = new Intl.NumberFormat(locale, { maximumFractionDigits: 18 }).format(exact(value));
-  return `${text} ${asset}`;
+export const decimal = (value: string, digits = 18): string => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(exact(value));
+
+export const crypto = (value: string, asset: string, digits?: number): string => `${decimal(value, digits)} ${asset}`;
+
+export function moment(instant: string, style: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' }): string {
+  return new Intl.DateTimeFormat(locale, style).format(new Date(instant));
 }
+
+export const eitherOf = (names: string[]): string => new Intl.ListFormat(locale, { type: 'disjunction' }).format(names);
 
 /** Network names are identifiers in the API. The screen shows them as names. */
 export function networkName(chain: string): string {
@@ -63,4 +81,10 @@ export function networkName(chain: string): string {
 export function methodName({ id, name }: { id: string; name: string }): string {
   const key = `m_${id}` as MessageKey;
   return en[key] === name ? t(key) : name;
+}
+
+/** The name within a sentence. Only German writes its nouns with a capital. */
+export function methodInText(method: { id: string; name: string }): string {
+  const name = methodName(method);
+  return locale.startsWith('de') || method.id === 'faster_payments' ? name : name.replace(/^\p{Lu}(?=\p{Ll})/u, (letter) => letter.toLowerCase());
 }

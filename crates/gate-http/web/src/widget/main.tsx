@@ -1,12 +1,15 @@
 import { render } from 'preact';
 import { Api, Refusal } from './api';
-import { App } from './app';
+import { App, heading, mayGoBack } from './app';
 import { applyBranding } from './branding';
 import { Flow, rememberedToken } from './flow';
 import { Frame } from './frame';
-import { chooseLanguage } from './i18n';
+import { followBack } from './history';
+import { chooseLanguage, nameShop, shopName, t } from './i18n';
 import { remember } from './memory';
 import { isPassing } from './refusals';
+import { nameOf } from './session';
+import { onSpeech } from './speech';
 import type { Session, Side } from './types';
 
 const fragment = new URLSearchParams(location.hash.slice(1));
@@ -59,6 +62,7 @@ const flow = new Flow(
   draw,
   (current) => {
     session = current;
+    nameShop(nameOf(current));
     paint();
   },
   // A frame still has its fragment, and the page around it sends the token again.
@@ -75,16 +79,30 @@ function paint(): void {
   applyBranding(session?.branding, theme);
 }
 
+function titleOf(): string {
+  const isTest = (session?.mode ?? meta('mode')) === 'test';
+  return t(isTest ? 'docTest' : 'docTitle', { title: heading(flow, flow.step), shop: shopName() });
+}
+
+const keepBack = topLevel ? followBack(() => flow.back(), () => mayGoBack(flow, flow.step) && !flow.busy) : () => undefined;
+
 function draw(): void {
   const { step } = flow;
   render(<App flow={flow} mode={meta('mode')} step={step} />, root);
+  document.title = session ? titleOf() : t('title');
   if (step !== lastStep) {
-    if (lastStep && lastStep !== 'loading') document.getElementById('heading')?.focus({ preventScroll: frame !== null });
+    // The first screen of a frame leaves the focus in the page around it.
+    const isFirst = !lastStep || lastStep === 'loading';
+    if (step !== 'loading' && !(isFirst && frame)) document.getElementById('heading')?.focus({ preventScroll: frame !== null });
     lastStep = step;
-    if (step !== 'loading') frame?.post('step', { step });
+    if (step !== 'loading') {
+      keepBack(mayGoBack(flow, step));
+      frame?.post('step', { step });
+    }
   }
 }
 
+onSpeech(draw);
 let starting = false;
 
 /** Bootstraps a top-level checkout, or continues with the token of before the reload. */
@@ -99,8 +117,10 @@ async function bootstrap(): Promise<void> {
   const key = fragment.get('publishable_key');
   if (!key) {
     const token = rememberedToken();
+    if (fragment.has('client_secret')) return flow.end('unavailable', 'link_incomplete');
     return token ? flow.start(token) : flow.end('over', 'unauthorized');
   }
+  if (!fragment.get('client_secret')) return flow.end('unavailable', 'link_incomplete');
   try {
     const token = await api.bootstrap(key, fragment.get('client_secret'));
     if (token.available === false) return flow.end('unavailable', token.unavailable_reason ?? 'unavailable');
@@ -109,11 +129,15 @@ async function bootstrap(): Promise<void> {
   } catch (error) {
     if (isPassing(error)) flow.goOffline();
     else if (!(error instanceof Refusal)) throw error;
-    else flow.end(error.status === 401 || error.code === 'session_not_open' ? 'over' : 'unavailable', error.code);
+    else flow.end((error.status === 401 && error.code !== 'client_secret_invalid') || error.code === 'session_not_open' ? 'over' : 'unavailable', error.code);
   }
 }
 
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);
+// The field in use stays in sight with its alert, also above a keyboard that opens.
+const keepInSight = () => document.activeElement?.closest('.field')?.scrollIntoView({ block: 'nearest' });
+addEventListener('resize', keepInSight);
+new MutationObserver(keepInSight).observe(root, { childList: true, subtree: true });
 paint();
 if (frame) {
   document.documentElement.dataset['frame'] = '';

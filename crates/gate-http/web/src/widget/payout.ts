@@ -54,14 +54,14 @@ export function payoutOf(account: Account | null | undefined, values: Record<str
 
 function fault(name: PayoutField, value: string, account: Account): MessageKey | null {
   switch (name) {
-    case 'iban': return ibanFits(value) ? null : 'ibanWarning';
-    case 'sort_code': return /^\d{6}$/.test(value) ? null : 'numberWarning';
-    case 'routing_number': return routingNumberFits(value) ? null : 'numberWarning';
-    case 'account_number': return (account === 'uk' ? /^\d{8}$/ : /^\d{4,17}$/).test(value) ? null : 'numberWarning';
-    case 'account_type': return ACCOUNT_TYPES.some((one) => one === value) ? null : 'required';
+    case 'iban': return ibanFits(value) ? null : value ? 'ibanWrong' : 'ibanEmpty';
+    case 'sort_code': return /^\d{6}$/.test(value) ? null : 'sortWrong';
+    case 'routing_number': return routingNumberFits(value) ? null : 'routingWrong';
+    case 'account_number': return (account === 'uk' ? /^\d{8}$/ : /^\d{4,17}$/).test(value) ? null : account === 'uk' ? 'numberWrong' : 'numberWrongUs';
+    case 'account_type': return ACCOUNT_TYPES.some((one) => one === value) ? null : 'account_type';
     case 'account_holder': {
       const length = [...value].length;
-      return length >= MIN_HOLDER_CHARS && length <= MAX_HOLDER_CHARS ? null : 'holderWarning';
+      return length >= MIN_HOLDER_CHARS && length <= MAX_HOLDER_CHARS ? null : 'holderWrong';
     }
   }
 }
@@ -70,7 +70,7 @@ function fault(name: PayoutField, value: string, account: Account): MessageKey |
 export function payoutFaults(account: Account | null | undefined, values: Record<string, string>): [PayoutField, MessageKey][] {
   if (!account) return [];
   return Object.entries(payoutOf(account, values)).flatMap(([name, value]): [PayoutField, MessageKey][] => {
-    const found = value ? fault(name as PayoutField, value, account) : 'required';
+    const found = fault(name as PayoutField, value, account);
     return found ? [[name as PayoutField, found]] : [];
   });
 }

@@ -6,7 +6,7 @@ export type Meaning = 'token' | 'unavailable' | 'state' | 'quote' | 'verificatio
 /** Codes after which this session can offer nothing, whatever the user changes. */
 const UNAVAILABLE = [
   'key_revoked', 'key_expired', 'organization_suspended', 'gate_not_enabled', 'quota_exhausted', 'session_required', 'scope_missing',
-  'rails_not_available', 'rails_not_enabled', 'quote_session_mismatch',
+  'rails_not_available', 'rails_not_enabled', 'quote_session_mismatch', 'origin_not_allowed', 'client_secret_invalid',
 ];
 const OTHERS: Record<string, Meaning> = {
   session_payment_in_progress: 'state', session_not_open: 'state',

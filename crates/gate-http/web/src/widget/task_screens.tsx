@@ -1,13 +1,16 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ScreenProps } from './app';
-import { crypto, money, networkName, t, type MessageKey } from './i18n';
-import { Alert, Amount, Button, CopyButton, Picture } from './parts';
-import type { FormField } from './types';
+import { crypto, decimal, moment, money, networkName, t, tSide, type MessageKey } from './i18n';
+import { Alert, Amount, Button, CancelLink, CopyButton, Groups, Note, Picture, Ring } from './parts';
+import { sums } from './receipt';
+import type { FormField, Payment } from './types';
 
-const KNOWN = ['account_holder', 'iban', 'bic', 'reference', 'asset', 'network', 'address', 'memo', 'amount', 'currency'];
+const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference', 'asset', 'network', 'currency'];
 /** Shown elsewhere, or chosen by the customer before. */
 const HIDDEN = ['type', 'note', 'url', 'payment_method'];
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+/** Values that are written in groups of four. */
+const GROUPED = ['iban', 'address'];
 
 /** A link to a provider's page: `https`, and in test mode also `http` on this machine. */
 export function safeLink(url: string | null | undefined, mode: string | undefined): string | null {
@@ -28,50 +31,122 @@ function QrCode({ text }: { text: string }) {
       current = false;
     };
   }, [text]);
-  return path && (
-    <svg class="qr" role="img" aria-label={t('qr')} viewBox={`0 0 ${path.size} ${path.size}`} shape-rendering="crispEdges">
-      <path d={path.d} />
-    </svg>
+  return (
+    <div class="qr-box">
+      {path && (
+        <svg class="qr" role="img" aria-label={t('qr')} viewBox={`0 0 ${path.size} ${path.size}`} shape-rendering="crispEdges">
+          <path d={path.d} />
+        </svg>
+      )}
+    </div>
   );
 }
+
+/** What the instructions of a payment ask the customer to do. */
+export type Task = 'wallet' | 'sandbox' | 'redirect' | 'crypto' | 'bank';
+
+export function taskOf({ flow }: ScreenProps): Task {
+  const { type, address } = flow.session?.payment?.instructions ?? {};
+  if (flow.depositAsked && flow.canDeposit && !flow.depositReturned) return 'wallet';
+  return type === 'sandbox' || type === 'redirect' ? type : address ? 'crypto' : 'bank';
+}
+
+export const sentAsset = (payment: Payment): string => payment.source_asset ?? payment.asset;
+
+export function instructionsTitle({ flow }: ScreenProps): string {
+  const task = taskOf({ flow });
+  const payment = flow.session?.payment;
+  if (task !== 'crypto' || !payment) return t(({ wallet: 'walletTitle', sandbox: 'sandboxTitle', redirect: 'redirectTitle', bank: 'bankTitle', crypto: 'bankTitle' } as const)[task]);
+  return t('sendTitle', { amount: crypto(payment.instructions?.['amount'] ?? payment.source_amount ?? payment.crypto_amount, sentAsset(payment)) });
+}
+
+function CopyRow({ name, value, label, unit }: { name: string; value: string; label: string; unit: (value: string) => string }) {
+  const isLong = GROUPED.includes(name) || value.length > 24;
+  return (
+    <div class={isLong ? 'wide' : undefined}>
+      <dt>{label}</dt>
+      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined}>
+        {GROUPED.includes(name) ? <Groups text={value} /> : name === 'amount' ? <Amount value={value}>{unit(value)}</Amount> : name === 'network' ? networkName(value) : value}
+      </dd>
+      <dd class="act"><CopyButton text={value} label={label} /></dd>
+    </div>
+  );
+}
+
+function Lead({ flow, task }: ScreenProps & { task: Task }) {
+  const payment = flow.session?.payment;
+  const network = payment?.instructions?.['network'] ?? payment?.source_network ?? payment?.network ?? '';
+  if (task === 'crypto') return <p class="lead">{t('sendOn')} <strong>{networkName(network)}</strong>{t('sendOnce')}</p>;
+  return <p class="lead">{t(({ wallet: 'deposit', sandbox: 'sandboxText', redirect: 'redirectText', bank: 'bankLead' } as const)[task])}</p>;
+}
+
+const Waiting = ({ text }: { text: string }) => <div class="waiting"><Ring /><p>{text}<small>{t('updates')}</small></p></div>;
 
 export function Instructions({ flow }: ScreenProps) {
   const payment = flow.session?.payment;
   const instructions = payment?.instructions;
   if (!payment || !instructions) return null;
-  const waitsForWallet = flow.depositAsked && flow.canDeposit && !flow.depositReturned;
-  const sandbox = instructions['type'] === 'sandbox';
-  // The amount is shown with its unit, which then needs no row.
-  const unit = instructions['amount'] ? ['currency', 'asset'] : [];
+  const task = taskOf({ flow });
+  const asset = sentAsset(payment);
+  const { address, note, currency } = instructions;
+  const unit = instructions['amount'] ? ['currency', 'asset', ...(address ? ['network'] : [])] : [];
   const shown = (name: string) => typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name) && !unit.includes(name);
-  const withUnit = (value: string) => (instructions['currency'] ? money(value, instructions['currency']) : instructions['asset'] ? crypto(value, instructions['asset']) : value);
+  const withUnit = (value: string) => (currency ? money(value, currency) : decimal(value));
   const names = [...KNOWN.filter(shown), ...Object.keys(instructions).filter((name) => shown(name) && !KNOWN.includes(name))];
-  const label = (name: string) => (KNOWN.includes(name) ? t(`i_${name}` as MessageKey) : name.replace(/_/g, ' '));
-  const { address, note } = instructions;
+  const network = networkName(instructions['network'] ?? payment.source_network ?? payment.network);
+  const label = (name: string) => {
+    if (name === 'address') return t('addressOn', { network });
+    if (name === 'amount' && !currency) return t('exact', { asset });
+    return KNOWN.includes(name) ? t(`i_${name}` as MessageKey) : name.replace(/_/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
+  };
   const link = safeLink(instructions['url'], flow.session?.mode);
-  const isRedirect = instructions['type'] === 'redirect';
+  const waits = task === 'crypto' ? t('waitCrypto', { asset }) : t(task === 'bank' ? 'waitBank' : 'waitPayment');
+  const sent = task === 'crypto' ? t('sentCrypto', { asset }) : t(task === 'bank' ? 'sentBank' : 'continue');
   return (
     <>
-      <p class="lead-left" role="status">{t(waitsForWallet ? 'deposit' : sandbox ? 'sandboxText' : isRedirect ? 'redirectText' : address ? 'sendCrypto' : 'sendMoney')}</p>
-      {address && !waitsForWallet && <QrCode text={address} />}
+      <Lead flow={flow} task={task} />
+      {task === 'crypto' && address && <div class="scan"><QrCode text={address} /><p class="help">{t('scan')}</p></div>}
       {names.length > 0 && (
-        <dl class="rows copyable">
-          {names.map((name) => {
-            const value = instructions[name] ?? '';
-            return (
-              <div key={name}>
-                <dt>{label(name)}</dt>
-                <dd class="long">{name === 'amount' ? <Amount value={value}>{withUnit(value)}</Amount> : name === 'network' ? networkName(value) : value}</dd>
-                <CopyButton text={value} label={label(name)} />
-              </div>
-            );
-          })}
+        <dl class="box copyable">
+          {names.map((name) => <CopyRow key={name} name={name} value={instructions[name] ?? ''} label={label(name)} unit={withUnit} />)}
         </dl>
       )}
-      {note && !sandbox && <p class="hint">{note}</p>}
-      {link && <a class="main" href={link} target="_blank" rel="noopener noreferrer">{t('openLink')}</a>}
-      <Button action="continue" flow={flow} label={t(sandbox || waitsForWallet || isRedirect ? 'goOn' : 'sent')} plain={link !== null} />
-      <Button action="cancel" flow={flow} label={t('cancelPayment')} />
+      {task === 'bank' && instructions['reference'] && <Note icon="warn" kind="warn"><strong>{t('mindReference')}</strong> <span>{t('whyReference')}</span></Note>}
+      {note && task !== 'sandbox' && <p class="help">{note}</p>}
+      <Waiting text={waits} />
+      <div class="foot">
+        {link && <a class="main" href={link} target="_blank" rel="noopener noreferrer">{t('openLink')}</a>}
+        <Button action="continue" flow={flow} label={sent} kind={link ? 'second' : 'main'} />
+        <Button action="cancel" flow={flow} kind="link" label={t('cancelPayment')} />
+      </div>
+    </>
+  );
+}
+
+export function Progress({ flow }: ScreenProps) {
+  const payment = flow.session?.payment;
+  const currency = flow.session?.currency ?? '';
+  if (!payment) return null;
+  const { side } = payment;
+  const { get } = sums(payment, currency);
+  const asset = sentAsset(payment);
+  const values = { asset, get: get[1] };
+  const byBank = payment.payment_method !== 'card' && taskOf({ flow }) === 'bank';
+  const text = flow.depositAsked && !flow.depositReturned ? t('deposit') : side === 'on_ramp' && !byBank ? t('progressCard', values) : tSide('progress', side, values);
+  const arrived = side !== 'on_ramp' ? asset : t(byBank ? 'transfer' : 'payment');
+  return (
+    <>
+      <div class="waiting"><Ring /><p>{text}</p></div>
+      <ol class="box facts-list">
+        <li class="good"><Picture icon="good" /><span>{t('placed')}</span><time>{moment(payment.created_at, { timeStyle: 'short' })}</time></li>
+        <li><Picture kind="dot" /><span>{t('arrived', { what: arrived })}</span></li>
+        <li><Picture kind="dot" /><span>{t('coinSent', { what: side === 'off_ramp' ? t('money') : payment.asset })}</span></li>
+      </ol>
+      <p class="help">{t('closePage')}</p>
+      <div class="foot">
+        {flow.sent && payment.instructions && <Button action="back" flow={flow} kind="second" label={t(payment.instructions['iban'] ? 'showBank' : 'showDetails')} />}
+        <Button action="cancel" flow={flow} kind="link" label={t('cancelPayment')} />
+      </div>
     </>
   );
 }
@@ -83,7 +158,7 @@ function AnswerForm({ flow }: ScreenProps) {
     const required = form.required?.includes(name) === true;
     return (
       <label class="field" key={name}>
-        <span>{one.title ?? name}</span>
+        <span class="label">{one.title ?? name}</span>
         {one.enum
           ? <select name={name} required={required}>{!required && <option />}{one.enum.map((value) => <option key={value}>{value}</option>)}</select>
           : one.format === 'date' ? <input name={name} required={required} type="date" />
@@ -104,8 +179,19 @@ function AnswerForm({ flow }: ScreenProps) {
   return (
     <form onSubmit={submit}>
       {Object.entries(form.properties).map(([name, one]) => field(name, one))}
-      <Button action="continue" flow={flow} submit />
+      <div class="foot"><Button action="continue" flow={flow} submit label={t('send')} /></div>
     </form>
+  );
+}
+
+/** The provider's page opens in a new tab. This page follows the session meanwhile. */
+function PartnerLink({ url }: { url: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      {isOpen && <div class="waiting"><Ring /><p>{t('comeBack')}</p></div>}
+      <a class={isOpen ? 'main second' : 'main'} data-action="continue" href={url} target="_blank" rel="noopener noreferrer" onClick={() => setOpen(true)}>{t(isOpen ? 'openAgain' : 'partner')}</a>
+    </>
   );
 }
 
@@ -115,23 +201,25 @@ export function Verification({ flow }: ScreenProps) {
   if (status === 'rejected') {
     return (
       <>
-        <Picture kind="sign bad" icon="bad" />
-        <p class="lead" role="alert" data-code="verification_rejected">{t('verificationRejected')}</p>
-        {session?.verification.reason && <p class="hint">{session.verification.reason}</p>}
-        {flow.canLeave && <Button action="return" flow={flow} />}
+        <Note icon="bad" kind="bad" code="verification_rejected">{t('verificationRejected')}</Note>
+        {session?.verification.reason && <p class="help">{session.verification.reason}</p>}
+        <div class="foot">{flow.canLeave && <Button action="return" flow={flow} />}</div>
       </>
     );
   }
   const link = safeLink(task?.url, session?.mode);
-  const pending = status === 'pending';
+  // A provider asks while the verification is pending already.
+  const pending = status === 'pending' && task !== null && !link && !task.form;
   return (
     <>
-      {pending && <Picture kind="sign wait" />}
-      <p class={pending ? 'lead' : 'lead-left'} role="status">{t(pending ? 'verificationPending' : 'verificationText')}</p>
-      <Alert flow={flow} />
-      {link && <a class="main" href={link} target="_blank" rel="noopener noreferrer">{t('verificationOpen')}</a>}
-      {task?.form ? <AnswerForm flow={flow} /> : !pending && <Button action="continue" flow={flow} plain={link !== null} />}
-      <Button action="back" flow={flow} />
+      {pending ? <div class="waiting"><Ring /><p>{t('verificationPending')}</p></div> : <p class="lead">{t('verificationText')}</p>}
+      <Alert flow={flow} network="" />
+      {task?.form && <AnswerForm flow={flow} />}
+      <div class="foot">
+        {link && !task?.form && <PartnerLink url={link} />}
+        {!link && !task?.form && !pending && <Button action="continue" flow={flow} />}
+        <CancelLink flow={flow} />
+      </div>
     </>
   );
 }

@@ -87,10 +87,20 @@ export interface Asset {
   limits: { currency: string; min_amount: string; max_amount: string } | null;
 }
 
+/** A price for one asset by one method, on the first of the asset's networks. */
+export interface Indicative {
+  asset: string;
+  payment_method: string;
+  crypto_amount: string;
+  fiat_amount: string;
+  fees: Fees;
+}
+
 export interface SideOptions {
   side: Side;
   assets: Asset[];
   methods: { id: string; name: string; currency: string; account?: Account | null }[];
+  indicative: Indicative[];
 }
 
 export interface Options {

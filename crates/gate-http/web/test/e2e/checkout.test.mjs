@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
-  recordsOf, sandbox, step, unapprove, walk,
+  act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, giveUp, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
+  recordsOf, sandbox, step, unapprove, walk, WALLET,
 } from './shop.mjs';
 
 const PAID = ['gate_session.created', 'gate_session.processing', 'gate_session.completed'];
@@ -107,13 +107,13 @@ test('failed payment can be tried again', async () => {
   const page = await openShop(browser);
   const { session_id: session } = await order(page, { amount: '100.31' });
   for (let attempt = 1; attempt <= 2; attempt += 1) {
-    await walk(embedded(page), 'confirm');
+    await walk(embedded(page), 'confirm', { from: attempt === 1 ? 'choose' : 'price' });
     await act(embedded(page), 'pay');
     await embedded(page).locator('[data-step="failed"] [data-code="provider_declined"]').waitFor();
     await decision(page, 'failed');
     await act(embedded(page), 'retry');
   }
-  await step(embedded(page), 'choose');
+  await step(embedded(page), 'price');
   await expectRecords(session, 'open', 'on_ramp failed 100.31', 'on_ramp failed 100.31');
   await close(page);
 });
@@ -126,13 +126,15 @@ test('payment under way can be cancelled', async () => {
     await act(embedded(page), 'pay');
     await step(embedded(page), 'instructions');
     await act(embedded(page), 'cancel');
-    await step(embedded(page), 'failed');
+    await embedded(page).locator('[data-step="price"] [data-code="payment_cancelled"]').waitFor();
   };
   const page = await inTime(() => openShop(browser), cancel, embedded);
   await expectRecords(session, 'open', 'on_ramp cancelled 100.33');
-  await act(embedded(page), 'retry');
+  await act(embedded(page), 'back');
+  await step(embedded(page), 'details');
+  await act(embedded(page), 'back');
   await step(embedded(page), 'choose');
-  await act(embedded(page), 'cancel');
+  await giveUp(embedded(page));
   await embedded(page).locator('[data-step="over"] [data-code="session_cancelled"]').waitFor();
   await decision(page, 'over');
   await expectRecords(session, 'cancelled', 'on_ramp cancelled 100.33');
@@ -268,8 +270,10 @@ test('targets in upper case choose the asset and the network', async () => {
   await step(page, 'choose');
   await act(page, 'continue');
   await step(page, 'details');
-  assert.deepEqual(await page.locator('[name=network] option').evaluateAll((choices) => choices.map((choice) => choice.value)), ['ethereum']);
-  await walk(page, 'confirm', { from: 'details' });
+  assert.equal(await page.locator('[name=network]').inputValue(), 'ethereum');
+  await page.locator('[name=wallet_address]').fill(WALLET);
+  await act(page, 'continue');
+  await walk(page, 'confirm', { from: 'price' });
   await act(page, 'pay');
   await step(page, 'done');
   await close(page);

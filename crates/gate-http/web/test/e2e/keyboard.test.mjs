@@ -75,7 +75,7 @@ for (const side of Object.keys(FLOWS)) {
     await press(page, 'return');
     await page.waitForURL(/gate_session_id=/);
     await decision(page, 'paid');
-    await expectRecords(new URL(page.url()).searchParams.get('gate_session_id'), 'completed', `${side} completed 100.00`);
+    await expectRecords(new URL(page.url()).searchParams.get('gate_session_id'), 'completed', `${side} completed 250.00`);
     await page.context().close();
   });
 }

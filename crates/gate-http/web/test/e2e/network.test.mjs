@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
-  act, decision, editSession, embedded, expectRecords, FLOWS, hold, inTime, launchBrowser, openCheckout, openShop, order, step, unsettle, walk,
+  act, decision, editSession, embedded, expectRecords, FLOWS, giveUp, hold, inTime, launchBrowser, openCheckout, openShop, order, step, unsettle, walk,
 } from './shop.mjs';
 
 let browser;
@@ -85,6 +85,7 @@ for (const loss of LOSSES) {
     await lost;
     await walk(embedded(page), 'confirm');
     await act(embedded(page), 'pay');
+    await step(embedded(page), 'done');
     await decision(page, 'paid');
     await expectRecords(session, 'completed', 'on_ramp completed 100.00');
     await page.context().close();
@@ -147,7 +148,7 @@ for (const loss of LOSSES) {
         await act(page, 'cancel');
       }
       // The state that the widget waits for shows a cancellation whose response was lost.
-      await step(page, 'failed');
+      await page.locator('[data-step="price"] [data-code="payment_cancelled"]').waitFor();
     };
     const page = await inTime(() => openCheckout(browser, { amount: '100.33' }), cancel);
     await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
@@ -159,11 +160,11 @@ for (const loss of LOSSES) {
     await lose(page, loss, 'POST', /\/embed\/cancel$/);
     await page.goto(page.address);
     await step(page, 'choose');
-    await act(page, 'cancel');
+    await giveUp(page);
     await retry(page);
     if (loss === 'request') {
       await step(page, 'choose');
-      await act(page, 'cancel');
+      await giveUp(page);
     }
     await page.locator('[data-step="over"] [data-code="session_cancelled"]').waitFor();
     await expectRecords(page.session, 'cancelled');
@@ -199,10 +200,10 @@ test('connection that is down for a while has its screen at each step, and the s
     await step(page, 'instructions');
     await interrupt(page, 'instructions');
     await act(page, 'cancel');
-    await step(page, 'failed');
+    await step(page, 'price');
   };
   const page = await inTime(() => openCheckout(browser, { amount: '100.33' }), cancel);
-  await interrupt(page, 'failed');
+  await interrupt(page, 'price');
   await expectRecords(page.session, 'open', 'on_ramp cancelled 100.33');
   await page.context().close();
 });

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { launchBrowser, newPage } from '../browser.mjs';
+import { afterEach } from 'node:test';
+import { launchBrowser, newPage as newUnwatchedPage } from '../browser.mjs';
 
 export const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 export const IBAN = 'DE89370400440532013000';
@@ -22,7 +23,43 @@ const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-
 
 export const sandbox = JSON.parse(process.env.SANDBOX);
 
-export { launchBrowser, newPage };
+export { launchBrowser };
+
+/** The origin of the shop in the documentation, which the sandbox allows. */
+export const DOCS_SHOP = 'http://127.0.0.1:3000';
+const ownOrigins = [sandbox.widget_origin, sandbox.gate_base_url, sandbox.demo_shop_url, DOCS_SHOP].map((address) => new URL(address).origin);
+const strays = [];
+
+/** Adds origins that a suite's own pages are on. */
+export const allowOrigins = (...addresses) => ownOrigins.push(...addresses.map((address) => new URL(address).origin));
+
+/** Requests to any other origin, and everything that the policy of a page forbids, fail the test. */
+export async function watchOrigins(context) {
+  context.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (/^(https?|wss?):$/.test(protocol) && !ownOrigins.includes(origin)) strays.push(request.url());
+  });
+  await context.exposeFunction('reportViolation', (text) => { strays.push(text); });
+  await context.addInitScript(() => {
+    addEventListener('securitypolicyviolation', (event) => /favicon/.test(event.blockedURI) || reportViolation(`${event.effectiveDirective} ${event.blockedURI} in ${event.documentURI}`));
+  });
+}
+
+afterEach(() => assert.deepEqual(strays.splice(0), []));
+
+/** Opens a watched page in its own context. */
+export async function newPage(browser, options) {
+  const page = await newUnwatchedPage(browser, options);
+  const context = page.context();
+  await watchOrigins(context);
+  const close = context.close.bind(context);
+  context.close = async () => {
+    // A page that closes has no use for the answers that its routes still fetch or hold.
+    await Promise.all(context.pages().map((each) => each.unrouteAll({ behavior: 'ignoreErrors' })));
+    await close();
+  };
+  return page;
+}
 
 /** Opens the demo shop and records everything that a browser complains about. */
 export async function openShop(browser, options = {}) {
@@ -57,6 +94,12 @@ export const embedded = (page) => page.frameLocator('#ramp iframe');
 export const step = (widget, name) => widget.locator(`[data-step="${name}"]`).waitFor();
 
 export const act = (widget, name) => widget.locator(`[data-step] [data-action="${name}"]`).click();
+
+/** Leaves the payment: the widget asks once. */
+export async function giveUp(widget) {
+  await act(widget, 'cancel');
+  await widget.locator('.ask [data-action="cancel"]').click();
+}
 
 /** Walks from the first screen to a step of the draft. `look` sees each screen on the way. */
 export async function walk(widget, goal, { side = 'on_ramp', from = 'choose', look = async () => undefined } = {}) {
@@ -112,9 +155,15 @@ export function createSession(fields) {
   return call('/gate_sessions', { method: 'POST', body: JSON.stringify({ amount: '100.00', currency: 'EUR', ...back, ...fields }) });
 }
 
+/** The session's transactions, as the partner's API lists them. */
+export const transactionsOf = async (session) => (await call(`/transactions?session_id=${session}&limit=100`)).data;
+
+/** The status of a signed quote, by the server's clock. */
+export const quoteStatus = async (id) => (await call(`/quotes/${id}`)).status;
+
 /** What the partner's API has recorded: the status of the session, and each of its payments as `side status amount`. */
 export async function recordsOf(session) {
-  const [{ status }, { data }] = await Promise.all([call(`/gate_sessions/${session}`), call(`/transactions?session_id=${session}&limit=100`)]);
+  const [{ status }, data] = await Promise.all([call(`/gate_sessions/${session}`), transactionsOf(session)]);
   return { status, payments: data.map((row) => `${row.action} ${row.status} ${row.fiat_amount}`) };
 }
 
@@ -190,18 +239,21 @@ export async function inTime(open, work, widgetOf = (page) => page) {
   assert.fail('Each payment settled before the work on it was done.');
 }
 
+/** What axe says about a page or a frame, as `read` reads it there. */
+export async function axe(frame, options, read) {
+  // DevTools evaluates in spite of the page's policy; a script element would not load.
+  if (await frame.evaluate(() => !('axe' in window))) {
+    await frame.evaluate(AXE);
+  }
+  return frame.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(${read})`);
+}
+
 /** Runs axe in the page and in its frames. */
 export async function audit(page, name = '') {
   for (const frame of page.frames()) {
-    // DevTools evaluates in spite of the page's policy; a script element would not load.
-    if (await frame.evaluate(() => !('axe' in window))) {
-      await frame.evaluate(AXE);
-    }
-    const result = await frame.evaluate(
-      (values) => axe.run(document, { runOnly: { type: 'tag', values }, iframes: false, resultTypes: ['violations'] }),
-      AXE_TAGS,
-    );
-    const found = result.violations.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
+    const options = { runOnly: { type: 'tag', values: AXE_TAGS }, iframes: false, resultTypes: ['violations'] };
+    const violations = await axe(frame, options, (result) => result.violations.map(({ id, nodes }) => ({ id, targets: nodes.map((node) => node.target.join(' ')) })));
+    const found = violations.map(({ id, targets }) => `${id}: ${targets.join(', ')}`);
     assert.deepEqual(found, [], `${name} ${frame.url()}`);
   }
 }

@@ -37,6 +37,9 @@ const VISITS = [
     await page.context().setOffline(false);
     await step(page, 'choose');
     await act(page, 'cancel');
+    await page.locator('.ask').waitFor();
+    await look('cancel-question');
+    await page.locator('.ask [data-action="cancel"]').click();
     await step(page, 'over');
     await look('over-cancelled');
   }],
@@ -67,7 +70,7 @@ const VISITS = [
     await walk(page, 'confirm');
     await pay(page);
     await act(page, 'cancel');
-    await step(page, 'failed');
+    await page.locator('[data-step=price] [data-code=payment_cancelled]').waitFor();
     await look('cancelled');
   }],
   [{ amount: '100.31' }, async (page, look) => {

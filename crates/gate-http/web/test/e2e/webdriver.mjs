@@ -68,7 +68,7 @@ async function startDisplay() {
   return { name: `:${number}`, stop: display.stop };
 }
 
-async function freePort() {
+export async function freePort() {
   const { createServer } = await import('node:net');
   const server = createServer();
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });

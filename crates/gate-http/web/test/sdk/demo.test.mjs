@@ -54,24 +54,32 @@ describe('embedded', () => {
     await widget().locator('[data-action=pay]').click();
     await decision('paid');
     assert.deepEqual(await types(), ['gate_session.completed', 'gate_session.processing', 'gate_session.created']);
-    assert.deepEqual(demo.state.orders, [{ amount: '100.00', currency: 'EUR', flow: 'on_ramp', target_token: null, target_network: null }]);
+    assert.deepEqual(demo.state.orders, [{ amount: '250.00', currency: 'EUR', flow: 'on_ramp', target_token: null, target_network: null }]);
     await page.waitForSelector('[data-callback=onSuccess]', { state: 'attached' });
     const callbacks = await page.$$eval('[data-callback]', (entries) => entries.map((entry) => entry.dataset.callback));
     assert.deepEqual(callbacks, ['onReady', 'onStep', 'onQuote', 'onStep', 'onStep', 'onSuccess']);
     assert.deepEqual(problems, []);
   });
 
-  test('event_shows_object_signature_and_json', async () => {
+  test('newest_event_is_open_and_shows_headers_and_body', async () => {
     await open();
     await page.click('[data-action=embed]');
     const entry = page.locator('[data-event-type="gate_session.created"]');
-    await entry.waitFor();
+    await entry.locator('pre').waitFor();
     const text = await entry.textContent();
-    assert.ok(text.includes('gs_test_') && text.includes('✓ Signature verified'), text);
-    assert.equal(await entry.locator('pre').isVisible(), false);
-    await entry.locator('summary').click();
-    assert.ok(await entry.locator('pre').isVisible());
+    for (const part of ['✓ Signature verified', 'webhook-id:', 'gate-signature:t=1795345766,v1=5257a869']) {
+      assert.ok(text.includes(part), `${text} lacks ${part}`);
+    }
+    assert.match(await entry.locator('time').textContent(), /^\d\d:\d\d:\d\d\.\d{3}$/);
     assert.deepEqual(JSON.parse(await entry.locator('pre').textContent()), demo.log.events[0].body);
+    await page.waitForFunction(() => document.getElementById('announcement').textContent === 'gate_session.created');
+    await widget().locator('[data-action=pay]').click();
+    await page.locator('[data-event-type="gate_session.completed"] pre').waitFor();
+    assert.equal(await entry.locator('pre').isVisible(), false, 'An event that is no longer the newest is closed.');
+    await entry.locator('summary').click();
+    demo.log.emit('webhook.test', { id: 'whe_1' });
+    await page.locator('[data-event-type="webhook.test"] pre').waitFor();
+    assert.ok(await entry.locator('pre').isVisible(), 'An event that the user opened stays open.');
   });
 
   test('fields_choose_the_order', async () => {
@@ -79,24 +87,29 @@ describe('embedded', () => {
     await page.fill('[name=amount]', ' 55,5 ');
     await page.selectOption('[name=currency]', 'GBP');
     await page.check('[name=flow][value=""]');
-    assert.equal(await page.textContent('#pay-amount'), '55.5 GBP');
+    assert.deepEqual([await page.textContent('#cost'), await page.textContent('#card-price')], ['£55.50', '£55.50']);
     await page.click('[data-action=embed]');
     await decision('waiting');
     assert.deepEqual(demo.state.orders, [{ amount: '55.5', currency: 'GBP', flow: null, target_token: null, target_network: null }]);
   });
 
-  test('preset_amounts_fill_the_field', async () => {
+  test('price_follows_what_should_happen', async () => {
     await open();
-    for (const amount of ['100.31', '100.32', '100.33', '100.61', '100.62', '100.00']) {
-      await page.click(`[data-amount="${amount}"]`);
-      assert.equal(await page.inputValue('[name=amount]'), amount);
-      assert.deepEqual(await page.$$eval('[data-amount][aria-pressed=true]', (chips) => chips.map((chip) => chip.dataset.amount)), [amount]);
+    assert.equal(await page.textContent('#cost'), '€250.00');
+    for (const outcome of ['31', '32', '33', '61', '62', '63', '00']) {
+      await page.selectOption('[name=outcome]', outcome);
+      assert.equal(await page.inputValue('[name=amount]'), `250.${outcome}`);
+      assert.equal(await page.textContent('#cost'), `€250.${outcome}`);
+    }
+    for (const [amount, outcome] of [['7.62', '62'], ['7.5', '00'], ['7.99', '00'], ['', '00']]) {
+      await page.fill('[name=amount]', amount);
+      assert.equal(await page.inputValue('[name=outcome]'), outcome, amount);
     }
   });
 
   test('failed_and_cancelled_payments_keep_the_goods', async () => {
     await open();
-    await page.click('[data-amount="100.31"]');
+    await page.selectOption('[name=outcome]', '31');
     await page.click('[data-action=embed]');
     await widget().locator('[data-action=pay]').click();
     await decision('failed');
@@ -142,7 +155,7 @@ describe('embedded', () => {
     const session = await page.getAttribute('[data-event-type].current', 'data-session');
     demo.log.emit('gate_session.completed', { id: session, object: 'gate_session' }, false);
     const entry = page.locator('[data-event-type="gate_session.completed"][data-verified=false]');
-    assert.ok((await entry.textContent()).includes('✗ Signature not valid'));
+    assert.ok((await entry.textContent()).includes('✗ Signature does not match'));
     assert.equal(await page.getAttribute('#decision', 'data-decision'), 'waiting');
   });
 
@@ -161,7 +174,7 @@ describe('embedded', () => {
     }
     await open();
     await page.waitForSelector('[data-event-type]');
-    assert.equal(await page.locator('[data-event-type]:visible').count(), 12);
+    assert.equal(await page.locator('[data-event-type]:visible').count(), 8);
     await page.click('[data-action=more]');
     assert.equal(await page.locator('[data-event-type]:visible').count(), 15);
   });
@@ -174,9 +187,8 @@ describe('other ways', () => {
     await page.waitForURL(/\/checkout#publishable_key=/);
     await page.click('[data-action=pay]');
     await page.waitForURL(/\/demo\?paid&gate_session_id=/);
-    const banner = await page.textContent('#returned[data-returned=paid]');
-    assert.ok(banner.includes('the webhook decides, not the redirect'), banner);
     await decision('paid');
+    await page.locator('#returned[data-returned=paid]').getByText('Welcome back. Your server says: completed.').waitFor();
     assert.deepEqual(problems, []);
   });
 
@@ -186,15 +198,15 @@ describe('other ways', () => {
     await page.waitForURL(/\/checkout/);
     await page.click('[data-action=cancel]');
     await page.waitForURL(/\/demo\?cancelled&gate_session_id=/);
-    await page.waitForSelector('#returned[data-returned=cancelled]');
     await decision('over');
+    await page.locator('#returned[data-returned=cancelled]').getByText('Your server says: cancelled or expired.').waitFor();
   });
 
   test('forged_return_decides_nothing', async () => {
     demo.log.emit('gate_session.completed', { id: 'gs_test_other', object: 'gate_session' });
     await open('/demo?paid&gate_session_id=gs_test_forged');
-    await page.waitForSelector('#returned[data-returned=paid]');
     await page.waitForSelector('[data-event-type]');
+    await page.locator('#returned[data-returned=paid]').getByText('Your server says: waiting for the event.').waitFor();
     assert.equal(await page.getAttribute('#decision', 'data-decision'), 'waiting');
   });
 
@@ -256,7 +268,7 @@ describe('failures', () => {
     await open();
     demo.state.isUnreachable = true;
     demo.log.emit('webhook.test', { id: 'whe_1' });
-    await page.waitForSelector('[data-live=false]');
+    await page.locator('[data-live=false]').getByText('Paused').waitFor();
     demo.log.emit('webhook.test', { id: 'whe_2' });
     demo.state.isUnreachable = false;
     await page.waitForFunction(() => document.querySelectorAll('[data-event-type]').length === 2);
@@ -281,10 +293,10 @@ describe('code', () => {
     // The time for which a button says that it has copied.
     await stretch(page, 1600);
     await open();
-    await page.click('[data-amount="100.33"]');
+    await page.selectOption('[name=outcome]', '33');
     await page.check('[name=flow][value=swap]');
     const server = page.locator('.snippet').first();
-    assert.match(await server.textContent(), /amount: '100\.33'[\s\S]*flow: 'swap'/);
+    assert.match(await server.textContent(), /amount: '250\.33'[\s\S]*flow: 'swap'/);
     await page.locator('[data-action=copy]').nth(1).click();
     await page.getByText('Copied').waitFor();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
@@ -344,9 +356,10 @@ describe('presentation', () => {
     await widget().locator('[data-action=pay]:enabled').focus();
     await page.keyboard.press('Enter');
     await decision('paid');
-    await page.locator('[data-event-type] summary').first().focus();
+    const oldest = page.locator('[data-event-type="gate_session.created"]');
+    await oldest.locator('summary').focus();
     await page.keyboard.press('Enter');
-    assert.ok(await page.locator('[data-event-type] pre').first().isVisible());
+    assert.ok(await oldest.locator('pre').isVisible());
   });
 
   test('page_loads_nothing_from_other_origins', async () => {

@@ -65,7 +65,8 @@ class EventLog {
   emit(type, data, verified = true) {
     const sequence = this.events.length + 1;
     const body = { id: `00000000-0000-4000-8000-${String(sequence).padStart(12, '0')}`, object: 'event', type, created_at: 1795345766 + sequence, data };
-    this.events.push({ sequence, received_at: new Date().toISOString(), type, id: body.id, verified, body });
+    const headers = { 'webhook-id': body.id, 'webhook-timestamp': '1795345766', 'webhook-signature': 'v1,c2lnbmF0dXJl', 'gate-signature': 't=1795345766,v1=5257a869' };
+    this.events.push({ sequence, received_at: new Date().toISOString(), type, id: body.id, verified, headers, body });
     this.waiting.forEach((wake) => wake());
     this.waiting.clear();
   }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { launchBrowser, newPage, stopClock } from '../browser.mjs';
+import { policyOfDocuments } from '../policy.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
 
 let browser;
@@ -108,6 +109,10 @@ const PLACES = {
     const root = document.getElementById('ramp').attachShadow({ mode: 'open' });
     return root.appendChild(document.createElement('div'));
   },
+  closed_shadow_root: () => {
+    const root = document.getElementById('ramp').attachShadow({ mode: 'closed' });
+    return root.appendChild(document.createElement('div'));
+  },
   element_that_is_added_later: () => {
     const element = document.createElement('div');
     element.id = 'ramp';
@@ -136,6 +141,36 @@ test('inner_part_of_a_shadow_root_that_is_removed_leaves_nothing', async () => {
   await page.waitForFunction(() => window.listeners === 0);
 });
 
+test('container_that_moved_into_a_shadow_root_leaves_nothing_when_it_is_removed', async () => {
+  await mount();
+  await ready();
+  await page.evaluate(async () => {
+    window.root = document.getElementById('other').attachShadow({ mode: 'closed' });
+    window.root.append(document.getElementById('ramp'));
+    await new Promise(requestAnimationFrame);
+    window.root.replaceChildren();
+  });
+  await page.waitForFunction(() => window.listeners === 0);
+});
+
+for (const delay of [0, 10, 100, 1000]) {
+  test(`destroy_${delay}_ms_after_mount_leaves_nothing`, async () => {
+    await mount();
+    await page.evaluate(async (wait) => {
+      if (wait > 0) await new Promise((resolve) => { setTimeout(resolve, wait); });
+      window.checkout.destroy();
+      window.calls.length = 0;
+    }, delay);
+    assert.deepEqual(await page.evaluate(() => [window.listeners, document.getElementById('ramp').childNodes.length]), [0, 0]);
+    // A later mount in the same page shows that the first one's answers have come and gone.
+    await page.evaluate(() => window.start());
+    await ready();
+    assert.deepEqual(await calls(), [['onReady']]);
+    assert.equal(await page.locator('iframe').count(), 1);
+    assert.deepEqual(failures, []);
+  });
+}
+
 test('container_that_is_removed_while_the_frame_loads_calls_nothing_back', async () => {
   world.state.silent = true;
   await stopClock(page);
@@ -158,6 +193,88 @@ test('container_that_moves_keeps_its_widget', async () => {
   assert.equal(await page.evaluate(() => window.listeners), 1);
 });
 
+test('rules_of_the_page_cannot_change_the_frame', async () => {
+  const hostile = 'iframe, div[role=status] { display: none !important; width: 1px !important; height: 9px !important; max-height: 9px !important; margin: 9px !important; border: 9px solid !important; opacity: 0 !important; position: fixed !important }';
+  await mount(`() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(${JSON.stringify(hostile)});
+    document.adoptedStyleSheets = [sheet];
+    return document.getElementById('ramp');
+  }`);
+  await ready();
+  await send(await frame(), { type: 'resize', height: 611 });
+  const box = await page.$eval('#ramp', (element) => {
+    const inner = element.querySelector('iframe');
+    const { opacity, position, marginTop } = getComputedStyle(inner);
+    const { width, height } = inner.getBoundingClientRect();
+    return { opacity, position, marginTop, height, isWide: width === element.getBoundingClientRect().width };
+  });
+  assert.deepEqual(box, { opacity: '1', position: 'static', marginTop: '0px', height: 611, isWide: true });
+});
+
+/** The gate's refusal of a session that has ended. */
+const refuseEnded = () => [403, { code: 'session_not_open', message: 'The session is completed.', statusCode: 403 }];
+
+for (const [name, isLoadedAgain] of [['page_that_was_loaded_again', true], ['page_without_storage', false]]) {
+  test(`completed_session_reports_success_again_in_${name}`, async () => {
+    if (!isLoadedAgain) {
+      await page.addInitScript(() => Object.defineProperty(window, 'sessionStorage', { get: () => { throw new DOMException('Denied', 'SecurityError'); } }));
+    }
+    await mount();
+    await ready();
+    await send(await frame(), { type: 'step', step: 'progress' });
+    world.state.respond = refuseEnded;
+    if (isLoadedAgain) {
+      await mount();
+    } else {
+      await page.evaluate(() => {
+        window.checkout.destroy();
+        window.calls.length = 0;
+        window.start();
+      });
+    }
+    await ready();
+    const widget = await frame();
+    assert.equal(await widget.evaluate(() => window.received[0].embed_token), 'header.claims.signature');
+    assert.deepEqual(await send(widget, { type: 'step', step: 'done' }, success, success), [['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
+    assert.deepEqual((await calls())[0], ['onReady']);
+  });
+}
+
+test('session_that_ended_without_payment_gets_on_error', async () => {
+  await mount();
+  await ready();
+  await send(await frame(), { type: 'step', step: 'progress' });
+  world.state.respond = refuseEnded;
+  await mount();
+  await ready();
+  await (await frame()).evaluate(() => window.send({ type: 'step', step: 'over' }));
+  await page.waitForFunction(() => window.calls.length === 2);
+  assert.deepEqual((await calls())[1], ['onError', { code: 'session_not_open', message: 'The session is completed.' }]);
+  assert.equal(await page.locator('iframe').count(), 0);
+});
+
+test('token_is_kept_for_its_own_session_and_time_alone', async () => {
+  await mount();
+  await ready();
+  await send(await frame(), { type: 'step', step: 'price' });
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'No payment has begun.');
+  await send(await frame(), { type: 'step', step: 'instructions' });
+  const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+  assert.ok(!kept.includes('gsec_'), kept);
+  world.state.respond = refuseEnded;
+  for (const change of [{ session_id: 'gs_test_another' }, { expires_at: '2020-01-01T00:00:00Z' }]) {
+    await page.evaluate((given) => {
+      for (const [name, text] of Object.entries(sessionStorage)) {
+        sessionStorage.setItem(name, JSON.stringify({ ...JSON.parse(text), ...given }));
+      }
+    }, change);
+    await mount();
+    await page.waitForFunction(() => window.calls.length === 1);
+    assert.deepEqual((await calls()).map(([name, event]) => [name, event?.code]), [['onError', 'session_not_open']]);
+  }
+});
+
 test('placeholder_is_announced_until_the_widget_has_its_token', async () => {
   world.state.silent = true;
   await mount();
@@ -173,8 +290,7 @@ test('placeholder_is_announced_until_the_widget_has_its_token', async () => {
 });
 
 test('widget_lives_under_the_policy_that_the_documents_show', async () => {
-  world.state.policy = (gate, widget) =>
-    `default-src 'none'; script-src ${widget}; frame-src ${widget}; connect-src ${gate}; require-trusted-types-for 'script'; trusted-types 'none'`;
+  world.state.policy = policyOfDocuments;
   await page.addInitScript(() => {
     window.violations = [];
     addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => window.violations.push([violatedDirective, blockedURI]));

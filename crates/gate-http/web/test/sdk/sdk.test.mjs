@@ -369,8 +369,11 @@ describe('lifetime', () => {
       window.checkout = new GateRamp(options);
       window.checkout.mount('#ramp', window.record('first.'));
       window.checkout.mount('#ramp', window.record('second.'));
+      window.checkout.destroy();
+      window.checkout.mount('#ramp', window.record('third.'));
     }, shopOptions());
-    assert.deepEqual(await callsWith('second.onReady'), [['second.onReady']]);
+    assert.deepEqual(await callsWith('third.onReady'), [['third.onReady']]);
+    assert.deepEqual(failures, []);
     assert.equal(await page.locator('iframe').count(), 1);
   });
 
@@ -475,12 +478,12 @@ describe('lifetime', () => {
             new GateRamp(options).mount(given);
             return 'mounted';
           } catch (thrown) {
-            return `${thrown.name} ${thrown.code}`;
+            return `${thrown.name} ${thrown.code} ${thrown.message.includes(typeof given === 'string' ? `'${given}'` : 'first argument')}`;
           }
         },
         [shopOptions(), target],
       );
-      assert.equal(error, 'GateRampError mount_target_not_found', String(target));
+      assert.equal(error, 'GateRampError mount_target_not_found true', String(target));
     }
   });
 });
@@ -577,9 +580,9 @@ describe('refused start', () => {
     await stopClock(page);
     await mount();
     await widgetFrame();
-    await page.clock.fastForward(9_000);
+    await page.clock.fastForward(8_000);
     assert.deepEqual(await calls(), []);
-    await page.clock.fastForward(1_500);
+    await page.clock.fastForward(2_000);
     const [[name, { code, message }]] = await callsWith('onError');
     assert.deepEqual([name, code], ['onError', 'frame_timeout']);
     assert.ok(message.includes('frame-src'), message);
@@ -593,7 +596,7 @@ describe('refused start', () => {
     await stopClock(page);
     await mount();
     await widgetFrame();
-    await page.clock.fastForward(10_500);
+    await page.clock.fastForward(10_000);
     const [[, { code }]] = await callsWith('onError');
     assert.equal(code, 'bootstrap_timeout');
   });

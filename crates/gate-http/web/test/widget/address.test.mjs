@@ -11,7 +11,8 @@ async function load(name) {
   return import(`data:text/javascript,${encodeURIComponent(bundle.outputFiles[0].text)}`);
 }
 
-const { addressFits, isName, readAddress } = await load('address.ts');
+const { isName, readAddress } = await load('address.ts');
+const { addressFits, misfitOf } = await load('address_checks.ts');
 const { ibanFits, payoutFaults, payoutOf } = await load('payout.ts');
 
 const EVM = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -83,6 +84,19 @@ test('payment address of a token gives its recipient and never its contract', ()
 test('name is told from an address', () => {
   for (const name of ['x.eth', 'pay.shop.example', 'straße.crypto']) assert.ok(isName(readAddress(` ${name} `)), name);
   for (const text of ['', '.', 'x', EVM, TRON, ...BITCOIN, 'not a name. at all', `ethereum:${EVM}@1`]) assert.ok(!isName(text), text);
+});
+
+test('wrong address says whether a character or the network is wrong', () => {
+  const others = [{ chain: 'ethereum', evm: true }, { chain: 'tron', evm: false }, { chain: 'bitcoin', evm: false }];
+  const [ethereum, tron, bitcoin] = others;
+  assert.equal(misfitOf(EVM, ethereum, others), null);
+  assert.equal(misfitOf(EVM.replace('a', 'A'), ethereum, others), 'sum');
+  assert.equal(misfitOf(`${TRON.slice(0, -1)}u`, tron, others), 'sum');
+  assert.equal(misfitOf(BITCOIN[0].replace('z', 'y'), bitcoin, others), 'sum');
+  assert.deepEqual(misfitOf(TRON, ethereum, others), { other: 'tron' });
+  assert.deepEqual(misfitOf(EVM, bitcoin, others), { other: 'ethereum' });
+  assert.equal(misfitOf(EVM.slice(0, -1), ethereum, others), 'else');
+  assert.equal(misfitOf('my wallet', tron, others), 'else');
 });
 
 test('long text is read within a moment', () => {

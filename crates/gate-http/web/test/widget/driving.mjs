@@ -31,13 +31,22 @@ export async function open() {
 export const step = (page, name) => page.waitForSelector(`[data-step="${name}"]`);
 export const act = (page, name) => page.click(`[data-action="${name}"]`);
 
-/** Walks to a step of the draft. */
+/** Leaves the payment: the page asks once. */
+export async function giveUp(page) {
+  await act(page, 'cancel');
+  await page.waitForSelector('.ask');
+  await page.click('.ask [data-action="cancel"]');
+}
+
+/** Walks to a step of the draft, from its first step or from the details. */
 export async function walk(page, goal, side = 'on_ramp') {
-  await step(page, 'choose');
-  const tab = page.locator(`[data-flow="${side}"]`);
-  if (await tab.count()) await tab.click();
-  if (goal === 'choose') return;
-  await act(page, 'continue');
+  await page.waitForSelector('[data-step="choose"], [data-step="details"]');
+  if (await page.locator('[data-step="choose"]').count()) {
+    const tab = page.locator(`[data-flow="${side}"]`);
+    if (await tab.count()) await tab.click();
+    if (goal === 'choose') return;
+    await act(page, 'continue');
+  }
   await step(page, 'details');
   if (goal === 'details') return;
   if (side === 'off_ramp') {

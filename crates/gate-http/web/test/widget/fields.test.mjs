@@ -91,7 +91,7 @@ for (const [method, [typed, sent]] of Object.entries(ACCOUNTS)) {
     await walk(page, 'details', 'off_ramp');
     // What was typed for another method is not sent.
     for (const other of [...METHODS.filter(({ id }) => id !== method), METHODS.find(({ id }) => id === method)]) {
-      await page.selectOption('[name="payment_method"]', other.id);
+      await page.check(`[name="payment_method"][value="${other.id}"]`);
       for (const [name, value] of Object.entries(ACCOUNTS[other.id][0])) {
         const field = page.locator(`[name="${name}"]`);
         await (name === 'account_type' ? field.selectOption(value) : field.fill(value));
@@ -165,8 +165,8 @@ for (const [mode, url, shown] of [['test', 'http://127.0.0.1:9/pay', true], ['li
     await act(page, 'pay');
     await step(page, 'instructions');
     assert.deepEqual(await page.locator('main a').evaluateAll((links) => links.map(({ href, target, rel }) => [href, target, rel])), shown ? [[url, '_blank', 'noopener noreferrer']] : []);
-    await page.getByText('Pay on the page of the provider.').waitFor();
-    assert.equal(await page.getByText('Make a transfer').count(), 0);
+    await page.getByText('You pay on a page of the payment provider.').waitFor();
+    assert.equal(await page.getByText('Send your transfer').count(), 0);
     await page.context().close();
   });
 }

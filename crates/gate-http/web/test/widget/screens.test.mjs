@@ -48,7 +48,7 @@ function cut(page) {
     const found = [];
     for (const element of document.querySelectorAll('.card, .card *')) {
       const { left, right, width } = element.getBoundingClientRect();
-      if (width === 0 || element.closest('svg, progress')) continue;
+      if (width === 0 || element.closest('svg, select, .hidden')) continue;
       const hides = getComputedStyle(element).overflowX !== 'visible';
       const isCut = hides && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
       if (isCut || left < -1 || right > innerWidth + 1) found.push(element.outerHTML.slice(0, 120));

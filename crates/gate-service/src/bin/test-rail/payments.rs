@@ -3,7 +3,7 @@
 //! | fraction | what happens |
 //! |---|---|
 //! | `.31` | it fails: `provider_declined` |
-//! | `.32` | it is cancelled, except a pay-out that is not hosted, which settles |
+//! | `.32` | the payer cancels it; a pay-out that is not hosted settles |
 //! | `.33` | it stays processing until a command ends it |
 //! | `.34` | requests for its instructions get 503 |
 //! | else | it settles |
@@ -108,26 +108,44 @@ fn instructions(id: &str, terms: &Value) -> Response {
     if text("fiat_amount").ends_with(".34") {
         return status(503);
     }
-    let note = "A trial: no money moves.";
-    ok(&if text("kind") == "pay_in" {
-        let (amount, currency) = (text("fiat_amount"), text("currency"));
-        json!({ "id": id, "instructions": {
-            "reference": id, "amount": amount, "currency": currency, "note": note,
-        }})
-    } else {
-        let (asset, network, amount) = (text("asset"), text("network"), text("crypto_amount"));
-        json!({ "id": id, "instructions": {
-            "asset": asset, "network": network, "amount": amount, "note": note,
-            "address": "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
-        }})
-    })
+    // What the payer sends: fiat, the sold asset, or the source of a swap.
+    let fields: &[(&str, &str)] = match text("kind") {
+        "pay_in" => &[("amount", "fiat_amount"), ("currency", "currency")],
+        "swap" => &[
+            ("amount", "source_amount"),
+            ("asset", "source_asset"),
+            ("network", "source_network"),
+        ],
+        _ => &[
+            ("amount", "crypto_amount"),
+            ("asset", "asset"),
+            ("network", "network"),
+        ],
+    };
+    let mut named = BTreeMap::from([("note", "A trial: no money moves.")]);
+    named.extend(fields.iter().map(|(name, field)| (*name, text(field))));
+    match named.get("network") {
+        Some(network) => named.insert("address", address_on(network)),
+        None => named.insert("reference", id),
+    };
+    ok(&json!({ "id": id, "instructions": named }))
+}
+
+/// An address of the network's form that no key is known for.
+fn address_on(network: &str) -> &'static str {
+    match network {
+        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "solana" => "1nc1nerator11111111111111111111111111111111",
+        "bitcoin" => "1BitcoinEaterAddressDontSendf59kuE",
+        _ => "0x000000000000000000000000000000000000dEaD",
+    }
 }
 
 /// The end that the amount of a payment chooses; `None` if a command chooses it.
 fn end_of(id: &str, terms: &Value) -> Option<Ended> {
     let amount = terms["fiat_amount"].as_str().unwrap_or_default();
     let fraction = amount.split_once('.').map_or("", |(_, fraction)| fraction);
-    let cancellable = terms["kind"] == "pay_in" || terms["payout"].is_object();
+    let cancellable = terms["kind"] != "pay_out" || terms["payout"].is_object();
     match fraction {
         "31" => Some(Ended::Failed("provider_declined".to_owned())),
         "32" if cancellable => Some(Ended::Cancelled),
@@ -142,4 +160,63 @@ fn ok(body: &Value) -> Response {
 
 fn status(status: u16) -> Response {
     Response::json(status, &Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "sw_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
+
+    fn terms(kind: &str, fiat: &str) -> Value {
+        let mut terms = json!({
+            "kind": kind, "currency": "EUR", "asset": "USDT", "network": "tron", "fiat_amount": fiat, "crypto_amount": "107.10",
+        });
+        if kind == "swap" {
+            terms["source_asset"] = "BTC".into();
+            terms["source_network"] = "bitcoin".into();
+            terms["source_amount"] = "0.002".into();
+        }
+        terms
+    }
+
+    fn told(terms: &Value) -> Value {
+        let said: Value = serde_json::from_str(&instructions(ID, terms).body).unwrap();
+        said["instructions"].clone()
+    }
+
+    // rule: gate.payment.swap
+    #[test]
+    fn payer_is_told_what_they_send() {
+        let note = "A trial: no money moves.";
+        let swap = json!({
+            "asset": "BTC", "network": "bitcoin", "amount": "0.002", "note": note,
+            "address": "1BitcoinEaterAddressDontSendf59kuE",
+        });
+        assert_eq!(told(&terms("swap", "100.00")), swap);
+        let sale = json!({
+            "asset": "USDT", "network": "tron", "amount": "107.10", "note": note,
+            "address": "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        });
+        assert_eq!(told(&terms("pay_out", "100.00")), sale);
+        let purchase =
+            json!({ "currency": "EUR", "amount": "100.00", "reference": ID, "note": note });
+        assert_eq!(told(&terms("pay_in", "100.00")), purchase);
+    }
+
+    #[test]
+    fn payer_cancels_at_amount_of_cancellation() {
+        let cancels = |terms: &Value| matches!(end_of(ID, terms), Some(Ended::Cancelled));
+        let mut hosted = terms("pay_out", "100.32");
+        hosted["payout"] = json!({ "iban": "DE89370400440532013000" });
+        for terms in [terms("swap", "100.32"), terms("pay_in", "100.32"), hosted] {
+            assert!(cancels(&terms), "{terms}");
+        }
+        for terms in [terms("pay_out", "100.32"), terms("swap", "100.00")] {
+            assert!(
+                matches!(end_of(ID, &terms), Some(Ended::Settled(_))),
+                "{terms}"
+            );
+        }
+    }
 }

@@ -3,19 +3,7 @@
 use super::*;
 
 async fn send_token(app: &Router, headers: &[(&str, &str)], query: &str) -> Got {
-    let mut request = axum::http::Request::builder().uri(format!("/v1/embedded{query}"));
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request.body(Body::empty()).unwrap();
-    let (parts, body) = app.clone().oneshot(request).await.unwrap().into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    Got {
-        status: parts.status,
-        headers: parts.headers,
-        code: body["code"].as_str().unwrap_or_default().to_owned(),
-    }
+    send_with(app, "GET", &format!("/v1/embedded{query}"), headers).await
 }
 
 #[tokio::test]

@@ -5,11 +5,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kernel::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::receiver::Delivery;
+
+/// Longest text of a header that is kept. Signatures are shorter.
+const MAX_HEADER: usize = 1024;
 /// Maximum number of events that are kept.
 const MAX_KEPT: usize = 500;
+/// The headers that a partner's server reads.
+const SHOWN_HEADERS: [&str; 4] = [
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+    "gate-signature",
+];
 
 /// The newest events, numbered from 1.
 #[derive(Debug)]
@@ -27,11 +38,17 @@ impl EventLog {
     }
 
     /// Records a delivery. Ignores other posts than events of the gate.
-    pub(super) fn record(&self, body: &[u8], verified: bool, at: Timestamp) {
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    pub(super) fn record(&self, delivery: &Delivery, verified: bool, at: Timestamp) {
+        let body: Value = serde_json::from_slice(&delivery.body).unwrap_or_default();
         if body.get("object") != Some(&Value::from("event")) {
             return;
         }
+        let shown = SHOWN_HEADERS.iter().filter_map(|name| {
+            let text = delivery.headers.get(*name)?.to_str().ok()?;
+            let shown = text.get(..MAX_HEADER).unwrap_or(text);
+            Some(((*name).to_owned(), Value::from(shown)))
+        });
+        let headers: Map<String, Value> = shown.collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = *self.last.borrow() + 1;
         let event = json!({
@@ -40,6 +57,7 @@ impl EventLog {
             "type": body.get("type"),
             "id": body.get("id"),
             "verified": verified,
+            "headers": headers,
             "body": body,
         });
         kept.push_back((sequence, event));
@@ -63,6 +81,9 @@ impl EventLog {
 
 #[cfg(test)]
 mod tests {
+    use hyper::body::Bytes;
+    use hyper::header::{HeaderName, HeaderValue};
+
     use super::*;
 
     #[tokio::test]
@@ -71,18 +92,28 @@ mod tests {
         let at = Timestamp::from_millis(1_779_710_400_000).unwrap();
         let none = log.read(0, Duration::ZERO).await;
         assert_eq!(none, json!({ "events": [], "next": 0 }));
-        log.record(
-            br#"{"transactId": "txn_1", "type": "pool.transaction.settled"}"#,
-            true,
-            at,
-        );
-        let event = br#"{"id": "e", "object": "event", "type": "gate_session.created"}"#;
+        let delivery = |body: &'static [u8]| {
+            let headers = [("webhook-id", "e"), ("host", "127.0.0.1")].map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            });
+            Delivery {
+                headers: headers.into_iter().collect(),
+                body: Bytes::from_static(body),
+            }
+        };
+        let other = delivery(br#"{"transactId": "txn_1", "type": "pool.transaction.settled"}"#);
+        log.record(&other, true, at);
+        let event = delivery(br#"{"id": "e", "object": "event", "type": "gate_session.created"}"#);
         let (read, ()) = tokio::join!(log.read(0, Duration::from_secs(60)), async {
             tokio::task::yield_now().await;
-            log.record(event, true, at);
+            log.record(&event, true, at);
         });
         assert_eq!(read["next"], 1);
         assert_eq!(read["events"][0]["type"], "gate_session.created");
+        assert_eq!(read["events"][0]["headers"], json!({ "webhook-id": "e" }));
         assert_eq!(read["events"][0]["received_at"], "2026-05-25T12:00:00.000Z");
         assert_eq!(log.read(1, Duration::ZERO).await["events"], json!([]));
     }

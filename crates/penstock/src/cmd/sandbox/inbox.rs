@@ -47,7 +47,7 @@ impl Inbox {
                     let now = clock.now();
                     let judge = secret.as_ref().map(|secret| Judge { secret, now });
                     let verified = judge.is_some_and(|judge| judge.verify(delivery).is_ok());
-                    log.record(&delivery.body, verified, now);
+                    log.record(delivery, verified, now);
                 }
                 if let Some((delivery, printer)) = delivery.zip(printer.as_ref()) {
                     printer.say(line(&delivery, secret.as_ref(), &*clock));

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 /// Maximum length of a body, in bytes. An event is shorter than 1 KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Maximum number of deliveries that wait to be read.
+/// Number of deliveries that wait to be read. The response to the next one waits too.
 const MAX_WAITING: usize = 8;
 /// Pause after a connection could not be accepted.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
@@ -101,7 +101,8 @@ async fn respond(
                 headers: head.headers,
                 body: body.to_bytes(),
             };
-            match sender.try_send(delivery) {
+            // A refused delivery would come again after a pause, and so would every later event of its object.
+            match sender.send(delivery).await {
                 Ok(()) => StatusCode::NO_CONTENT,
                 Err(_) => StatusCode::SERVICE_UNAVAILABLE,
             }
@@ -121,8 +122,8 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     /// Posts a body, and returns the status line of the response.
-    async fn post(receiver: &Receiver, head: &str, body: &[u8]) -> String {
-        let address = receiver.url.trim_start_matches("http://");
+    async fn post(url: &str, head: &str, body: &[u8]) -> String {
+        let address = url.trim_start_matches("http://");
         let address = address.trim_end_matches("/check");
         let mut stream = TcpStream::connect(address).await.unwrap();
         let length = body.len();
@@ -139,7 +140,7 @@ mod tests {
     #[tokio::test]
     async fn receiver_returns_posted_bytes_unchanged() {
         let mut receiver = Receiver::listen().await.unwrap();
-        let status = post(&receiver, "webhook-id: e1\r\n", b" {}\xff").await;
+        let status = post(&receiver.url, "webhook-id: e1\r\n", b" {}\xff").await;
         assert!(status.contains(" 204 "), "{status}");
         let delivery = receiver.next(SOON).await.unwrap();
         assert_eq!(delivery.headers["webhook-id"], "e1");
@@ -149,15 +150,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn receiver_refuses_posts_when_its_queue_is_full() {
+    async fn post_waits_while_the_queue_is_full() {
         let mut receiver = Receiver::listen().await.unwrap();
-        let status = post(&receiver, "", &vec![b'x'; MAX_BODY_BYTES + 1]).await;
-        assert!(status.contains(" 400 "), "{status}");
         for _ in 0..MAX_WAITING {
-            assert!(post(&receiver, "", b"{}").await.contains(" 204 "));
+            assert!(post(&receiver.url, "", b"{}").await.contains(" 204 "));
         }
-        assert!(post(&receiver, "", b"{}").await.contains(" 503 "));
+        let address = receiver.url.clone();
+        let mut waiting = tokio::spawn(async move { post(&address, "", b"{}").await });
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
+        assert!(early.is_err(), "{early:?}");
         assert!(receiver.next(SOON).await.is_some());
-        assert!(post(&receiver, "", b"{}").await.contains(" 204 "));
+        assert!(waiting.await.unwrap().contains(" 204 "));
+    }
+
+    #[tokio::test]
+    async fn body_that_is_too_long_is_refused() {
+        let receiver = Receiver::listen().await.unwrap();
+        let status = post(&receiver.url, "", &vec![b'x'; MAX_BODY_BYTES + 1]).await;
+        assert!(status.contains(" 400 "), "{status}");
     }
 }

@@ -20,6 +20,7 @@ pub(super) static INVARIANTS: &[Invariant] = &[
         &DESTINATION,
     ),
     Invariant::of_rows("quote-of-session-is-its-own", "signed quote", &OF_SESSION),
+    Invariant::of_rows("session-has-one-quote", "session", &ONE_QUOTE),
     Invariant::of_rows("session-reports-its-payments", "session", &REPORTED),
 ];
 
@@ -164,7 +165,17 @@ static OF_SESSION: Statement = Statement::new(
      WHERE q.session_id IS NOT NULL AND (s.id IS NULL OR q.created_at < s.created_at)",
 );
 
-/// A session has one event for each hosted payment that began, and one for each that failed.
+/// A session has at most one quote that can be paid. An index promises it, and this statement reads that index.
+static ONE_QUOTE: Statement = Statement::new(
+    "signed_quotes",
+    "SELECT q.mode, q.partner_id, q.session_id AS id, 'has a quote beside the one that can be paid' AS breach
+     FROM signed_quotes AS q
+     WHERE q.session_id IS NOT NULL AND q.superseded_at IS NULL AND q.consumed_at IS NULL
+     GROUP BY q.mode, q.partner_id, q.session_id
+     HAVING count(*) > 1",
+);
+
+/// A session has one event for each hosted payment that began, and one for each that failed, at the instants of their records.
 macro_rules! reported {
     ($engine:ident) => {
         concat!(
@@ -182,7 +193,16 @@ macro_rules! reported {
               AND e.type = 'gate_session.failed')
            <> (SELECT count(*) FROM rail_records AS r
                WHERE r.mode = s.mode AND r.partner_id = s.partner_id AND r.session_id = s.id AND r.hosted
-                 AND r.status = 'failed')"
+                 AND r.status = 'failed')
+        OR EXISTS (SELECT 1 FROM rail_records AS r
+                   WHERE r.mode = s.mode AND r.partner_id = s.partner_id AND r.session_id = s.id AND r.hosted
+                     AND (NOT EXISTS (SELECT 1 FROM events AS e
+                                      WHERE e.mode = s.mode AND e.partner_id = s.partner_id AND e.object_id = s.object
+                                        AND e.type = 'gate_session.processing' AND e.created_at = r.created_at)
+                          OR r.status = 'failed'
+                             AND NOT EXISTS (SELECT 1 FROM events AS e
+                                             WHERE e.mode = s.mode AND e.partner_id = s.partner_id AND e.object_id = s.object
+                                               AND e.type = 'gate_session.failed' AND e.created_at = r.ended_at)))"
         )
     };
 }

@@ -12,7 +12,8 @@ pub(crate) struct Hosted {
     /// The kind and the id of its rail record.
     pub(crate) kind: &'static str,
     pub(crate) rail: String,
-    fiat_amount: String,
+    pub(crate) fiat_amount: String,
+    pub(crate) crypto_amount: String,
     /// Whether a cancellation was sent, and whether a response confirmed it.
     pub(crate) giving_up: bool,
     pub(crate) given_up: bool,
@@ -32,6 +33,7 @@ impl Orders {
         let session = writing.with.clone().ok_or(None)?;
         let (kind, prefix) = match text("side")?.as_str() {
             "on_ramp" => ("pay_in", "pi_"),
+            "swap" => ("swap", "sw_"),
             _ => ("pay_out", "po_"),
         };
         if text("status")? != "processing" {
@@ -52,6 +54,7 @@ impl Orders {
             kind,
             rail: id.replacen("pay_", prefix, 1),
             fiat_amount: text("fiat_amount")?,
+            crypto_amount: text("crypto_amount")?,
             giving_up: false,
             given_up: false,
             end: None,

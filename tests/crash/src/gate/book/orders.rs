@@ -14,6 +14,8 @@ use crate::orders::Side;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) side: Side,
+    /// Whether the user of a widget pays a purchase with another asset: a swap.
+    pub(crate) swaps: bool,
     /// Amount of the leg that the user gives.
     pub(crate) amount: String,
 }
@@ -34,18 +36,29 @@ impl Order {
             }
             Side::Sale => chance.choice(SALES).unwrap_or("40").to_owned(),
         };
-        Self { side, amount }
+        Self {
+            side,
+            swaps: false,
+            amount,
+        }
     }
 
-    /// An order of a widget. The session's amount is the fiat leg of either side.
-    pub(crate) fn hosted(chance: &mut fastrand::Rng) -> Self {
-        let side = match chance.u8(0..3) {
-            0 => Side::Sale,
-            _ => Side::Purchase,
+    /// An order of a widget: purchases, sales, and in the sandbox a swap in ten. The session's amount is the fiat leg of a purchase or a
+    /// sale, and the value of a swap. A user whom the partner vouches for is not verified.
+    pub(crate) fn hosted(chance: &mut fastrand::Rng, vouched: bool) -> Self {
+        let (side, swaps) = match chance.u8(0..10) {
+            0..=2 => (Side::Sale, false),
+            3 => (Side::Purchase, !vouched),
+            _ => (Side::Purchase, false),
         };
-        let hundredths = chance.choice(["00", "31", "33", "33", "61", "63"]);
+        let all = ["00", "31", "33", "33", "61", "63"];
+        let hundredths = chance.choice(all.into_iter().take(if vouched { 4 } else { 6 }));
         let amount = format!("{}.{}", chance.u8(20..100), hundredths.unwrap_or("00"));
-        Self { side, amount }
+        Self {
+            side,
+            swaps,
+            amount,
+        }
     }
 
     /// Whether the sandbox verifies the user of a session with this amount.
@@ -61,6 +74,7 @@ impl Order {
     /// The prefix of the id of its rail record.
     pub(crate) const fn rail_prefix(&self) -> &'static str {
         match self.side {
+            Side::Purchase if self.swaps => "sw_",
             Side::Purchase => "pi_",
             Side::Sale => "po_",
         }
@@ -68,6 +82,7 @@ impl Order {
 
     pub(crate) const fn side_word(&self) -> &'static str {
         match self.side {
+            Side::Purchase if self.swaps => "swap",
             Side::Purchase => "on_ramp",
             Side::Sale => "off_ramp",
         }
@@ -169,7 +184,11 @@ impl Orders {
             return Err(None);
         }
         let quote = Quote {
-            order: Order { side, amount },
+            order: Order {
+                side,
+                swaps: false,
+                amount,
+            },
             terms,
             payers: Vec::new(),
             redeemed_by: None,

@@ -1,10 +1,12 @@
 //! Compares quotes, pay-ins and pay-outs with the observations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::super::Gate;
 use super::super::book::{Book, Session};
+use super::super::provider::Ended;
 use super::Payment;
 use crate::receiver::Event;
 
@@ -87,6 +89,37 @@ pub(super) fn in_progress(book: &Book) -> Vec<String> {
     let hosted = hosted.filter(|(_, payment)| payment.end.is_none());
     let ids = rails.map(|(id, _)| id).chain(hosted.map(|(id, _)| id));
     ids.map(|id| format!("{id} is in progress")).collect()
+}
+
+/// Compares the ends of all payments of a live campaign with the provider's ledger.
+pub(super) fn disagreements(gate: &Gate) -> Vec<String> {
+    let Some(provider) = &gate.provider else {
+        return Vec::new();
+    };
+    let (mut ended, mut ids) = (BTreeMap::new(), BTreeSet::new());
+    for shop in &gate.shops {
+        let book = shop.book.lock();
+        for (id, rail) in &book.orders.rails {
+            ids.insert(id.clone());
+            let text = |field| super::field(&rail.first, field).unwrap_or_default();
+            let record = rail.end.as_ref().map(|_| Ended {
+                status: rail.due_end().to_owned(),
+                fiat_amount: text("fiat_amount"),
+                crypto_amount: text("crypto_amount"),
+            });
+            ended.extend(record.map(|record| (id.clone(), record)));
+        }
+        for paid in book.orders.hosted.values() {
+            ids.insert(paid.rail.clone());
+            let record = paid.end.as_deref().map(|end| Ended {
+                status: if end == "completed" { "settled" } else { end }.to_owned(),
+                fiat_amount: paid.fiat_amount.clone(),
+                crypto_amount: paid.crypto_amount.clone(),
+            });
+            ended.extend(record.map(|record| (paid.rail.clone(), record)));
+        }
+    }
+    provider.disagreements(&ended, |id| ids.contains(id))
 }
 
 /// Checks for one event of a redemption, and none of a quote that was not redeemed.

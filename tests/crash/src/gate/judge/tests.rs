@@ -138,16 +138,23 @@ fn redeemed(book: &mut Book, seen: &mut Seen) {
     of.insert("tx_9".to_owned(), paid_by_rail());
 }
 
-fn in_widget(id: &str, refid: &str) -> Answer {
+fn in_widget(id: &str, refid: &str, side: &str) -> Answer {
     let body = json!({
-        "id": format!("pay_{id}"), "tx_refid": refid, "side": "on_ramp", "fiat_amount": "20.33", "status": "processing",
+        "id": format!("pay_{id}"), "tx_refid": refid, "side": side, "fiat_amount": "20.33",
+        "crypto_amount": "21.80", "status": "processing",
     });
     said(201, &body)
 }
 
 /// A payment in a widget, completed.
 fn paid_in_widget(book: &mut Book, seen: &mut Seen) {
-    tell(book, "w", Kind::Pay, Some("qt_5"), in_widget("5", "tx_5"));
+    tell(
+        book,
+        "w",
+        Kind::Pay,
+        Some("qt_5"),
+        in_widget("5", "tx_5", "on_ramp"),
+    );
     let paid = Payment {
         rail: Some("pi_5".to_owned()),
         ..payment("completed")
@@ -338,7 +345,7 @@ fn lost_changed_or_doubled_payment_of_widget_is_detected() {
     assert_eq!(found(earlier), 2, "it had ended");
     let again = |key: &'static str, quote: &'static str, refid: &'static str| {
         move |book: &mut Book, _: &mut Seen| {
-            let again = in_widget(key, refid);
+            let again = in_widget(key, refid, "on_ramp");
             tell(book, key, Kind::Pay, Some(quote), again);
         }
     };
@@ -403,6 +410,40 @@ fn missing_or_extra_event_of_widget_is_detected() {
     assert!(hosted::check_events(paid, &[&consumed], &[&rail, &settled]).is_none());
     assert!(hosted::check_events(paid, &[], &[&rail, &settled]).is_some());
     assert!(hosted::check_events(paid, &[&consumed], &[&rail]).is_some());
+    let swapped = in_widget("7", "tx_7", "swap");
+    tell(&mut book, "swap", Kind::Pay, Some("qt_7"), swapped);
+    let paid = book.orders.hosted.get_mut("tx_7").unwrap();
+    assert_eq!(paid.rail, "sw_7");
+    assert!(paid.read("completed"));
+    assert!(hosted::check_events(paid, &[&consumed], &[]).is_none());
+    assert!(hosted::check_events(paid, &[&consumed], &[&rail, &settled]).is_some());
+    assert!(hosted::check_events(paid, &[], &[]).is_some());
+}
+
+#[test]
+fn event_of_failed_payment_has_its_code_and_its_words() {
+    let (book, _) = clean();
+    let is_shown = |failure: Value| {
+        let mut data = created("gs_5").json();
+        let fields = data.as_object_mut().unwrap();
+        fields.remove("client_secret");
+        fields.extend(failure.as_object().unwrap().clone());
+        let event = Event {
+            partner: "p".to_owned(),
+            kind: "gate_session.failed".to_owned(),
+            object: "gs_5".to_owned(),
+            body: json!({ "data": data }).to_string().into_bytes(),
+            times: 1,
+            taken: true,
+        };
+        shows(&book.sessions["gs_5"], &event)
+    };
+    let code = "provider_declined";
+    assert!(is_shown(
+        json!({ "failure_code": code, "failure_message": "It was declined." })
+    ));
+    assert!(!is_shown(json!({ "failure_code": code })));
+    assert!(!is_shown(json!({})));
 }
 
 #[test]

@@ -15,7 +15,7 @@ const NOTIFICATION_PAUSE: Duration = Duration::from_millis(120);
 impl Visitor<'_, '_, '_> {
     /// Creates a session and pays it in its widget. Other clients may end the session meanwhile.
     pub(super) fn hosted(&mut self) {
-        let order = Order::hosted(self.chance);
+        let order = Order::hosted(self.chance, self.shop.vouches);
         let payer = Writing::payer(self.shop, &order);
         self.write(&payer);
         let Some(session) = self.first_answer(&payer) else {

@@ -1,7 +1,5 @@
 //! Operations on previews and their sessions, on signed quotes, and on the pay-ins and pay-outs that redeem them.
 
-use kernel::Mode;
-
 use super::Visitor;
 use crate::caller::number;
 use crate::gate::Shop;
@@ -15,13 +13,12 @@ use crate::orders::Side;
 const SHARED_ORDERS: usize = 2;
 
 impl Visitor<'_, '_, '_> {
-    /// Runs an operation on orders. Live sessions have no rail in a campaign.
+    /// Runs an operation on orders.
     pub(super) fn orders(&mut self) {
         match self.chance.u8(0..100) {
             0..=29 => self.previews(),
-            30..=54 if self.gate.mode == Mode::Test => self.hosted(),
-            _ if self.gate.mode == Mode::Test => self.quotes(),
-            _ => self.previews(),
+            30..=54 => self.hosted(),
+            _ => self.quotes(),
         }
     }
 

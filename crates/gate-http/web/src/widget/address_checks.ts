@@ -1,0 +1,76 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import type { Network } from './types';
+import { fromBase58, fromBase58Check, witnessFits } from './encodings';
+
+const isZero = (bytes: number[]) => bytes.every((byte) => byte === 0);
+
+/** A TRON address is 21 bytes with a checksum, and begins with 0x41. */
+function tronFits(address: string): boolean {
+  const bytes = fromBase58Check(address);
+  return bytes?.length === 21 && bytes[0] === 0x41 && !isZero(bytes.slice(1));
+}
+
+/** A Solana address is 32 bytes. It has no checksum. */
+function solanaFits(address: string): boolean {
+  const bytes = fromBase58(address);
+  return bytes?.length === 32 && !isZero(bytes);
+}
+
+/** Addresses of the main network: a key or a script with a checksum, or a witness program. */
+function bitcoinFits(address: string): boolean {
+  const bytes = fromBase58Check(address);
+  return bytes ? bytes.length === 21 && (bytes[0] === 0 || bytes[0] === 5) : witnessFits(address, 'bc');
+}
+
+const shape = (form: RegExp) => (address: string) => form.test(address);
+
+/** Checks of wallet addresses by network. They catch mix-ups early; the server's check decides. */
+const CHECKS: [RegExp, (address: string) => boolean][] = [
+  [/bitcoin|^btc/, bitcoinFits],
+  [/solana|^sol/, solanaFits],
+  [/tron|^trx/, tronFits],
+  [/litecoin|^ltc/, shape(/^(ltc1[02-9ac-hj-np-z]{8,87}|[LM3][1-9A-HJ-NP-Za-km-z]{25,34})$/)],
+  [/stellar|^xlm/, shape(/^G[A-Z2-7]{55}$/)],
+  [/ripple|xrp/, shape(/^r[1-9A-HJ-NP-Za-km-z]{24,34}$/)],
+  [/dogecoin|^doge/, shape(/^[DA9][1-9A-HJ-NP-Za-km-z]{25,34}$/)],
+];
+const EVM = /^0x[0-9a-fA-F]{40}$/;
+/** EIP-55 writes a checksum in upper and lower case. An address in one case has none. */
+function checksumFits(address: string): boolean {
+  const digits = address.slice(2);
+  const plain = digits.toLowerCase();
+  if (digits === plain || digits === digits.toUpperCase()) {
+    return true;
+  }
+  const hash = bytesToHex(keccak_256(new TextEncoder().encode(plain)));
+  return [...digits].every((sign, index) => sign === (parseInt(hash[index] ?? '0', 16) > 7 ? sign.toUpperCase() : sign.toLowerCase()));
+}
+
+/** Why an address does not fit its network. `sum` says that a character is wrong, and a text names the network that it fits. */
+export type Misfit = 'sum' | 'else' | { other: string };
+
+/** Forms whose checksum alone is wrong: the length and the alphabet are right. */
+const FORMS: [RegExp, RegExp][] = [
+  [/tron|^trx/, /^T[1-9A-HJ-NP-Za-km-z]{33}$/],
+  [/bitcoin|^btc/, /^(bc1[02-9ac-hj-np-z]{39,59}|BC1[02-9AC-HJ-NP-Z]{39,59}|[13][1-9A-HJ-NP-Za-km-z]{25,33})$/],
+];
+
+/** Returns null for an address of this network. `others` are the networks that the session offers. */
+export function misfitOf(address: string, { chain, evm }: Network, others: Network[]): Misfit | null {
+  if (addressFits(address, chain, evm)) return null;
+  const form = evm ? EVM : FORMS.find(([names]) => names.test(chain.toLowerCase()))?.[1];
+  if (form?.test(address) && !/^0x0+$/.test(address)) return 'sum';
+  // A form that nothing checks would fit any text.
+  const known = others.filter((one) => one.evm || CHECKS.some(([names]) => names.test(one.chain.toLowerCase())));
+  const other = known.find((one) => addressFits(address, one.chain, one.evm));
+  return other ? { other: other.chain } : 'else';
+}
+
+export function addressFits(address: string, chain: string, evm: boolean): boolean {
+  if (evm) {
+    return EVM.test(address) && !/^0x0+$/.test(address) && checksumFits(address);
+  }
+  const check = CHECKS.find(([names]) => names.test(chain.toLowerCase()));
+  return check ? check[1](address) : address.length >= 8 && !/\s/.test(address);
+}

@@ -1,0 +1,184 @@
+// What the design promises beyond the flow: texts for wrong addresses, the question before an end, titles, fees before a choice, layout.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { CARD, SEPA } from '../../dev/server.mjs';
+import { act, giveUp, open, step, WALLET, walk } from './driving.mjs';
+
+let stage;
+before(async () => { stage = await open(); });
+after(() => stage.close());
+
+async function checkout(settings, options) {
+  const page = await stage.page(settings, options);
+  await page.goto(stage.checkout);
+  return page;
+}
+
+test('each wrong address has its own text, and good one is confirmed', async () => {
+  const page = await checkout({});
+  await walk(page, 'details');
+  const texts = [
+    ['', 'Enter the address of your wallet.'],
+    [WALLET.replace('E7', 'e7'), 'One character of this address seems to be wrong. Copy it again from your wallet.'],
+    ['EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', 'This looks like an address of Solana. You chose Polygon. Change the network, or use another address.'],
+    ['my wallet', 'This is not an address on Polygon. Copy the whole address from your wallet.'],
+    ['x.eth', 'This is a name, not an address. Copy the address that begins with 0x from your wallet.'],
+  ];
+  for (const [typed, text] of texts) {
+    await page.fill('[name="wallet_address"]', typed);
+    await act(page, 'continue');
+    await page.locator('.fault').getByText(text).waitFor();
+  }
+  await page.fill('[name="wallet_address"]', WALLET);
+  await page.locator('.fine').getByText('Valid on Polygon. It ends in 9EE7.').waitFor();
+  await page.context().close();
+});
+
+test('end of session is asked for in place, and nothing is cancelled by first press', async () => {
+  const page = await checkout({});
+  await step(page, 'choose');
+  await act(page, 'cancel');
+  await page.locator('.ask').getByText('Nothing has been paid.').waitFor();
+  assert.equal(stage.server.simulation.counts['POST /cancel'], undefined);
+  await page.getByText('Keep going').click();
+  await page.waitForSelector('.ask', { state: 'detached' });
+  await giveUp(page);
+  await page.locator('[data-step="over"]').getByText('Nothing was paid.').waitFor();
+  await page.context().close();
+});
+
+test('title names step, shop and mode', async () => {
+  const page = await checkout({});
+  await step(page, 'choose');
+  assert.equal(await page.title(), 'Test: What would you like to do? – North Shop');
+  await walk(page, 'price');
+  assert.equal(await page.title(), 'Test: Your price – North Shop');
+  await page.context().close();
+  const live = await checkout({ mode: 'live' });
+  await step(live, 'choose');
+  assert.equal(await live.title(), 'What would you like to do? – North Shop');
+  assert.equal(await live.locator('.test').count(), 0);
+  await live.context().close();
+});
+
+test('methods show what is received and the fees, unless the network is another one', async () => {
+  const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] });
+  await walk(page, 'details');
+  assert.deepEqual(await page.locator('.methods label').allTextContents(), ['SEPA transfer≈ 269.04 USDCFees €1.30', 'Card≈ 263.63 USDCFees €6.30']);
+  await page.selectOption('[name="network"]', 'ethereum');
+  assert.deepEqual(await page.locator('.methods label').allTextContents(), ['SEPA transfer', 'Card']);
+  await page.context().close();
+});
+
+for (const [side, lines] of [['on_ramp', ['248.70', '1.25', '0.05', '250.00']], ['off_ramp', ['251.25', '1.25', '250.00']]]) {
+  test(`receipt of ${side} adds up to its total`, async () => {
+    const page = await checkout({ amount: '250.00' });
+    await walk(page, 'price', side);
+    assert.deepEqual(await page.locator('.receipt .amount').evaluateAll((all) => all.map((one) => one.dataset.value)), lines);
+    await page.context().close();
+  });
+}
+
+test('wide page has two panes, and narrow one has one column', async () => {
+  const page = await checkout({});
+  await walk(page, 'price');
+  const left = (selector) => page.$eval(selector, (element) => element.getBoundingClientRect().left);
+  assert.ok(await left('main') > await left('.side'));
+  assert.ok(await page.locator('.facts').isVisible());
+  await page.setViewportSize({ width: 320, height: 640 });
+  assert.equal(await left('main'), await left('.side'));
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await page.context().close();
+});
+
+test('amount and name of the shop are on each screen', async () => {
+  const page = await checkout({ amount: '100.31' });
+  const look = async (name) => {
+    await step(page, name);
+    assert.equal(await page.getAttribute('header .amount', 'data-value'), '100.31', name);
+    assert.equal(await page.textContent('header .name'), 'North Shop', name);
+  };
+  await look('choose');
+  await walk(page, 'confirm');
+  await look('confirm');
+  await act(page, 'pay');
+  await look('instructions');
+  stage.server.simulation.finish();
+  await look('failed');
+  await page.context().close();
+});
+
+test('failed payment leads to another method by its own button', async () => {
+  const page = await checkout({ amount: '100.31' });
+  await walk(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  stage.server.simulation.finish();
+  await step(page, 'failed');
+  await act(page, 'back');
+  await step(page, 'details');
+  assert.equal(await page.inputValue('[name="wallet_address"]'), WALLET);
+  await page.context().close();
+});
+
+test('button of the browser goes back within the draft, and leaves after the payment', async () => {
+  const page = await stage.page({});
+  await page.goto(`${stage.server.origin}/shop`);
+  await page.goto(stage.checkout);
+  await walk(page, 'price');
+  await page.goBack();
+  await step(page, 'details');
+  await act(page, 'continue');
+  await step(page, 'price');
+  await page.waitForSelector('.receipt');
+  await act(page, 'continue');
+  await step(page, 'confirm');
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await page.goBack();
+  await page.waitForURL(/\/shop$/);
+  await page.context().close();
+});
+
+test('link without its secret is called incomplete', async () => {
+  const page = await stage.page({});
+  await page.goto(`${stage.server.origin}/checkout#publishable_key=pk_test_widget`);
+  await page.locator('[data-step="unavailable"]').getByText('This payment link is not complete.').waitFor();
+  assert.equal(stage.server.simulation.counts['POST /bootstrap'], undefined);
+  await page.context().close();
+});
+
+test('too many requests are counted down and then repeated', async () => {
+  const page = await stage.page({});
+  await page.clock.install();
+  await page.goto(stage.checkout);
+  await walk(page, 'details');
+  await page.fill('[name="wallet_address"]', WALLET);
+  stage.server.simulation.refusals = { 'POST /quotes': [[429, 'rate_limited']] };
+  await act(page, 'continue');
+  await page.locator('[data-code="rate_limited"]').getByText('There were too many requests.').waitFor();
+  await page.clock.fastForward(6000);
+  await page.waitForSelector('.receipt');
+  await page.context().close();
+});
+
+test('price that nobody looks at is not renewed for ever', async () => {
+  const page = await stage.page({});
+  await page.clock.install();
+  // A wait that lasts too long by this clock would look like a lost connection.
+  await page.route(/session\?after=/, (route) => route.fulfill({ status: 429, headers: { 'Retry-After': '3600', 'Access-Control-Expose-Headers': 'Retry-After' }, json: { code: 'rate_limited' } }));
+  await page.goto(stage.checkout);
+  await walk(page, 'price');
+  for (let renewals = 1; renewals <= 10; renewals += 1) {
+    const renewed = page.waitForResponse((response) => response.url().endsWith('/quotes'));
+    await page.clock.fastForward(51_000);
+    await renewed;
+    await page.waitForSelector('[data-step="price"][aria-busy="false"]');
+  }
+  await page.clock.fastForward(61_000);
+  await page.getByText('This price is out of date.').waitFor();
+  await act(page, 'retry');
+  await page.waitForSelector('[data-action="continue"]:not([aria-disabled="true"])');
+  await page.context().close();
+});

@@ -1,0 +1,81 @@
+//! `cargo xtask web`: the committed files that browsers load, and what the widget must hold in a browser.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{fs, io};
+
+use crate::conformance::{self, BROWSER, web_environment};
+use crate::programs::{self, PLAIN};
+use crate::workspace::Workspace;
+use crate::{Result, finish, process, servers};
+
+/// The widget, the browser SDK and the demo shop.
+pub(crate) const WEB: &str = "crates/gate-http/web";
+/// The test that builds the files and compares them with the committed ones.
+const COMPARISON: &str = "test_committed_assets_match_their_sources";
+
+/// Runs what the argument names.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode> {
+    match arguments {
+        [] => {
+            let built = build(workspace)?.join("dist");
+            let dist = workspace.path(WEB).join("dist");
+            remove(&dist)?;
+            copy(&built, &dist)?;
+        }
+        [only] if only == "--check" => {
+            let chosen = ["-k", COMPARISON].map(str::to_owned);
+            return finish(&conformance::run(workspace, &chosen)?);
+        }
+        [only] if only == "--table" => table(workspace)?,
+        _ => return Err(format!("expected nothing, --check or --table, got {arguments:?}").into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes a folder. An interrupted build leaves none.
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Builds the files in a copy of the sources. Returns its folder.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let home = web_environment(workspace, &workspace.target()?.join("conformance"))?;
+    let home = home.ok_or("the web sources have no package.json")?;
+    remove(&home.join("dist"))?;
+    process::run(
+        Command::new("npm")
+            .current_dir(&home)
+            .args(["run", "build"]),
+    )?;
+    Ok(home)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(from, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints what the widget must hold in a browser, with what was measured.
+fn table(workspace: &Workspace) -> Result<()> {
+    servers::install(workspace, &[BROWSER])?;
+    let home = build(workspace)?;
+    let penstock = programs::build(workspace, PLAIN, &["penstock"])?.join("penstock");
+    let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
+    let mut command = Command::new("node");
+    command.current_dir(home).arg("test/e2e/table.mjs");
+    command.env("PENSTOCK_BIN", penstock);
+    process::run(command.env("CHROMIUM_PATH", browser))
+}
