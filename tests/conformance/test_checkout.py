@@ -77,7 +77,28 @@ def read_description(process, seconds=60):
 
 
 @contextlib.contextmanager
-def running_sandbox(folder):
+def running_verifier():
+    """The verifier for trials, whose pages decide. Yields the settings that make a sandbox use it, and its address."""
+    secret = {"PENSTOCK_VERIFIER_SECRET": "secret-of-the-trial"}
+    process = subprocess.Popen(
+        [program("TEST_VERIFIER_BIN"), "--listen", LOOPBACK, "--hold"],
+        env=environment(secret),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = next(line for line in process.stdout if "listening on" in line).split()[-1]
+        # The verifier prints every request.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield {**secret, "PENSTOCK_VERIFIER": f"http:{address}"}, address
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+@contextlib.contextmanager
+def running_sandbox(folder, settings):
     """A sandbox on free ports. Yields what it printed, and `prices_url`, the source of its rates."""
     prices = Prices()
     threading.Thread(target=prices.serve_forever, daemon=True).start()
@@ -86,7 +107,7 @@ def running_sandbox(folder):
     ports = {f"PENSTOCK_{name}_LISTEN": LOOPBACK for name in ("POOLS", "GATE", "WIDGET")}
     process = subprocess.Popen(
         [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", "--demo-port", "0", "--output", "json"],
-        env=environment({**ports, **UNLIMITED, "PENSTOCK_RATES": f"http:{rates}"}),
+        env=environment({**ports, **UNLIMITED, "PENSTOCK_RATES": f"http:{rates}", **settings}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -106,11 +127,12 @@ def running_sandbox(folder):
 
 
 OTHER_ENGINES = "engines.test.mjs"
+VERIFIER = "verification.test.mjs"
 
 
-def run_suite(names, tmp_path, monkeypatch):
-    with running_sandbox(tmp_path) as sandbox:
-        monkeypatch.setenv("SANDBOX", json.dumps(sandbox))
+def run_suite(names, tmp_path, monkeypatch, settings=(), **described):
+    with running_sandbox(tmp_path, dict(settings)) as sandbox:
+        monkeypatch.setenv("SANDBOX", json.dumps({**sandbox, **described}))
         tests = sorted(str(path.relative_to(WEB)) for path in names)
         # Two files mostly wait for a price to run out.
         code, output = run("node", "--test", "--test-concurrency=4", *tests)
@@ -120,8 +142,13 @@ def run_suite(names, tmp_path, monkeypatch):
 
 # rule: gate.sdk.ended, gate.sdk.hosts
 def test_customer_pays_in_sandbox(tmp_path, monkeypatch):
-    names = [path for path in (WEB / "test/e2e").glob("*.test.mjs") if path.name != OTHER_ENGINES]
+    names = [path for path in (WEB / "test/e2e").glob("*.test.mjs") if path.name not in (OTHER_ENGINES, VERIFIER)]
     run_suite(names, tmp_path, monkeypatch)
+
+
+def test_customer_is_verified_by_a_provider(tmp_path, monkeypatch):
+    with running_verifier() as (settings, address):
+        run_suite([WEB / "test/e2e" / VERIFIER], tmp_path, monkeypatch, settings, verifier_url=address)
 
 
 @pytest.mark.browsers

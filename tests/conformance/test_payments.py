@@ -126,9 +126,9 @@ class Checkout:
         headers = {"Authorization": f"Bearer {self.partner.secret}", "Idempotency-Key": key}
         return self.call(method, path, body, **headers)
 
-    def open(self):
+    def open(self, **fields):
         """A new session, with its widget's token."""
-        body = {"amount": "100.00", "currency": "EUR", "return_url": f"{SHOP}/done"}
+        body = {"amount": "100.00", "currency": "EUR", "return_url": f"{SHOP}/done", **fields}
         session = self.owner("POST", "gate_sessions", body).json()
         headers = {"Authorization": f"Bearer {self.partner.publishable}", "Origin": SHOP}
         begun = self.call("POST", "embed/bootstrap", {"clientSecret": session["client_secret"]}, **headers)

@@ -18,6 +18,8 @@ use crate::workspace::{Workspace, sha256};
 use crate::{Result, process, python, servers};
 
 pub(crate) const BROWSER: &str = "chromium";
+/// The rail and the verifier for trials.
+const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
 /// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
 const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
@@ -43,7 +45,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
     // The plain programs last, so that the target folder is left with them.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
-    let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
+    let plain = programs::build(workspace, PLAIN, &[&SHIPPED[..], &TRIALS].concat())?;
 
     let mut command = Command::new(python);
     command
@@ -61,6 +63,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .env("PROMTOOL_BIN", &prometheus.tool)
         .env("PENSTOCK_BIN", plain.join("penstock"))
         .env("POOLS_SERVICE_BIN", plain.join("pools-service"))
+        .env("TEST_RAIL_BIN", plain.join(TRIALS[0]))
+        .env("TEST_VERIFIER_BIN", plain.join(TRIALS[1]))
         .env("VERIFY_DELIVERY_BIN", plain.join(RECEIVER))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     // What generators write is compiled as its users would, not linted as ours.

@@ -2,8 +2,8 @@
 //!
 //! A verification is `required` after a payment was refused for it, or after a start without a verifier. It is `pending`
 //! after its start at a provider, and ends once, as approved or rejected. A provider carries it out, and its reports advance
-//! the verification. Penstock stores no document and no answer of the user: only the provider's reference, the state and the
-//! times.
+//! the verification. Penstock stores no document and no answer of the user: only the provider's reference, the state with its
+//! reason, and the times.
 
 pub mod form;
 

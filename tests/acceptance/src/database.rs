@@ -74,10 +74,11 @@ impl Database {
         self.texts(&rows).await
     }
 
-    /// The files of the embedded store, byte by byte; empty for a server.
+    /// What the database holds, byte by byte: the files of the embedded store, and the rows of a server with their columns of
+    /// bytes in the clear.
     pub async fn files(&self) -> Vec<u8> {
         let Self::Sqlite(_) = self else {
-            return Vec::new();
+            return in_the_clear(self.digest().await.into_values().collect());
         };
         let place = "SELECT file FROM pragma_database_list WHERE name = 'main'";
         let mut bytes = Vec::new();
@@ -145,6 +146,19 @@ impl Database {
             Self::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// Rows of a server, followed by the bytes that they show in hexadecimal.
+fn in_the_clear(rows: String) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for shown in rows.split("\\x").skip(1) {
+        let mut digits = shown.chars().map_while(|sign| sign.to_digit(16));
+        while let (Some(high), Some(low)) = (digits.next(), digits.next()) {
+            bytes.push(u8::try_from(high * 16 + low).expect("a byte"));
+        }
+        bytes.push(b'\n');
+    }
+    [rows.into_bytes(), bytes].concat()
 }
 
 /// SQLite stores ids as text already.

@@ -41,11 +41,11 @@ use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
 use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::{PartnerId, Tenant};
-use providers::SandboxRail;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::contract::{Contract, Operation};
+use crate::rail::SilencedRail;
 use crate::setup::{self, Setup};
 use crate::verifier::ScriptedVerifier;
 use crate::world::World;
@@ -60,6 +60,7 @@ struct Inner {
     router: Router,
     sessions: GateContext,
     in_flight: Arc<MemoryInFlight>,
+    rail: Arc<SilencedRail>,
     verifier: Arc<ScriptedVerifier>,
 }
 
@@ -104,12 +105,20 @@ impl Gate {
         };
         let in_flight = Arc::new(MemoryInFlight::new());
         let verifier = Arc::new(ScriptedVerifier::new(operator.clock.clone()));
-        let router = router(&world, &sessions, &in_flight, verifier.clone());
+        let rail = Arc::new(SilencedRail::default());
+        let router = router(
+            &world,
+            &sessions,
+            &in_flight,
+            rail_of(&world, &rail),
+            verifier.clone(),
+        );
         Self(Arc::new(Inner {
             world,
             router,
             sessions,
             in_flight,
+            rail,
             verifier,
         }))
     }
@@ -136,6 +145,17 @@ impl Gate {
     #[must_use]
     pub fn sessions(&self) -> &GateContext {
         &self.0.sessions
+    }
+
+    /// The rail, which the service uses in mode test only.
+    #[must_use]
+    pub fn rail(&self) -> &SilencedRail {
+        &self.0.rail
+    }
+
+    /// The rail as the service uses it.
+    pub(crate) fn used_rail(&self) -> Option<Arc<dyn Rail>> {
+        rail_of(self.world(), &self.0.rail)
     }
 
     /// The verifier, which the service uses in mode test only.
@@ -385,10 +405,10 @@ pub fn session(page: &str) -> Value {
     json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{page}/done") })
 }
 
-/// The sandbox rail, only in test mode, as in the service.
-pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
-    match mode {
-        Mode::Test => Some(Arc::new(SandboxRail)),
+/// The rail in test mode only, as in the service.
+fn rail_of(world: &World, rail: &Arc<SilencedRail>) -> Option<Arc<dyn Rail>> {
+    match world.setup().mode {
+        Mode::Test => Some(rail.clone()),
         Mode::Live => None,
     }
 }
@@ -397,6 +417,7 @@ fn router(
     world: &World,
     sessions: &GateContext,
     in_flight: &Arc<MemoryInFlight>,
+    rail: Option<Arc<dyn Rail>>,
     verifier: Arc<dyn Verifier>,
 ) -> Router {
     let (operator, _, sealer) = world.parts();
@@ -458,7 +479,7 @@ fn router(
         redeeming: RedeemQuote {
             context: sessions.clone(),
             idempotent: idempotent.clone(),
-            rail: rail(setup.mode),
+            rail: rail.clone(),
         },
         quoting: QuoteSession {
             context: sessions.clone(),
@@ -470,12 +491,12 @@ fn router(
             context: sessions.clone(),
             idempotent,
             catalogue: Arc::clone(&catalogue),
-            rail: rail(setup.mode),
+            rail: rail.clone(),
             verifying: verifying.clone(),
         },
         cancelling: CancelPayment {
             context: sessions.clone(),
-            rail: rail(setup.mode),
+            rail,
         },
         reading: GateQueries {
             context: sessions.clone(),

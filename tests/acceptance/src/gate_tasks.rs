@@ -11,7 +11,7 @@ use partner_core::ports::{ClaimRequest, ConcludedDelivery};
 use partner_core::webhooks::delivery::AttemptOutcome;
 use partner_core::webhooks::fairness::ClaimCapacity;
 
-use crate::gate::{Gate, rail};
+use crate::gate::Gate;
 
 impl Gate {
     /// Expires overdue sessions of a mode, at most a hundred of each partner. Returns their number, or the error of the last
@@ -35,7 +35,9 @@ impl Gate {
     /// Polls every due rail record.
     pub async fn settle_rails(&self) {
         let mode = self.world().setup().mode;
-        let Some(rail) = rail(mode) else { return };
+        let Some(rail) = self.used_rail() else {
+            return;
+        };
         let settling = AdvanceRails {
             context: self.sessions().clone(),
             rail,

@@ -29,6 +29,7 @@ mod operator;
 mod orders;
 mod place;
 mod queues;
+mod rail;
 mod rates;
 mod relay;
 mod setup;

@@ -96,7 +96,10 @@ pub(crate) fn cancel_error(error: CancelError) -> ApiError {
             codes::PAYMENT_NOT_CANCELLABLE,
             "The payment can no longer be cancelled. Read the session for its outcome.",
         ),
-        CancelError::RailSilent => rail_silent(),
+        CancelError::RailSilent => ApiError::unavailable(
+            codes::SERVICE_UNAVAILABLE,
+            "The rail did not answer, so the payment may be cancelled or not. Read the session, or cancel again.",
+        ),
         CancelError::Failed(error) => gate_error(error),
     }
 }

@@ -293,6 +293,18 @@ fn page_of_trial_verifier_needs_no_secret() {
         shown.contains("<!doctype html>") && shown.contains(CASE),
         "{shown}"
     );
+    assert!(
+        shown.contains("Approve") && shown.contains("Reject"),
+        "{shown}"
+    );
     let report = format!("GET /v1/verifications/{CASE}");
     assert!(response(&verifier, &report, "").starts_with("HTTP/1.1 401 "));
+    let approved = response(&verifier, &format!("POST /pages/{CASE}/approve"), "");
+    assert!(approved.contains("<strong>approved</strong>"), "{approved}");
+    let reported = response(
+        &verifier,
+        &report,
+        &format!("Authorization: Bearer {SECRET}\r\n"),
+    );
+    assert!(reported.contains(r#""status":"approved""#), "{reported}");
 }

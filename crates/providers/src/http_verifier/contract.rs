@@ -30,8 +30,8 @@ The interface of a verifier, which verifies the users of hosted sessions. The op
 `PENSTOCK_VERIFIER=http:<url>`; the gate service calls it.
 
 Penstock starts a verification, shows the user the verifier's page or form, submits the answers to the form, and requests reports until \
-the verification has ended. Penstock sends no personal data except the answers of the user, and stores only the state, the times and \
-the verifier's reference.
+the verification has ended. Penstock sends no personal data except the answers of the user, and stores only the state with the \
+reason of a rejection, the times and the verifier's reference. The user reads the reason; it names no personal data.
 
 - **The verification's id is the idempotency key.** Every request about a verification may arrive twice, late or out of order. A repeated \
 start creates no second case and gets the same case, with its current state.

@@ -1,11 +1,12 @@
-//! A session has one payment at a time.
+//! A session has one payment at a time, and only a rail that responds begins or cancels it.
 
 use acceptance::{ACME, Call, Gate, Logs};
 use kernel::Mode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::rails::{DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session};
+use super::widget_payments::{Widget, purchase as paid_by};
 
 fn cancel(session: &str) -> Call {
     Call::post(&format!("/v1/gate_sessions/{session}/cancel"))
@@ -185,6 +186,39 @@ async fn session_expires_only_after_its_payment_has_ended() {
         let said = gate.notice(ACME, &session).await;
         assert_eq!(said, ["gate_session.created", event]);
     }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.payment.cancel, gate.payment.once
+#[tokio::test]
+async fn silent_rail_begins_and_cancels_nothing() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.33").await;
+    gate.rail().set_silent(true);
+    let quote = widget.quote().await;
+    let body = paid_by(&quote);
+    for _ in 0..2 {
+        let answer = widget.pay("k", body.clone()).await;
+        answer.refused(503, "service_unavailable");
+    }
+    assert_eq!(widget.payment().await, Value::Null);
+    gate.rail().set_silent(false);
+    let paid = widget.pay("k", body).await.created();
+    gate.rail().set_silent(true);
+    let events = widget.events().await;
+    for _ in 0..2 {
+        let answer = widget.cancel(&id(&paid)).await;
+        let body = answer.refused(503, "service_unavailable").body;
+        let said = body["message"].as_str().unwrap();
+        assert!(!said.contains("Idempotency-Key"), "{said}");
+        gate.settle_rails().await;
+        assert_eq!(widget.payment().await["status"], "processing");
+    }
+    assert_eq!(widget.events().await, events);
+    gate.rail().set_silent(false);
+    let cancelled = widget.cancel(&id(&paid)).await.ok();
+    assert_eq!(cancelled["status"], "cancelled");
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -33,7 +33,7 @@ async fn sale_pays_out_the_sessions_amount() {
         async move { widget.pay("bad", body).await }
     };
     let holder = "Erika Mustermann";
-    let wrong = json!({ "iban": "DE00370400440532013000" });
+    let wrong = json!({ "iban": "DE00500105175407324931" });
     let answer = refused(wrong).await;
     answer
         .refused(400, "invalid_request")
@@ -69,6 +69,8 @@ async fn cancelled_sale_is_a_failed_pay_out_for_the_partner() {
     assert_eq!(transaction["status"], "cancelled");
     let record = transaction["local_rail_transaction_id"].as_str().unwrap();
     let pay_out = rails::read(&acme, rails::PAY_OUTS, record).await;
+    // The address is for the user of the widget.
+    assert_eq!(pay_out["instructions"], Value::Null);
     let stands = [&pay_out["status"], &pay_out["failure_code"]];
     assert_eq!(stands, ["failed", "user_cancelled"]);
     let events = gate.events(ACME, record).await;
@@ -100,7 +102,7 @@ async fn payout_account_is_in_no_answer_event_log_or_file() {
         let body = json!({ "quote_id": quote["id"], "payout": payout });
         widget.pay(key, body).await
     };
-    let refused = pay("bad", "DE00370400440532013000").await;
+    let refused = pay("bad", "DE00500105175407324931").await;
     let mut said = refused.refused(400, "invalid_request").body.to_string();
     // The key is repeated with another account.
     for iban in [IBAN, "DE02120300000000202051"] {
@@ -110,8 +112,18 @@ async fn payout_account_is_in_no_answer_event_log_or_file() {
     let session = widget.session().await;
     assert_eq!(session["status"], "completed");
     said += &session.to_string();
-    let record = transaction_of(&gate.acme(), &widget.session).await;
-    let record = record["local_rail_transaction_id"].as_str().unwrap();
+    let acme = gate.acme();
+    let transaction = transaction_of(&acme, &widget.session).await;
+    said += &transaction.to_string();
+    let record = transaction["local_rail_transaction_id"].as_str().unwrap();
+    said += &rails::read(&acme, rails::PAY_OUTS, record)
+        .await
+        .to_string();
+    said += &widget
+        .cancel(&id(&session["payment"]))
+        .await
+        .body
+        .to_string();
     for object in [record, &widget.session] {
         for (_, event) in gate.events(ACME, object).await {
             said += &event.to_string();
@@ -119,7 +131,13 @@ async fn payout_account_is_in_no_answer_event_log_or_file() {
     }
     said += &logs.text();
     said += &String::from_utf8_lossy(&gate.world().database().files().await);
-    for secret in [IBAN, "ABNA0417164300", "120300000000202051", HOLDER] {
+    let accounts = [
+        IBAN,
+        "ABNA0417164300",
+        "120300000000202051",
+        "500105175407324931",
+    ];
+    for secret in accounts.into_iter().chain([HOLDER]) {
         let shown = said.lines().find(|line| line.contains(secret));
         assert_eq!(shown, None, "{secret} is shown");
     }

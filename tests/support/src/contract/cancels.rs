@@ -45,7 +45,7 @@ const CANCELS: [Option<CancelReport>; 3] = [
 ];
 
 /// What the rail may say to a poll. `None` is silence.
-fn reports() -> [Option<RailReport>; 4] {
+fn reports() -> [Option<RailReport>; 5] {
     [
         None,
         Some(RailReport::InProgress),
@@ -53,6 +53,8 @@ fn reports() -> [Option<RailReport>; 4] {
         Some(RailReport::Failed {
             code: "provider_declined".to_owned(),
         }),
+        // The answer to an earlier cancellation may have been lost.
+        Some(RailReport::Cancelled),
     ]
 }
 
@@ -116,6 +118,7 @@ fn expected(rail: &Scripted) -> (Told, RailStatus) {
     let reported = match rail.report {
         Some(RailReport::Settled { .. }) => Some(RailStatus::Settled),
         Some(RailReport::Failed { .. }) => Some(RailStatus::Failed),
+        Some(RailReport::Cancelled) => Some(RailStatus::Cancelled),
         _ => None,
     };
     let cancels = rail.cancel == Some(CancelReport::Cancelled);
@@ -123,7 +126,11 @@ fn expected(rail: &Scripted) -> (Told, RailStatus) {
     let told = match (rail.cancel, reported) {
         // The rail is not asked about a payment that is over.
         (_, Some(_)) if rail.order == Order::PollThenCancel => Told::TooLate,
-        (Some(CancelReport::Cancelled), Some(_)) if polled_first => Told::TooLate,
+        (Some(CancelReport::Cancelled), Some(RailStatus::Settled | RailStatus::Failed))
+            if polled_first =>
+        {
+            Told::TooLate
+        }
         (Some(CancelReport::Cancelled), _) => Told::Cancelled,
         (Some(CancelReport::TooLate), _) => Told::TooLate,
         (None, _) => Told::Silent,

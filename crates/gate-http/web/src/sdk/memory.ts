@@ -1,10 +1,10 @@
 import type { EmbedToken } from './bootstrap.js';
 
-/** The entry of the tab's storage. It holds one token, and never a client secret. */
-const ENTRY = 'penstock_gate_token';
+/** The entries of the tab's storage begin with this. Each holds the token of one session, and never a client secret. */
+const ENTRY = 'penstock_gate_token.';
 
-/** This page's copy, for pages whose storage is denied. */
-let latest: EmbedToken | undefined;
+/** This page's copies, for pages whose storage is denied. */
+const kept: Record<string, EmbedToken> = {};
 
 /**
  * Keeps the token of a payment that has begun.
@@ -13,26 +13,29 @@ let latest: EmbedToken | undefined;
  * is loaded again after the payment therefore still learns of it.
  */
 export function remember(token: EmbedToken): void {
-  latest = token;
+  const { embed_token, expires_at, session_id } = token;
+  if (!session_id) {
+    return;
+  }
+  kept[session_id] = token;
   try {
-    const { embed_token, expires_at, session_id } = token;
-    sessionStorage.setItem(ENTRY, JSON.stringify({ embed_token, expires_at, session_id }));
+    sessionStorage.setItem(ENTRY + session_id, JSON.stringify({ embed_token, expires_at, session_id }));
   } catch {
     // The copy above serves this page until it is left.
   }
 }
 
-function read(): EmbedToken | undefined {
+function read(session: string): EmbedToken | undefined {
   try {
-    return JSON.parse(sessionStorage.getItem(ENTRY) ?? 'null') ?? latest;
+    return JSON.parse(sessionStorage.getItem(ENTRY + session) ?? 'null') ?? kept[session];
   } catch {
-    return latest;
+    return kept[session];
   }
 }
 
 /** The token of this session's payment, while it is valid. */
 export function recall(clientSecret: string | undefined): EmbedToken | undefined {
-  const token = read();
-  const isOfSession = token?.session_id && clientSecret?.startsWith(`gsec_${token.session_id}_`);
-  return isOfSession && Date.parse(token.expires_at) > Date.now() ? token : undefined;
+  const session = /^gsec_(.+)_/.exec(clientSecret ?? '')?.[1];
+  const token = session ? read(session) : undefined;
+  return token?.session_id === session && Date.parse(token?.expires_at ?? '') > Date.now() ? token : undefined;
 }

@@ -1,5 +1,4 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Network } from './types';
 import { fromBase58, fromBase58Check, witnessFits } from './encodings';
 
@@ -43,8 +42,9 @@ function checksumFits(address: string): boolean {
   if (digits === plain || digits === digits.toUpperCase()) {
     return true;
   }
-  const hash = bytesToHex(keccak_256(new TextEncoder().encode(plain)));
-  return [...digits].every((sign, index) => sign === (parseInt(hash[index] ?? '0', 16) > 7 ? sign.toUpperCase() : sign.toLowerCase()));
+  const hash = keccak_256(new TextEncoder().encode(plain));
+  const isUpper = (index: number) => ((hash[index >> 1] ?? 0) & (index % 2 ? 0x08 : 0x80)) > 0;
+  return [...digits].every((sign, index) => sign === (isUpper(index) ? sign.toUpperCase() : sign.toLowerCase()));
 }
 
 /** Why an address does not fit its network. `sum` says that a character is wrong, and a text names the network that it fits. */

@@ -103,7 +103,7 @@ function Ending({ flow, children, code, retry }: ScreenProps & { children: Compo
   );
 }
 
-export const isBrokenLink = (code: string | undefined): boolean => code === 'client_secret_invalid' || code === 'link_incomplete';
+export const isBrokenLink = (code: string | undefined): boolean => /^(client_secret_invalid|link_incomplete|unauthorized|(test|live)_key_on_.*)$/.test(code ?? '');
 
 export function Unavailable({ flow }: ScreenProps) {
   const code = flow.dead?.code ?? 'unavailable';

@@ -1,7 +1,7 @@
 import { Api, NoAnswer, Refusal } from './api';
 import { adopt, draftOf, faultsOf, mend, type Draft } from './draft';
 import type { Frame } from './frame';
-import { intentKey, isOwnKey, recall, remember, settleIntent } from './memory';
+import { forgetIntent, intentKey, isOwnKey, recall, remember, settleIntent } from './memory';
 import { payoutOf } from './payout';
 import { isPassing, mayRenewAfter, meaningOf } from './refusals';
 import { priceOf, returnAddress } from './session';
@@ -314,7 +314,7 @@ export class Flow {
     this.session = session;
     this.offline = false;
     this.onSession(session);
-    if (session.payment && session.payment.id !== this.dismissed && settleIntent(session.payment.id)) this.unsettledBody = null;
+    if (session.payment && session.payment.id !== this.dismissed && settleIntent(session.id, session.payment.id)) this.unsettledBody = null;
     if (!this.draft) {
       const [first] = this.sides;
       if (!first && session.status === 'open' && !session.payment) return this.end('unavailable', 'no_options');
@@ -429,14 +429,16 @@ export class Flow {
 
   /** Sends the payment until its outcome is known. The session is read before each repetition. */
   private async sendPayment(body: unknown): Promise<void> {
+    if (!this.session) return;
     this.unsettledBody = body;
-    const key = intentKey(this.session?.payment?.id ?? null);
+    const { id, payment: earlier } = this.session;
+    const key = intentKey(id, earlier?.id ?? null);
     for (let attempt = 1; attempt <= ATTEMPTS_TO_PAY; attempt += 1) {
       try {
         const payment = await this.api.pay(body, key);
         this.paid = payment.id;
         if (isOwnKey(key)) this.made = payment.id;
-        remember('intent', null);
+        forgetIntent(id);
         this.unsettledBody = null;
         this.accept(await this.api.session());
         return;
@@ -444,9 +446,7 @@ export class Flow {
         const unclear = error instanceof NoAnswer || (error instanceof Refusal && error.isUnclear);
         if (!unclear) {
           // A token can die after a lost answer, so its refusal says nothing about the payment.
-          if (error instanceof Refusal && error.status !== 429 && error.status !== 401) {
-            remember('intent', null);
-          }
+          if (error instanceof Refusal && error.status !== 429 && error.status !== 401) forgetIntent(id);
           this.unsettledBody = null;
           throw error;
         }
@@ -574,7 +574,7 @@ export class Flow {
         this.end('unavailable', code);
         return null;
       case 'state':
-        remember('intent', null);
+        if (this.session) forgetIntent(this.session.id);
         return () => this.refresh();
       case 'quote':
         return async () => {
@@ -597,7 +597,6 @@ export class Flow {
           return null;
         }
         this.problem = { code, message, requestId: error.requestId, retryAt: error.status === 429 ? performance.now() + error.retryAfter * 1000 : undefined };
-        this.frame?.post('error', { code, message });
         return null;
     }
   }

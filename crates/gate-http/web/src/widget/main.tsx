@@ -129,7 +129,8 @@ async function bootstrap(): Promise<void> {
   } catch (error) {
     if (isPassing(error)) flow.goOffline();
     else if (!(error instanceof Refusal)) throw error;
-    else flow.end((error.status === 401 && error.code !== 'client_secret_invalid') || error.code === 'session_not_open' ? 'over' : 'unavailable', error.code);
+    // A key that was good before has been withdrawn. One that never was is part of a broken link.
+    else flow.end((error.status === 401 && session) || error.code === 'session_not_open' ? 'over' : 'unavailable', error.code);
   }
 }
 

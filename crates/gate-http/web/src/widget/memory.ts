@@ -1,9 +1,11 @@
-/** What outlives a reload: the token and the key of the payment's intent. Blocked storage falls back to memory. */
+/** What outlives a reload: the token, and the key of the payment's intent. The widgets of a tab share its storage, so an intent names its session. */
+type Name = 'token' | `intent.${string}`;
+/** Blocked storage falls back to memory. */
 const kept = new Map<string, string>();
 /** The key that this page made itself. A key that it found in the storage may have paid before the page was loaded. */
 let made: string | null = null;
 
-export function recall(name: 'token' | 'intent'): string | null {
+export function recall(name: Name): string | null {
   try {
     return sessionStorage.getItem(`penstock.${name}`) ?? kept.get(name) ?? null;
   } catch {
@@ -11,7 +13,7 @@ export function recall(name: 'token' | 'intent'): string | null {
   }
 }
 
-export function remember(name: 'token' | 'intent', value: string | null): void {
+export function remember(name: Name, value: string | null): void {
   if (value === null) {
     kept.delete(name);
   } else {
@@ -28,19 +30,21 @@ export function remember(name: 'token' | 'intent', value: string | null): void {
   }
 }
 
+const intentOf = (session: string): Name => `intent.${session}`;
+
 /**
- * Returns the key of the current intent, or makes one.
+ * Returns the key of the session's current intent, or makes one.
  *
  * A key made after an earlier payment begins with the id of that payment, so that a reload can tell whose outcome the session shows.
  */
-export function intentKey(earlier: string | null): string {
-  let key = recall('intent');
+export function intentKey(session: string, earlier: string | null): string {
+  let key = recall(intentOf(session));
   if (!key) {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     const random = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
     key = earlier ? `${earlier}.${random}` : random;
     made = key;
-    remember('intent', key);
+    remember(intentOf(session), key);
   }
   return key;
 }
@@ -48,9 +52,12 @@ export function intentKey(earlier: string | null): string {
 /** Returns whether this page made the key, so that no earlier page can have paid with it. */
 export const isOwnKey = (key: string): boolean => key === made;
 
-/** Forgets the intent if this payment is its outcome, and returns whether it is. An earlier payment is not. */
-export function settleIntent(payment: string): boolean {
-  if (recall('intent')?.startsWith(`${payment}.`)) return false;
-  remember('intent', null);
+/** Forgets the session's intent, whose outcome is known. */
+export const forgetIntent = (session: string): void => remember(intentOf(session), null);
+
+/** Forgets the session's intent if this payment is its outcome, and returns whether it is. An earlier payment is not. */
+export function settleIntent(session: string, payment: string): boolean {
+  if (recall(intentOf(session))?.startsWith(`${payment}.`)) return false;
+  forgetIntent(session);
   return true;
 }

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, giveUp, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
-  recordsOf, sandbox, step, unapprove, walk, WALLET,
+  quoteStatus, recordsOf, sandbox, step, unapprove, walk, WALLET,
 } from './shop.mjs';
 
 const PAID = ['gate_session.created', 'gate_session.processing', 'gate_session.completed'];
@@ -139,6 +139,45 @@ test('payment under way can be cancelled', async () => {
   await decision(page, 'over');
   await expectRecords(session, 'cancelled', 'on_ramp cancelled 100.33');
   await close(page);
+});
+
+test('cancelled sale leads to a new price', async () => {
+  const page = await openCheckout(browser, { amount: '100.33', flow: 'off_ramp' });
+  await page.goto(page.address);
+  await walk(page, 'confirm', { side: 'off_ramp' });
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  await act(page, 'cancel');
+  await page.locator('[data-step="price"] [data-code="payment_cancelled"]').waitFor();
+  await expectRecords(page.session, 'open', 'off_ramp cancelled 100.33');
+  await walk(page, 'confirm', { side: 'off_ramp', from: 'price' });
+  await page.context().close();
+});
+
+test('open session is priced on both sides, back and forth, and pays the last price', async () => {
+  const page = await openCheckout(browser, { flow: null });
+  const quotes = [];
+  page.on('response', (response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/quotes') && quotes.push(response.json()));
+  await page.goto(page.address);
+  for (const side of ['on_ramp', 'off_ramp', 'on_ramp']) {
+    await step(page, 'choose');
+    await page.locator(`[data-flow="${side}"]`).click();
+    await walk(page, 'price', { side });
+    if (quotes.length < 3) {
+      await act(page, 'back');
+      await step(page, 'details');
+      await act(page, 'back');
+    }
+  }
+  await walk(page, 'confirm', { from: 'price' });
+  await act(page, 'pay');
+  await step(page, 'done');
+  const made = await Promise.all(quotes);
+  assert.deepEqual(made.map(({ side }) => side), ['on_ramp', 'off_ramp', 'on_ramp']);
+  const statuses = await Promise.all(made.map(({ id }) => quoteStatus(id)));
+  assert.deepEqual(statuses, ['superseded', 'superseded', 'consumed']);
+  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
 });
 
 test('verification is approved before the payment', async () => {
@@ -295,3 +334,23 @@ test('foreign origin cannot frame the widget', async () => {
     server.close();
   }
 });
+
+const BROKEN_LINKS = {
+  'an unknown key': (fragment) => fragment.set('publishable_key', 'pk_test_unknown'),
+  'a key of the other mode': (fragment) => fragment.set('publishable_key', sandbox.publishable_key.replace('pk_test_', 'pk_live_')),
+  'a foreign secret': (fragment) => fragment.set('client_secret', `${fragment.get('client_secret').slice(0, -4)}0000`),
+  'a doubled fragment': (fragment) => fragment.set('client_secret', `${fragment.get('client_secret')}#${fragment}`),
+};
+
+for (const [name, damage] of Object.entries(BROKEN_LINKS)) {
+  test(`link with ${name} is called incomplete`, async () => {
+    const page = await openCheckout(browser);
+    const link = new URL(page.address);
+    const fragment = new URLSearchParams(link.hash.slice(1));
+    damage(fragment);
+    link.hash = fragment;
+    await page.goto(link.href);
+    await page.locator('[data-step="unavailable"]').getByText('This payment link is not complete.').waitFor();
+    await page.context().close();
+  });
+}

@@ -225,6 +225,7 @@ test('frame that moves takes up its payment again', async () => {
   await walk(embedded(page), 'confirm');
   await act(embedded(page), 'pay');
   await step(embedded(page), 'instructions');
+  assert.deepEqual(await calls(page), [['onReady']]);
   const loaded = page.waitForEvent('framenavigated');
   await page.evaluate(() => document.body.prepend(Object.assign(document.createElement('section'), { id: 'new' })) ?? document.getElementById('new').append(document.getElementById('ramp')));
   await loaded;
@@ -333,6 +334,41 @@ test('success comes once and again after a reload with the same id', async () =>
   await step(embedded(page), 'done');
   assert.deepEqual(await called(page, 'onSuccess'), [['onReady'], ['onSuccess', success]]);
   await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
+});
+
+test('two widgets of a page pay under keys of their own, and both tell of success again after a reload', async () => {
+  const page = await openHost(hosts.browser, '/plain');
+  const sessions = [await sale(), await sale({ amount: '50.00' })];
+  const addPlace = () => page.evaluate(() => document.body.append(Object.assign(document.createElement('div'), { id: 'second' })));
+  const mountSecond = () => mount(page, sessions[1], () => '#second');
+  const widgets = [embedded(page), page.frameLocator('#second iframe')];
+  await addPlace();
+  await mount(page, sessions[0]);
+  await walk(widgets[0], 'confirm');
+  await mountSecond();
+  await walk(widgets[1], 'confirm');
+  const keys = [];
+  page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments') && keys.push(request.headers()['idempotency-key']));
+  const release = await hold(page, /\/v1\/embed\/payments$/);
+  for (const widget of widgets) {
+    const asked = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+    await act(widget, 'pay');
+    await asked;
+  }
+  release();
+  for (const widget of widgets) {
+    await step(widget, 'done');
+  }
+  assert.equal(new Set(keys).size, 2);
+  await expectRecords(sessions[0].id, 'completed', 'on_ramp completed 100.00');
+  await expectRecords(sessions[1].id, 'completed', 'on_ramp completed 50.00');
+  await page.reload();
+  await addPlace();
+  await mount(page, sessions[0]);
+  await mountSecond();
+  const made = await called(page, 'onSuccess', 2);
+  assert.deepEqual(made.flatMap(([name, event]) => (name === 'onSuccess' ? [event.sessionId] : [])).sort(), sessions.map(({ id }) => id).sort());
   await page.context().close();
 });
 

@@ -93,7 +93,17 @@ export const embedded = (page) => page.frameLocator('#ramp iframe');
 /** Waits until the widget shows a step. `widget` is a page or a frame. */
 export const step = (widget, name) => widget.locator(`[data-step="${name}"]`).waitFor();
 
-export const act = (widget, name) => widget.locator(`[data-step] [data-action="${name}"]`).click();
+/** Presses a button. A frame has its height first: a page that moves under the pointer would lose the press. */
+export async function act(widget, name) {
+  const button = widget.locator(`[data-step] [data-action="${name}"]`);
+  await button.evaluate(async () => {
+    const height = () => Math.ceil(document.getElementById('root').getBoundingClientRect().height);
+    for (let turn = 0; turn < 250 && parent !== window && Math.abs(innerHeight - height()) > 1; turn += 1) {
+      await new Promise((resolve) => { setTimeout(resolve, 20); });
+    }
+  });
+  await button.click();
+}
 
 /** Leaves the payment: the widget asks once. */
 export async function giveUp(widget) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { act, open, step, walk } from './driving.mjs';
+import { act, open, step, WALLET, walk } from './driving.mjs';
 
 let stage;
 before(async () => { stage = await open(); });
@@ -44,6 +44,37 @@ test('embedded purchase reports ready, steps, price, size and success', async ()
   await act(frame, 'return');
   await page.waitForFunction(() => messages.some(({ type, reason }) => type === 'close' && reason === 'completed'));
   assert.deepEqual(page.errors, []);
+  await page.context().close();
+});
+
+test('failed payment and the good one after it are told once each, and a refused price is not told', async () => {
+  const { page, frame } = await embed({ amount: '100.31' });
+  await page.evaluate((message) => post(message), token());
+  await walk(frame, 'details');
+  stage.server.simulation.refusals = { 'POST /quotes': [[409, 'rate_unavailable']] };
+  await frame.fill('[name="wallet_address"]', WALLET);
+  await act(frame, 'continue');
+  await frame.waitForSelector('[data-code="rate_unavailable"]');
+  await act(frame, 'retry');
+  await frame.waitForSelector('.receipt');
+  await act(frame, 'continue');
+  await step(frame, 'confirm');
+  await act(frame, 'pay');
+  await step(frame, 'instructions');
+  const outcomes = () => page.evaluate(() => messages.flatMap(({ type, code, tx_id: id }) => (['error', 'success'].includes(type) ? [[type, code ?? id]] : [])));
+  assert.deepEqual(await outcomes(), []);
+  stage.server.simulation.finish();
+  await step(frame, 'failed');
+  await act(frame, 'retry');
+  await frame.waitForSelector('.receipt');
+  await act(frame, 'continue');
+  await step(frame, 'confirm');
+  await act(frame, 'pay');
+  await step(frame, 'instructions');
+  stage.server.simulation.finish();
+  await step(frame, 'done');
+  await page.waitForFunction(() => messages.some(({ type }) => type === 'success'));
+  assert.deepEqual(await outcomes(), [['error', 'provider_declined'], ['success', 'tx_simulation_0001']]);
   await page.context().close();
 });
 

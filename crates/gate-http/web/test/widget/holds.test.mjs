@@ -62,7 +62,7 @@ test('wallet is never asked for a payment of another tab', async () => {
 test('wallet is not asked with a key that an earlier page may have paid with', async () => {
   const { page, frame, deposits } = await wallet({});
   await frame.waitForSelector('[data-step="choose"]');
-  await frame.evaluate(() => sessionStorage.setItem('penstock.intent', 'a key of an earlier page'));
+  await frame.evaluate(() => sessionStorage.setItem('penstock.intent.gs_simulation', 'a key of an earlier page'));
   await walk(frame, 'confirm', 'off_ramp');
   await act(frame, 'pay');
   await frame.waitForSelector('[data-step="instructions"] .qr');

@@ -121,7 +121,7 @@ test('lost_answer of the payment leads to the payment that the server has', asyn
   await step(page, 'done');
   assert.equal(stage.server.simulation.payments.length, 1);
   assert.equal(stage.server.simulation.counts['POST /payments'], 1);
-  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), null);
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent.gs_simulation')), null);
   await page.context().close();
 });
 
@@ -248,11 +248,11 @@ test('reload after a lost answer shows the payment and never pays again', async 
   await walk(page, 'confirm');
   await act(page, 'pay');
   await paid;
-  assert.match(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), /^[0-9a-f]{32}$/);
+  assert.match(await page.evaluate(() => sessionStorage.getItem('penstock.intent.gs_simulation')), /^[0-9a-f]{32}$/);
   await page.reload();
   await step(page, 'instructions');
   assert.equal(stage.server.simulation.payments.length, 1);
-  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent')), null);
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.intent.gs_simulation')), null);
   await page.context().close();
 });
 
@@ -264,7 +264,7 @@ test('key of an intent without known outcome is used again after a reload', asyn
   await walk(page, 'confirm');
   await act(page, 'pay');
   await sent;
-  const key = await page.evaluate(() => sessionStorage.getItem('penstock.intent'));
+  const key = await page.evaluate(() => sessionStorage.getItem('penstock.intent.gs_simulation'));
   await page.reload();
   await walk(page, 'confirm');
   await act(page, 'pay');

@@ -64,6 +64,14 @@ impl Desk {
         self.cases.insert(id.to_owned(), case);
     }
 
+    fn approve(&mut self, id: &str) {
+        self.say(id, json!({ "status": "approved" }));
+    }
+
+    fn reject(&mut self, id: &str, reason: &str) {
+        self.say(id, json!({ "status": "rejected", "reason": reason }));
+    }
+
     /// Ends a verification after its delay, unless a command has chosen its report.
     fn end(&mut self, id: &str, report: Value) {
         if let Some(case) = self.cases.get_mut(id).filter(|case| !case.commanded) {
@@ -211,10 +219,8 @@ impl Verifier {
         let words: Vec<&str> = line.splitn(3, ' ').collect();
         let mut desk = self.desk();
         match words[..] {
-            ["approve", id] => desk.say(id, json!({ "status": "approved" })),
-            ["reject", id, reason] => {
-                desk.say(id, json!({ "status": "rejected", "reason": reason }));
-            }
+            ["approve", id] => desk.approve(id),
+            ["reject", id, reason] => desk.reject(id, reason),
             ["say", id, status] => desk.say(id, json!({ "status": status })),
             ["slow", millis] => match millis.parse() {
                 Ok(millis) => desk.lateness = Duration::from_millis(millis),
@@ -241,20 +247,37 @@ fn report(desk: &Desk, id: &str, fields: Value) -> Response {
     Response::json(200, &Value::Object(body.flatten().collect()))
 }
 
-/// The page of a verification, for the user's browser.
-fn page(desk: &Desk, method: &str, id: &str) -> Response {
-    let Some(case) = desk.cases.get(id).filter(|_| method == "GET") else {
+/// The page of a verification, for the user's browser. Its buttons decide as the commands do.
+fn page(desk: &mut Desk, method: &str, path: &str) -> Response {
+    let (id, decision) = path.split_once('/').unwrap_or((path, ""));
+    if !desk.cases.contains_key(id) {
         return nothing(404);
-    };
-    let status = case.report.get("status").and_then(Value::as_str);
+    }
+    match (method, decision) {
+        ("GET", "") => {}
+        ("POST", "approve") => desk.approve(id),
+        ("POST", "reject") => desk.reject(id, "A trial: rejected."),
+        _ => return nothing(404),
+    }
+    let case = desk.cases.get(id);
+    let status = case.and_then(|case| case.report.get("status")?.as_str());
     let status = status.unwrap_or_default();
-    let (id, status) = (text(id), text(status));
+    let (id, shown) = (text(id), text(status));
+    let rest = if status == "pending" {
+        let button = |action: &str, name: &str| {
+            format!(
+                "<form method=\"post\" action=\"{PAGES}{id}/{action}\"><button>{name}</button></form>\n"
+            )
+        };
+        button("approve", "Approve") + &button("reject", "Reject")
+    } else {
+        "<p>You may close this page.</p>\n".to_owned()
+    };
     let body = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>A trial verification</title>\n\
          <h1>A trial verification</h1>\n<p>No person is checked here. The verification <code>{id}</code> is \
-         <strong>{status}</strong>.</p>\n<p>It ends after its delay, or by a command of the verifier. You may close this page.</p>\n\
-         </html>\n"
+         <strong>{shown}</strong>.</p>\n{rest}</html>\n"
     );
     Response {
         status: 200,
