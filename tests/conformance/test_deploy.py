@@ -11,6 +11,7 @@ import yaml
 from programs import Service, program
 
 MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+ORIGINS = ("PENSTOCK_GATE_ORIGIN", "PENSTOCK_WIDGET_ORIGIN")
 # Settings of a test installation that would override the file.
 UNSET = {f"PENSTOCK_{name}": "" for name in ("DATABASE_URL", "POOLS_LISTEN", "GATE_LISTEN", "WIDGET_LISTEN", "THROTTLE")}
 
@@ -101,6 +102,9 @@ def test_containers_publish_what_the_image_listens_on():
     for port in published["pools-service"] + published["gate-service"]:
         address, outside, port = port.split(":")
         assert (address, outside.split("-")[0]) == ("127.0.0.1", port), "the first replica has the usual port"
+    given = compose()["gate-service"]["environment"]
+    reached = [f"http://127.0.0.1:{port}" for port in inside["gate-service"]]
+    assert [given[name] for name in ORIGINS] == reached, "a browser calls the published ports"
 
 
 def test_settings_of_the_containers_are_documented():
@@ -112,7 +116,7 @@ def test_settings_of_the_containers_are_documented():
 
 
 def test_gate_container_serves_widget_that_calls_its_published_ports(installation):
-    """The gate with the settings of its container, on free ports, as a browser on this machine finds it."""
+    """The gate with the settings of its container, on free ports, and without its public names, as the image alone."""
     entrypoint = compose()["gate-service"]["entrypoint"]
     assert entrypoint == ["/usr/local/bin/gate-service"]
     given = {**environment_of_image(), **compose()["gate-service"]["environment"]}
@@ -120,14 +124,18 @@ def test_gate_container_serves_widget_that_calls_its_published_ports(installatio
         del given[name]
     given |= {"PENSTOCK_GATE_LISTEN": "127.0.0.1:0", "PENSTOCK_WIDGET_LISTEN": "0.0.0.0:0"}
     assert installation.penstock("apply", "-f", installation.write(""), **given).code == 0
-    with installation.start_gate(**given) as service:
-        port = listeners(service)["gate-service widget"].rsplit(":", 1)[1]
-        origin = f"http://127.0.0.1:{port}"
-        with urllib.request.urlopen(f"{origin}/gate.js", timeout=60) as answer:
-            script = answer.read().decode()
-        assert f'"{origin}"' in script and f'"{service.address}"' in script
-        with urllib.request.urlopen(f"{origin}/checkout", timeout=60) as answer:
-            assert f"connect-src {service.address};" in answer.headers["Content-Security-Policy"]
+    named = {name: given.pop(name) for name in ORIGINS}
+    for origins in (named, {}):
+        with installation.start_gate(**given, **origins) as service:
+            port = listeners(service)["gate-service widget"].rsplit(":", 1)[1]
+            bound = f"http://127.0.0.1:{port}"
+            gate = origins.get("PENSTOCK_GATE_ORIGIN", service.address)
+            widget = origins.get("PENSTOCK_WIDGET_ORIGIN", bound)
+            with urllib.request.urlopen(f"{bound}/gate.js", timeout=60) as answer:
+                script = answer.read().decode()
+            assert f'"{widget}"' in script and f'"{gate}"' in script
+            with urllib.request.urlopen(f"{bound}/checkout", timeout=60) as answer:
+                assert f"connect-src {gate};" in answer.headers["Content-Security-Policy"]
 
 
 def test_both_services_of_the_guide_start_side_by_side(installation):

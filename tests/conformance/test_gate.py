@@ -3,16 +3,21 @@
 import re
 import secrets
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 from documents import EMBED
-from provisioning import gate_profile
+from programs import MASTER_KEY, Installation, program
+from provisioning import gate_profile, partner_toml
+from test_deploy import listeners
 from test_operator import within_five_seconds
 from test_webhooks import NEWER, SECRET, Receiver
 from zerobit.gate import GateClient, IdempotencyError, InvalidRequestError, PermissionError, WebhookSignatureError
 
 SHOP = "https://shop.example"
+GATE, WIDGET = "https://gate.example", "https://pay.example"
+PUBLIC = {"PENSTOCK_GATE_ORIGIN": GATE, "PENSTOCK_WIDGET_ORIGIN": WIDGET}
 SESSION = {
     "amount": "100.00",
     "currency": "eur",
@@ -122,11 +127,68 @@ def test_token_of_widget_ends_within_five_seconds(world, gate_service, change, c
 
     def call(method, path):
         headers = {"X-Embed-Token": embed["embed_token"]}
-        return requests.request(method, gate_service.address + path, headers=headers, timeout=30)
+        return requests.request(method, gate_service.address + path, headers=headers, timeout=60)
 
-    assert call("GET", "/v1/embed/session").status_code == 200
-    change(shop)
-    within_five_seconds(lambda: call("GET", "/v1/embed/session").status_code == 403)
+    shown = call("GET", "/v1/embed/session")
+    assert shown.status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(call, "GET", f"/v1/embed/session?after={shown.json()['version']}&wait=25")
+        # Until the call has begun to wait.
+        time.sleep(1)
+        assert not waiting.done(), waiting.result().text
+        change(shop)
+        within_five_seconds(lambda: call("GET", "/v1/embed/session").status_code == 403)
+        # A call that nothing ends gets the session after 25 s.
+        ended = waiting.result(timeout=60)
+    assert (ended.status_code, ended.json()["code"]) == (403, code), ended.text
     for method, path in EMBED.values():
         answer = call(method, path)
         assert (answer.status_code, answer.json()["code"]) == (403, code), f"{method} {path}: {answer.text}"
+
+
+# rule: error.headers-too-large
+def test_token_of_widget_over_sixteen_kibibytes_is_431(gate_service):
+    headers = {"X-Embed-Token": "x" * 17 * 1024}
+    answer = requests.get(f"{gate_service.address}/v1/embed/session", headers=headers, timeout=30)
+    assert (answer.status_code, answer.json()["code"]) == (431, "headers_too_large"), answer.text
+
+
+def link(gate, secret):
+    """A new session's link to its checkout, and the session's client secret."""
+    made = GateClient(api_key=secret, base_url=gate.address).sessions.create(SESSION)
+    return made["url"], made["client_secret"]
+
+
+# rule: gate.session.url, gate.embed.cors
+def test_gate_behind_a_proxy_uses_its_public_names(world):
+    shop = world.partner(gate=gate_profile(SHOP))
+    with world.installation.start_gate(**PUBLIC) as gate:
+        url, secret = link(gate, shop.secret)
+        assert url == f"{WIDGET}/checkout#publishable_key={shop.publishable}&client_secret={secret}"
+        port = listeners(gate)["gate-service widget"].rsplit(":", 1)[1]
+        bound = f"http://127.0.0.1:{port}"
+        checkout = requests.get(f"{bound}/checkout", timeout=30)
+        assert f"connect-src {GATE};" in checkout.headers["Content-Security-Policy"]
+        assert f'<meta name="penstock-gate-origin" content="{GATE}">' in checkout.text
+        asked = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "x-embed-token"}
+        for origin, admitted in ((WIDGET, WIDGET), (bound, None), (SHOP, None)):
+            headers = {"Origin": origin, **asked}
+            preflight = requests.options(f"{gate.address}/v1/embed/session", headers=headers, timeout=30)
+            assert preflight.status_code == 204, preflight.text
+            assert preflight.headers.get("Access-Control-Allow-Origin") == admitted, origin
+
+
+# rule: gate.session.url, gate.widget.live-origins
+def test_live_gate_without_widget_gives_no_link(tmp_path):
+    rates = f"static:{program('DEPLOY_DIR')}/config/rates.toml"
+    live = Installation(tmp_path / "live", PENSTOCK_MODE="live", PENSTOCK_MASTER_KEY=MASTER_KEY, PENSTOCK_RATES=rates)
+    keys = [{"kind": "secret"}, {"kind": "publishable"}]
+    created = live.apply(partner_toml("shop", gate=gate_profile(SHOP), keys=keys))["created_keys"]
+    [secret] = [key["key"] for key in created if key["kind"] == "secret"]
+    for origins, is_linked in ((PUBLIC, True), ({}, False)):
+        with live.start_gate(**origins) as gate:
+            url, client_secret = link(gate, secret)
+            assert client_secret and bool(url) == is_linked, url
+            assert gate.stop() == 0
+        opened = [line for line in iter(gate.lines.get, None) if "widget" in line]
+        assert bool(opened) == is_linked, opened

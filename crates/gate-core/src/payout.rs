@@ -1,6 +1,6 @@
 //! Where a hosted sale is paid out: the account that the user names, in the fields of the payout method's account form.
 //!
-//! A store keeps the account sealed, and erases it after the payment has ended. No response shows it.
+//! A store keeps the account sealed, and erases it after the payment has ended. No response shows any part of it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,8 +6,8 @@ use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 use store_sql::{
-    contingent_credits, customers, deposits, ledger, quote_retention, rails, sessions, trades,
-    transactions, velocity, verifications,
+    contingent_credits, customers, deposits, ledger, quote_retention, rails, sessions,
+    signed_quotes, trades, transactions, velocity, verifications,
 };
 
 use crate::{Options, SqliteStore, batch, verify};
@@ -159,6 +159,14 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");
     }
+}
+
+/// A quote supersedes the one quote of its session that can be paid, however many quotes the session had before.
+#[tokio::test]
+async fn superseded_quotes_are_looked_up_by_their_session() {
+    let plan = assert_cheap(signed_quotes::SUPERSEDE.sql.sqlite).await;
+    let index = "signed_quotes_session_once (mode=? AND partner_id=? AND session_id=?)";
+    assert!(plan.concat().contains(index), "{plan:?}");
 }
 
 // rule: cli.credit.once

@@ -8,6 +8,7 @@ mod create;
 mod customer_texts;
 mod customers;
 mod idempotency;
+mod interleavings;
 mod isolation;
 mod keys;
 mod logs;

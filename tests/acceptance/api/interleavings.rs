@@ -22,14 +22,14 @@ use pools_core::usecases::transact_quote::{Transact, TransactError};
 const PER_WORLD: usize = 25;
 
 /// Plays a scene in every order, with a new database at intervals; counts the outcomes.
-struct Played {
+pub(crate) struct Played {
     orders: Orders,
     world: Option<World>,
     outcomes: BTreeMap<String, usize>,
 }
 
 impl Played {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             orders: Orders::default(),
             world: None,
@@ -37,34 +37,42 @@ impl Played {
         }
     }
 
+    /// Whether the next order needs a new database; `None` after the last order. Ends the database of the orders before.
+    pub(crate) async fn needs_world(&mut self) -> Option<bool> {
+        let more = self.orders.more();
+        let new = self.orders.played().is_multiple_of(PER_WORLD);
+        if (new || !more)
+            && let Some(world) = self.world.take()
+        {
+            world.finish().await;
+        }
+        more.then_some(new)
+    }
+
+    /// Sets the database of the next orders.
+    pub(crate) fn set_world(&mut self, world: &World) {
+        self.world = Some(world.clone());
+    }
+
     /// The database of the next order; `None` after the last.
     async fn next(&mut self, funds: &str) -> Option<World> {
-        if !self.orders.more() {
-            if let Some(world) = self.world.take() {
-                world.finish().await;
-            }
-            return None;
-        }
-        if self.orders.played().is_multiple_of(PER_WORLD) {
-            if let Some(world) = self.world.take() {
-                world.finish().await;
-            }
+        if self.needs_world().await? {
             let world = World::new().await;
             if !funds.is_empty() {
                 world.operator().credit(ACME, funds, "EUR").await;
             }
-            self.world = Some(world);
+            self.set_world(&world);
         }
         self.world.clone()
     }
 
-    async fn play(&mut self, cast: Cast) -> Vec<String> {
+    pub(crate) async fn play(&mut self, cast: Cast) -> Vec<String> {
         self.orders.play(cast).await
     }
 
     /// Records the outcome of an order and checks the invariants. On a server the check is slower than the order itself, so it
     /// runs once, when the database is closed: a breach persists until then.
-    async fn ended(&mut self, world: &World, outcome: &str) {
+    pub(crate) async fn ended(&mut self, world: &World, outcome: &str) {
         if StoreKind::of_run() == StoreKind::Sqlite {
             world.check().await;
         }
@@ -73,7 +81,7 @@ impl Played {
     }
 
     /// Expects exactly these outcomes.
-    fn had(&self, name: &str, outcomes: &[&str]) {
+    pub(crate) fn had(&self, name: &str, outcomes: &[&str]) {
         println!(
             "{name}: {} orders, {} waits for a lock, {:?}",
             self.orders.played(),

@@ -6,14 +6,10 @@ use std::time::Duration;
 
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
-use gate_core::catalogue::Catalogue;
-use gate_core::idempotent::Idempotent;
-use gate_core::ports::{Rail, Verifier};
+use gate_core::access::GateAccess;
 use gate_core::rail::RailId;
 use gate_core::token::TokenKey;
-use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
-use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::GateContext;
@@ -22,22 +18,19 @@ use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
-use gate_core::usecases::quote_session::QuoteSession;
-use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
 use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
-use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::usecases::wake_rail::WakeRail;
 use gate_http::{EdgeHeader, Parts, WidgetSetup};
 use http_kit::{ServiceInfo, TrustedProxies};
-use kernel::{Clock, Entropy, Mode, Timestamp};
+use kernel::{Clock, Entropy, Timestamp};
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::key::PresentedKey;
 use partner_core::origin::Origin;
-use partner_core::ports::{InFlight, Ticket};
+use partner_core::ports::{Directory, InFlight, Ticket};
 use partner_core::sealing::{DerivedKeys, MasterKey};
-use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
 use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::{PartnerId, Tenant};
@@ -45,6 +38,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::contract::{Contract, Operation};
+use crate::gate_use_cases::GateUseCases;
 use crate::rail::SilencedRail;
 use crate::setup::{self, Setup};
 use crate::verifier::ScriptedVerifier;
@@ -58,7 +52,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     world: World,
     router: Router,
-    sessions: GateContext,
+    use_cases: GateUseCases,
     in_flight: Arc<MemoryInFlight>,
     rail: Arc<SilencedRail>,
     verifier: Arc<ScriptedVerifier>,
@@ -96,27 +90,22 @@ impl Gate {
     }
 
     fn over(world: World) -> Self {
-        let (operator, _, sealer) = world.parts();
-        let sessions = GateContext {
-            store: operator.store.clone(),
-            sealer,
-            entropy: operator.entropy.clone(),
-            render: gate_http::render_resource,
-        };
+        let operator = world.operator();
         let in_flight = Arc::new(MemoryInFlight::new());
         let verifier = Arc::new(ScriptedVerifier::new(operator.clock.clone()));
         let rail = Arc::new(SilencedRail::default());
-        let router = router(
+        let use_cases = GateUseCases::new(
             &world,
-            &sessions,
-            &in_flight,
-            rail_of(&world, &rail),
+            operator.store.clone(),
+            in_flight.clone(),
+            rail.clone(),
             verifier.clone(),
         );
+        let router = router(&world, &use_cases);
         Self(Arc::new(Inner {
             world,
             router,
-            sessions,
+            use_cases,
             in_flight,
             rail,
             verifier,
@@ -144,18 +133,27 @@ impl Gate {
     /// The use case that expires sessions.
     #[must_use]
     pub fn sessions(&self) -> &GateContext {
-        &self.0.sessions
+        &self.0.use_cases.context
+    }
+
+    /// The use cases that pay a session, as the service runs them.
+    #[must_use]
+    pub fn use_cases(&self) -> &GateUseCases {
+        &self.0.use_cases
+    }
+
+    /// The authentication result for a key.
+    pub async fn access(&self, key: &str) -> Arc<GateAccess> {
+        let key = PresentedKey::parse(key).expect("a key");
+        let directory = &self.world().operator().gate_directory;
+        let found = directory.access_find(key.mode, &key.hash).await;
+        found.expect("a read").expect("a known key")
     }
 
     /// The rail, which the service uses in mode test only.
     #[must_use]
     pub fn rail(&self) -> &SilencedRail {
         &self.0.rail
-    }
-
-    /// The rail as the service uses it.
-    pub(crate) fn used_rail(&self) -> Option<Arc<dyn Rail>> {
-        rail_of(self.world(), &self.0.rail)
     }
 
     /// The verifier, which the service uses in mode test only.
@@ -405,117 +403,73 @@ pub fn session(page: &str) -> Value {
     json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{page}/done") })
 }
 
-/// The rail in test mode only, as in the service.
-fn rail_of(world: &World, rail: &Arc<SilencedRail>) -> Option<Arc<dyn Rail>> {
-    match world.setup().mode {
-        Mode::Test => Some(rail.clone()),
-        Mode::Live => None,
-    }
-}
-
-fn router(
-    world: &World,
-    sessions: &GateContext,
-    in_flight: &Arc<MemoryInFlight>,
-    rail: Option<Arc<dyn Rail>>,
-    verifier: Arc<dyn Verifier>,
-) -> Router {
-    let (operator, _, sealer) = world.parts();
+fn router(world: &World, use_cases: &GateUseCases) -> Router {
+    let operator = world.operator();
     let setup = world.setup();
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
     let store = operator.store.clone();
-    let idempotent = Idempotent {
-        store: store.clone(),
-        responses: ResponseStore {
-            in_flight: in_flight.clone(),
-            reads: store.clone(),
-            sealer,
-            entropy: Arc::clone(&entropy),
-            ttl: setup.idempotency_ttl,
-        },
-    };
-    let catalogue = Arc::new(Catalogue::parse(&setup.catalogue).expect("a catalogue"));
-    let verifying = VerifyUser {
-        context: sessions.clone(),
-        catalogue: Arc::clone(&catalogue),
-        verifier: (setup.mode == Mode::Test).then_some(verifier),
-    };
+    let PaySession {
+        context,
+        idempotent,
+        catalogue,
+        verifying,
+        ..
+    } = &use_cases.paying;
     let parts = Parts {
         mode: setup.mode,
         directory: operator.gate_directory.clone(),
-        catalogue: Arc::clone(&catalogue),
+        catalogue: Arc::clone(catalogue),
         previewing: PreviewQuotes {
             store: store.clone(),
             entropy: Arc::clone(&entropy),
-            catalogue: Arc::clone(&catalogue),
+            catalogue: Arc::clone(catalogue),
             rates: world.rates().clone(),
             ttl: setup.preview_ttl,
         },
         edge: EdgeHeader::new(Some("CF-IPCountry")),
         creating: CreateSession {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
             ttl: setup.session_ttl,
         },
-        acting: ActOnSession {
-            context: sessions.clone(),
-            idempotent: idempotent.clone(),
-        },
+        acting: use_cases.acting.clone(),
         rebranding: UpdateBranding {
             idempotent: idempotent.clone(),
         },
         customers: Customers {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
         },
         locking: LockQuote {
-            context: sessions.clone(),
+            context: context.clone(),
             idempotent: idempotent.clone(),
-            catalogue: Arc::clone(&catalogue),
+            catalogue: Arc::clone(catalogue),
             rates: world.rates().clone(),
             ttl: setup.signed_quote_ttl,
         },
-        redeeming: RedeemQuote {
-            context: sessions.clone(),
-            idempotent: idempotent.clone(),
-            rail: rail.clone(),
-        },
-        quoting: QuoteSession {
-            context: sessions.clone(),
-            catalogue: Arc::clone(&catalogue),
-            rates: world.rates().clone(),
-            ttl: setup.signed_quote_ttl,
-        },
-        paying: PaySession {
-            context: sessions.clone(),
-            idempotent,
-            catalogue: Arc::clone(&catalogue),
-            rail: rail.clone(),
-            verifying: verifying.clone(),
-        },
-        cancelling: CancelPayment {
-            context: sessions.clone(),
-            rail,
-        },
+        redeeming: use_cases.redeeming.clone(),
+        quoting: use_cases.quoting.clone(),
+        paying: use_cases.paying.clone(),
+        cancelling: use_cases.cancelling.clone(),
         reading: GateQueries {
-            context: sessions.clone(),
+            context: context.clone(),
         },
         bootstrapping: BootstrapEmbed {
-            context: sessions.clone(),
+            context: context.clone(),
             tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
             ttl: Duration::from_secs(60 * 60),
             widget: Origin::stored(setup::WIDGET),
-            catalogue: Arc::clone(&catalogue),
+            catalogue: Arc::clone(catalogue),
         },
         showing: ShowSession {
-            context: sessions.clone(),
+            context: context.clone(),
             verifying: verifying.clone(),
             directory: operator.gate_directory.clone(),
         },
-        verifying,
+        verifying: verifying.clone(),
         options: ListOptions {
-            catalogue: Arc::clone(&catalogue),
+            catalogue: Arc::clone(catalogue),
             rates: world.rates().clone(),
         },
         delivered: Delivered {
@@ -523,7 +477,7 @@ fn router(
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
-            context: sessions.clone(),
+            context: context.clone(),
             desk: store.clone(),
         },
     };
@@ -531,7 +485,7 @@ fn router(
     let service = gate_http::Setup {
         parts,
         waking: WakeRail {
-            context: sessions.clone(),
+            context: context.clone(),
         },
         rail_secret: Some(Arc::new(NotificationSecret::new(setup::RAIL_SECRET.into()))),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
@@ -545,7 +499,7 @@ fn router(
 
 /// The widget's origin over the same database.
 fn widget_router(world: &World) -> Router {
-    let (operator, ..) = world.parts();
+    let operator = world.operator();
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
     gate_http::widget(WidgetSetup {

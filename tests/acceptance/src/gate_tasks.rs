@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use gate_core::due::DueShare;
 use gate_core::error::GateError;
-use gate_core::usecases::advance_rails::AdvanceRails;
 use kernel::{Cas, Mode};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimRequest, ConcludedDelivery};
@@ -35,12 +34,8 @@ impl Gate {
     /// Polls every due rail record.
     pub async fn settle_rails(&self) {
         let mode = self.world().setup().mode;
-        let Some(rail) = self.used_rail() else {
+        let Some(settling) = &self.use_cases().settling else {
             return;
-        };
-        let settling = AdvanceRails {
-            context: self.sessions().clone(),
-            rail,
         };
         let due = settling.due(mode, &DueShare::of_each(1_000)).await;
         for (who, id) in due.expect("the due rail records").rows {

@@ -4,6 +4,7 @@
 //! lets one request make one call at a time, and repeats the scene until every order has been played. A write that
 //! meets another open transaction waits for the store's lock, as in a service; the scheduler tracks the lock's holder.
 
+mod gate_ports;
 mod ports;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::World;
+use crate::gate_use_cases::GateUseCases;
+use crate::rail::SilencedRail;
+use crate::verifier::ScriptedVerifier;
 use ports::Ports;
 
 /// Timeout of one step; only a request that waits forever reaches it.
@@ -292,6 +296,9 @@ pub struct Paced {
     pub reading: PoolsQueries,
     /// Credits accounts.
     pub crediting: CreditAccount,
+    world: World,
+    ports: Arc<Ports>,
+    in_flight: Arc<dyn InFlight>,
     pace: Pace,
 }
 
@@ -320,7 +327,7 @@ impl Paced {
                 queue: ports.clone(),
                 catch_up,
                 engine: ports.clone(),
-                in_flight,
+                in_flight: Arc::clone(&in_flight),
                 clock,
                 entropy: Arc::clone(&entropy),
             },
@@ -334,11 +341,27 @@ impl Paced {
             rejecting: RejectQuote::new(ports.clone()),
             reading: PoolsQueries::new(ports.clone()),
             crediting: CreditAccount {
-                store: ports,
+                store: ports.clone(),
                 entropy,
             },
+            world: world.clone(),
+            ports,
+            in_flight,
             pace,
         }
+    }
+
+    /// The use cases of the gate. The sandbox's rail stores nothing, so its calls have no turn. Each call of this method parses the
+    /// catalogue, which the scenes of the pools do not need.
+    #[must_use]
+    pub fn gate(&self) -> GateUseCases {
+        GateUseCases::new(
+            &self.world,
+            self.ports.clone(),
+            Arc::clone(&self.in_flight),
+            Arc::new(SilencedRail::default()),
+            Arc::new(ScriptedVerifier::new(self.world.ticking())),
+        )
     }
 
     /// A turn for an action outside the service that changes no row.

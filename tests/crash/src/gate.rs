@@ -36,7 +36,8 @@ const SESSION_TTL: &str = "3s";
 const RAIL_SECRET: &str = "the-secret-of-the-rail";
 /// The rates of a live campaign: those of the sandbox.
 const RATES: &str = "valid_until = \"2099-01-01T00:00:00Z\"\n\
-    [[rates]]\npair = \"EUR-USDT\"\nmid = \"1.0850\"\nspread_bps = 25\n";
+    [[rates]]\npair = \"EUR-USDT\"\nmid = \"1.0850\"\nspread_bps = 25\n\
+    [[rates]]\npair = \"EUR-USDC\"\nmid = \"1.0845\"\nspread_bps = 25\n";
 /// Origin of every partner's pages.
 const SHOP: &str = "https://shop.example";
 /// Live sessions that each partner may create per month.
@@ -47,6 +48,12 @@ const RAILS: [bool; 3] = [true, false, true];
 const ORDER_TTL: &str = "3s";
 /// Type of test events, which the receiver rejects until they are replayed.
 const TEST_EVENT: &str = "webhook.test";
+/// The kinds of payments in widgets, each with its name among the figures.
+pub(crate) const PAYMENTS: [(&str, &str); 3] = [
+    ("pay_in", "purchases in widgets"),
+    ("pay_out", "sales in widgets"),
+    ("swap", "swaps in widgets"),
+];
 
 const WANTED: Wanted = Wanted {
     refusals: &[
@@ -99,9 +106,29 @@ pub(crate) struct Gate {
     receiver: Receiver,
     /// Moves the money of a live campaign. The other campaigns use the sandbox's rail.
     provider: Option<Provider>,
+    /// Whether most operations of clients are payments in widgets.
+    mostly_pays: bool,
 }
 
 impl Gate {
+    /// Makes payments in widgets most of the load.
+    pub(crate) fn mostly_paying(self) -> Self {
+        Self {
+            mostly_pays: true,
+            ..self
+        }
+    }
+
+    /// Number of payments in widgets of a kind.
+    fn payments(&self, kind: &str) -> u64 {
+        let of_shop = |shop: &Shop| {
+            let book = shop.book.lock();
+            let hosted = book.orders.hosted.values();
+            hosted.filter(|paid| paid.kind == kind).count() as u64
+        };
+        self.shops.iter().map(of_shop).sum()
+    }
+
     /// Creates a fresh embedded database with three partners.
     pub(crate) fn make(folder: &Path, programs: &Programs, mode: Mode, seed: u64) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
@@ -136,6 +163,7 @@ impl Gate {
             shops: Vec::new(),
             receiver,
             provider: None,
+            mostly_pays: false,
         };
         if mode == Mode::Live {
             gate.go_live(seed)?;
@@ -293,7 +321,6 @@ impl Subject for Gate {
             ("locked previews", 0),
             ("signed quotes", 0),
             ("pay-ins and pay-outs", 0),
-            ("payments in widgets", 0),
         ];
         for shop in &self.shops {
             let book = shop.book.lock();
@@ -305,14 +332,15 @@ impl Subject for Gate {
                 book.orders.previews.len(),
                 book.orders.quotes.len(),
                 book.orders.rails.len(),
-                book.orders.hosted.len(),
             ];
             for ((_, figure), count) in figures.iter_mut().zip(counts) {
                 *figure += count as u64;
             }
         }
+        let of_widgets = PAYMENTS.map(|(kind, what)| (what, self.payments(kind)));
         let provider = self.provider.as_ref();
         let of_provider = provider.map(Provider::figures).into_iter().flatten();
-        figures.into_iter().chain(of_provider).collect()
+        let figures = figures.into_iter().chain(of_widgets);
+        figures.chain(of_provider).collect()
     }
 }

@@ -87,7 +87,8 @@ impl Kind {
             Self::Enrol | Self::Rename | Self::Dismiss => Some(answer.digest()),
             Self::UsePreview | Self::Lock | Self::Redeem | Self::Pay => Some(answer.digest()),
             Self::ReadCustomer => answer.text("first_name"),
-            Self::Bootstrap | Self::QuoteSession | Self::Verify => Some("open".to_owned()),
+            Self::Bootstrap | Self::Verify => Some("open".to_owned()),
+            Self::QuoteSession => answer.text("id"),
             Self::ReadBranding => answer.text("brand_name"),
             _ => answer.text("status"),
         };

@@ -63,6 +63,15 @@ impl Tally {
         sound
     }
 
+    /// Fails a run without breaches for what it lacks as a whole, and for a response that was too slow.
+    pub(crate) fn demand(&mut self, seed: u64, lacks: Vec<String>) {
+        if self.breaches.is_empty() {
+            let mut faults = self.gates.too_slow();
+            faults.extend(lacks);
+            self.blame(seed, self.rounds, faults);
+        }
+    }
+
     pub(crate) fn blame(&mut self, seed: u64, round: u64, breaches: Vec<String>) {
         let named = breaches
             .into_iter()
@@ -197,6 +206,28 @@ pub(crate) fn run<S: Subject>(
     make: impl Fn(&Path, u64) -> Result<S>,
     tell: impl Fn(&Tally),
 ) -> Result<Tally> {
+    let never = |tally: &Tally| {
+        tell(tally);
+        false
+    };
+    let mut tally = campaigns(rounds, campaign, seed, make, never)?;
+    let mut lacks = Vec::new();
+    if rounds >= COUNTS_FROM && tally.breaches.is_empty() {
+        lacks.append(&mut tally.unmet);
+    }
+    tally.demand(seed, lacks);
+    Ok(tally)
+}
+
+/// Runs at most a number of rounds, with a fresh database after every `campaign` rounds, until `is_enough` after a campaign. A breach ends
+/// the run.
+pub(crate) fn campaigns<S: Subject>(
+    rounds: u64,
+    campaign: u64,
+    seed: u64,
+    make: impl Fn(&Path, u64) -> Result<S>,
+    is_enough: impl Fn(&Tally) -> bool,
+) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut done = 0;
     while done < rounds {
@@ -212,17 +243,15 @@ pub(crate) fn run<S: Subject>(
         }
         let judged = close(&subject, &mut tally);
         let sound = tally.hold(seed, done, judged);
-        tell(&tally);
+        let ends = is_enough(&tally);
         if !sound {
             return keep(folder, tally);
         }
         tally.unmet = tally.gates.unmet(subject.wanted());
+        if ends {
+            break;
+        }
     }
-    let mut faults = tally.gates.too_slow();
-    if rounds >= COUNTS_FROM {
-        faults.append(&mut tally.unmet);
-    }
-    tally.blame(seed, done, faults);
     Ok(tally)
 }
 

@@ -25,6 +25,7 @@ mod money;
 mod orders;
 mod pace;
 mod panics;
+mod payments;
 mod points;
 mod programs;
 mod proxy;
@@ -72,7 +73,7 @@ struct Options {
     /// Seed of all random choices.
     #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
-    /// Service to test. `kills`, `points`, `panics` and `replicas` support both.
+    /// Service to test. `kills`, `points`, `panics` and `replicas` support both, and `payments` only the gate.
     #[arg(long, value_enum, default_value_t = Served::Pools, global = true)]
     service: Served,
     #[command(subcommand)]
@@ -96,6 +97,15 @@ enum Lane {
         #[arg(long, default_value_t = 16)]
         rounds: u64,
         /// Rounds per set of fresh servers.
+        #[arg(long, default_value_t = 25)]
+        campaign: u64,
+    },
+    /// Kills the gate under payments in widgets until a thousand were made, a hundred of each kind.
+    Payments {
+        /// Number of kills after which the run fails if payments are missing.
+        #[arg(long, default_value_t = 400)]
+        rounds: u64,
+        /// Rounds per fresh database.
         #[arg(long, default_value_t = 25)]
         campaign: u64,
     },
@@ -172,6 +182,13 @@ const CAMPAIGNS: [&[(Served, Lane)]; 2] = [
     ],
     &[
         (Served::Gate, Lane::kills(100)),
+        (
+            Served::Gate,
+            Lane::Payments {
+                rounds: 400,
+                campaign: 25,
+            },
+        ),
         (Served::Gate, Lane::replicas(16)),
         (
             Served::Gate,
@@ -313,6 +330,7 @@ fn run_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             verdict_of("storm", &storm.tally, 1)
         }
         Lane::Fsync => seen(fsync::run(programs)?),
+        Lane::Payments { .. } => return Err("this run supports the gate only".into()),
         Lane::Campaigns => return Err("the campaigns contain no campaigns".into()),
     })
 }
@@ -326,6 +344,15 @@ fn run_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
                 Gate::make(folder, programs, mode, seed.wrapping_add(done))
             };
             kills_verdict(&kills::run(rounds, campaign, seed, make, show)?)
+        }
+        &Lane::Payments { rounds, campaign } => {
+            let make = |folder: &Path, done: u64| {
+                let mode = alternate_mode(done, campaign);
+                let gate = Gate::make(folder, programs, mode, seed.wrapping_add(done));
+                gate.map(Gate::mostly_paying)
+            };
+            let tally = payments::run(rounds, campaign, seed, make, show)?;
+            verdict_of("payments", &tally, tally.kills)
         }
         &Lane::Replicas { rounds, campaign } => {
             let make = |folder: &Path, of_campaign: u64| {

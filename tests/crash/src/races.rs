@@ -45,7 +45,11 @@ pub(crate) enum Race {
     OneQuoteTwice,
     /// Two payments in one widget under two keys.
     OnePaymentTwice,
-    /// A redemption for a session, and the end of that session.
+    /// A payment in a widget, and a request for another quote of its session.
+    PayAndQuote,
+    /// A payment in a widget, and the redemption of a signed quote for its session.
+    PayAndRedeem,
+    /// A redemption for a session or its payment, and the end of that session.
     RedeemAndEnd,
     /// R29: two creates, the second of which exceeds the quota.
     LastOfTheQuota,
@@ -63,8 +67,8 @@ impl Race {
         Self::PollAndRead,
     ];
 
-    /// The gate's races: only live sessions have a quota, and only sandbox sessions have rails.
-    pub(crate) const OF_GATE: [Self; 14] = [
+    /// The gate's races. Only live sessions have a quota.
+    pub(crate) const OF_GATE: [Self; 16] = [
         Self::CancelAndComplete,
         Self::TwoCancels,
         Self::TwoCompletes,
@@ -78,6 +82,8 @@ impl Race {
         Self::OnePreviewTwice,
         Self::OneQuoteTwice,
         Self::OnePaymentTwice,
+        Self::PayAndQuote,
+        Self::PayAndRedeem,
         Self::RedeemAndEnd,
     ];
 
@@ -104,6 +110,8 @@ impl Race {
             (Kind::UsePreview, Kind::UsePreview) if two => Some(Self::OnePreviewTwice),
             (Kind::Redeem, Kind::Redeem) if two => Some(Self::OneQuoteTwice),
             (Kind::Pay, Kind::Pay) if two => Some(Self::OnePaymentTwice),
+            (Kind::Pay, Kind::QuoteSession) if one.with == other.object => Some(Self::PayAndQuote),
+            (Kind::Pay, Kind::Redeem) if one.with == other.with => Some(Self::PayAndRedeem),
             (Kind::Redeem | Kind::Pay, Kind::Cancel | Kind::Complete)
                 if one.with == other.object =>
             {
@@ -160,6 +168,8 @@ impl fmt::Display for Race {
             Self::OnePreviewTwice => "two sessions, one preview",
             Self::OneQuoteTwice => "R25 two redemptions of one quote",
             Self::OnePaymentTwice => "two payments in one widget",
+            Self::PayAndQuote => "a payment and a quote of its session",
+            Self::PayAndRedeem => "a payment and a redemption",
             Self::RedeemAndEnd => "a redemption and its session's end",
             Self::LastOfTheQuota => "R29 two creates, quota for one",
         })
@@ -234,6 +244,35 @@ mod tests {
             (Race::LastMoney, 1),
             (Race::TransactAndReject, 1),
             (Race::PollAndRead, 1),
+        ];
+        assert_eq!(races, BTreeMap::from(wanted));
+    }
+
+    #[test]
+    fn payment_races_with_other_requests_about_its_session() {
+        let pay = |key, span| Op {
+            with: Some("gs".to_owned()),
+            ..op(Kind::Pay, "q", key, span, "")
+        };
+        let redeem = |session: &str, span| Op {
+            with: Some(session.to_owned()),
+            ..op(Kind::Redeem, "r", "m", span, "")
+        };
+        let mut races = BTreeMap::new();
+        let ops = [
+            op(Kind::QuoteSession, "gs", "", (0, 10), ""),
+            pay("k", (5, 15)),
+            op(Kind::QuoteSession, "gs_2", "", (6, 8), ""),
+            redeem("gs", (12, 20)),
+            redeem("gs_2", (13, 14)),
+            pay("l", (30, 40)),
+            op(Kind::Cancel, "gs", "", (35, 36), ""),
+        ];
+        count(&ops, &mut races);
+        let wanted = [
+            (Race::PayAndQuote, 1),
+            (Race::PayAndRedeem, 1),
+            (Race::RedeemAndEnd, 1),
         ];
         assert_eq!(races, BTreeMap::from(wanted));
     }

@@ -123,6 +123,7 @@ macro_rules! store_contract {
                 spellings_of_one_deposit_have_one_owner, deposits_shared_before_the_rule_stay,
                 key_label_and_expiry_read_back, last_uses_only_move_forward,
                 text_of_older_publishable_key_is_stored_once,
+                newest_publishable_key_has_a_stored_text,
                 key_of_token_is_found_for_its_partner_only;
             provisioning: pools_read_back_in_order, partners_read_back,
                 profiles_are_replaced_completely, origins_list_active_partners_only,
@@ -206,6 +207,7 @@ macro_rules! gate_contract {
                 widget_and_rails_of_server_at_once_pay_session_once;
             payments: session_has_one_quote_that_can_be_paid,
                 payment_is_refused_after_its_token_or_key_has_ended,
+                payment_is_refused_while_its_partner_may_not_use_gate,
                 concurrent_payments_of_session_have_one_winner,
                 key_of_payment_counts_for_its_session_only,
                 payout_account_is_sealed_and_erased_after_thirty_days,

@@ -145,10 +145,10 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "penstock",
         imports: Only(
-            "kernel partner-core pools-core provisioning http-kit pools-service gate-service runtime",
+            "kernel partner-core pools-core gate-core provisioning http-kit pools-service gate-service runtime",
         ),
         pure: None,
-        tests: "gate-core test-support",
+        tests: "test-support",
         because: "the command line calls use cases and whole services, not the routes of one",
     },
     Row {

@@ -152,36 +152,59 @@ mod tests {
         }
     }
 
+    /// Pairs of assets with 6 and 8 digits.
+    const PAIRS: [(&str, &str); 4] = [
+        ("USDC", "USDT"),
+        ("BTC", "USDT"),
+        ("USDT", "BTC"),
+        ("ETH", "BTC"),
+    ];
+
+    /// A rate, and one unit of its last digit: of eight decimals, or of eight significant digits if these are finer.
+    fn with_last_digit(rate: &Rate) -> (Decimal, Decimal) {
+        let value = Decimal::from_str_exact(&rate.to_string()).unwrap();
+        let is_finest = |scale: &u32| value >= Decimal::new(10_000_000, *scale);
+        let scale = (8..=28).find(is_finest).unwrap_or(28);
+        (value, Decimal::new(1, scale))
+    }
+
     proptest! {
         // rule: gate.price.swap
         #[test]
         fn swap_conserves_value_within_one_unit_and_never_gives_one_away(
-            cents in 1_i64..1_000_000_000, from in 1_000_i64..100_000_000, to in 1_000_i64..100_000_000, bps in 0_u16..1_000,
-            network in 0_i64..1_000, spread in 0_u16..80,
+            pair in prop::sample::select(PAIRS.to_vec()), mids in [1_000_i64..100_000_000, 1_000_i64..100_000_000],
+            spreads in [0_u16..80, 0_u16..80], cents in 1_i64..1_000_000_000, bps in 0_u16..1_000, least in 1_i64..1_000,
+            network in 0_i64..1_000,
         ) {
             let currency = Asset::fiat("EUR").unwrap();
-            let of = |micros| SourceRate { mid: Mid::new(Decimal::new(micros, 6)).unwrap(), spread_bps: spread };
-            let (from, to) = (of(from), of(to));
-            let fees = FeeSchedule {
-                service_bps: bps,
-                service_least: Amount::zero(currency),
-                network: Amount::from_units(network * 1_000_000, currency).unwrap(),
-            };
-            let value = Amount::from_units(cents * 1_000_000, currency).unwrap();
-            let source = SwapLeg { asset: asset("USDC"), rate: &from };
-            let target = SwapLeg { asset: asset("USDT"), rate: &to };
+            let euros = |cents: i64| Amount::from_units(cents * 1_000_000, currency).unwrap();
+            let of = |micros, spread_bps| SourceRate { mid: Mid::new(Decimal::new(micros, 6)).unwrap(), spread_bps };
+            let (from, to) = (of(mids[0], spreads[0]), of(mids[1], spreads[1]));
+            let fees = FeeSchedule { service_bps: bps, service_least: euros(least), network: euros(network) };
+            let value = euros(cents);
+            let source = SwapLeg { asset: asset(pair.0), rate: &from };
+            let target = SwapLeg { asset: asset(pair.1), rate: &to };
             let Ok(swap) = price_swap(value, source, target, &fees) else { return Ok(()) };
-            let free = FeeSchedule { service_bps: 0, service_least: Amount::zero(currency), network: Amount::zero(currency) };
+            let free = FeeSchedule { service_bps: 0, service_least: euros(0), network: euros(0) };
             // What is sent covers the value, and one unit less does not.
-            let worth = |units| {
+            let sale = |units| {
                 let sent = Amount::from_units(units, source.asset)?;
-                price(Side::OffRamp, sent, currency, &from, &free).ok().map(|sale| sale.fiat.units())
+                price(Side::OffRamp, sent, currency, &from, &free).ok()
             };
-            prop_assert!(worth(swap.sent.units()).is_some_and(|worth| worth >= value.units()));
-            prop_assert!(worth(swap.sent.units() - 100).is_none_or(|worth| worth < value.units()));
+            let sold = sale(swap.sent.units()).unwrap();
+            prop_assert!(sold.fiat.units() >= value.units());
+            let unit = 10_i64.pow(8 - u32::from(source.asset.scale()));
+            prop_assert!(sale(swap.sent.units() - unit).is_none_or(|less| less.fiat.units() < value.units()));
             // What is received is what the value buys after the fees.
             let bought = price(Side::OnRamp, value, target.asset, &to, &fees).unwrap();
             prop_assert_eq!((swap.priced.crypto, swap.priced.fees, swap.priced.fiat), (bought.crypto, bought.fees, value));
+            prop_assert!(swap.priced.fees.service.units() >= fees.service_least.units());
+            // The exchange rate is the product of both single rates. Each of the three is rounded down by less than its last digit.
+            let [(sells, of_sale), (buys, of_purchase), (swaps, of_swap)] =
+                [sold.rate, bought.rate, swap.priced.rate].map(|rate| with_last_digit(&rate));
+            prop_assert!(swaps + of_swap > sells * buys, "{} is less than {} x {}", swaps, sells, buys);
+            let most = (sells + of_sale) * (buys + of_purchase);
+            prop_assert!(swaps < most, "{} is more than {} x {}", swaps, sells, buys);
             // Sold again at the same rates, the target is worth no more than the value less the fees.
             if let Ok(back) = price(Side::OffRamp, swap.priced.crypto, currency, &to, &free) {
                 prop_assert!(back.fiat.units() <= value.units() - swap.priced.fees.total.units());

@@ -80,6 +80,8 @@ const SHEETS = [
   ['widget-decide', 360, 'light', ['choose', 'details', 'price', 'confirm']],
   ['widget-pay', 360, 'light', ['instructions', 'instructions-sale', 'progress', 'done']],
   ['widget-trouble', 360, 'light', ['price-changed', 'verification-link', 'failed', 'offline']],
+  ['widget-ends', 360, 'light', ['unavailable', 'over', 'failed', 'cancelled']],
+  ['widget-dark', 360, 'dark', ['details', 'price', 'instructions', 'done']],
   ['widget-desktop', 1280, 'light', ['confirm']],
 ];
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, acme, apply};
 use gate_core::profile::GateProfile;
 use partner_core::events::{Service, secret_place};
-use partner_core::key::{KeyId, KeyKind};
+use partner_core::key::{KeyId, KeyKind, NewKey};
 use partner_core::origin::Origin;
 use partner_core::usecases::keys::{Keys, ListedKey};
 use pools_core::profile::{PoolId, PoolTerms, PoolsProfile};
 use runtime::OpenedBase;
+use serde_json::{Value, json};
 
 /// Reads the partner's pools profile. A dropped transaction rolls back in the background. That needs a second thread if the test
 /// then runs a command, because the command waits for the lock.
@@ -269,6 +270,39 @@ async fn revoked_literal_key_stays_revoked() {
     assert!(apply(&base, &literal).await.unwrap().changed.is_empty());
     let again = keys(&base).revoke(record.id).await.unwrap();
     assert_eq!(again, revoked, "the first instant is kept");
+}
+
+// rule: gate.session.url
+#[tokio::test(flavor = "multi_thread")]
+async fn older_literal_key_gets_its_text_when_applied_again() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    apply(&base, ACME).await.unwrap();
+    let text = format!("pk_test_{}", "c".repeat(32));
+    // An older version stored a key in this way, without its text.
+    let mut tx = base.store.provision_begin("older").await.unwrap();
+    let now = tx.now().await.unwrap();
+    let older = NewKey::literal(KeyKind::Publishable, now, base.entropy.as_ref(), &text);
+    tx.key_insert(&acme(), &older.unwrap()).await.unwrap();
+    tx.commit().await.unwrap();
+    let listed = || {
+        let keys = installation.json(&["key", "list", "--partner", "acme"]);
+        let [key] = keys.as_array().unwrap().as_slice() else {
+            panic!("{keys}")
+        };
+        key["key"].clone()
+    };
+    assert_eq!(listed(), Value::Null);
+    let file = format!("{ACME}[[partners.keys]]\nkind = \"publishable\"\nkey = \"{text}\"\n");
+    let applied = || installation.apply(&file, &["--output", "json"]).json()["changed"].clone();
+    let stored =
+        "partner acme: publishable key pk_test_cccc…cccc: text stored for the links of sessions";
+    assert_eq!(applied(), json!([stored]));
+    assert_eq!(listed(), text);
+    let version = base.store.config_version().await.unwrap();
+    assert_eq!(applied(), json!([]));
+    assert_eq!(listed(), text);
+    assert_eq!(base.store.config_version().await.unwrap(), version);
 }
 
 #[tokio::test(flavor = "multi_thread")]

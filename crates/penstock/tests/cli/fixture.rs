@@ -9,7 +9,7 @@ use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
 use provisioning::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use provisioning::{Document, Setting, parse_document};
-use runtime::{Config, OpenedBase, Ports, Sources};
+use runtime::{Config, OpenedBase, Ports, Runtime, Sources};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::test_database::{Database, StoreKind};
@@ -68,9 +68,13 @@ impl Installation {
         Self { folder, server }
     }
 
+    fn url_of_file(&self) -> String {
+        format!("sqlite://{}/penstock.db", self.folder.path().display())
+    }
+
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let url = match &self.server {
-            None => format!("sqlite://{}/penstock.db", self.folder.path().display()),
+            None => self.url_of_file(),
             Some(database) => database.operating(),
         };
         let key = self.server.as_ref().map(|_| ("PENSTOCK_MASTER_KEY", KEY));
@@ -125,13 +129,34 @@ impl Installation {
     }
 
     async fn opened(environment: Vec<(OsString, OsString)>) -> OpenedBase {
-        let sources = Sources {
-            environment,
-            ..Sources::default()
-        };
-        let config = Config::load(&sources).unwrap().config;
+        let config = config(environment);
         OpenedBase::open(config, Ports::of_machine()).await.unwrap()
     }
+
+    /// Opens the database in this process with these master keys as a service does, on a server under the role of services.
+    pub(crate) async fn serve_with(&self, keys: &str) -> Runtime {
+        let url = match &self.server {
+            None => self.url_of_file(),
+            Some(database) => database.serving(),
+        };
+        let given = [
+            ("PENSTOCK_DATABASE_URL", url.as_str()),
+            ("PENSTOCK_MASTER_KEY", keys),
+            ("PENSTOCK_GATE_LISTEN", "127.0.0.1:0"),
+            ("PENSTOCK_WIDGET_LISTEN", "127.0.0.1:0"),
+        ];
+        let variable = |(name, text): (&str, &str)| (OsString::from(name), OsString::from(text));
+        let config = config(given.into_iter().map(variable).collect());
+        Runtime::open(config, Ports::of_machine()).await.unwrap()
+    }
+}
+
+fn config(environment: Vec<(OsString, OsString)>) -> Config {
+    let sources = Sources {
+        environment,
+        ..Sources::default()
+    };
+    Config::load(&sources).unwrap().config
 }
 
 pub(crate) fn ended(output: Output) -> Done {

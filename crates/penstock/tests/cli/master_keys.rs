@@ -15,9 +15,9 @@ const URL: &str = "sqlite://s/penstock.db";
 /// Another key, in base64.
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 
-/// Calls the gate with these lines of the head.
-fn call(sandbox: &Sandbox, path: &str, head: &[&str], body: &str) -> Value {
-    let url = format!("{}/v1/{path}", sandbox.gate());
+/// Calls the gate at this address with these lines of the head.
+fn call(gate: &str, path: &str, head: &[&str], body: &str) -> Value {
+    let url = format!("{gate}/v1/{path}");
     let given = head.iter().flat_map(|line| ["-H", line]);
     let run = Command::new("curl")
         .args(["-s", &url, "-H", "Content-Type: application/json"])
@@ -28,38 +28,43 @@ fn call(sandbox: &Sandbox, path: &str, head: &[&str], body: &str) -> Value {
     serde_json::from_slice(&run.stdout).unwrap()
 }
 
-/// Calls the gate as the demo partner.
+/// Calls the gate of a sandbox as the demo partner.
 fn post(sandbox: &Sandbox, demo: &Value, path: &str, key: &str, body: &str) -> Value {
-    let credential = format!(
-        "Authorization: Bearer {}",
-        demo["secret_key"].as_str().unwrap()
-    );
-    let head = [&credential, &format!("Idempotency-Key: {key}")];
-    call(sandbox, path, &head.map(String::as_str), body)
+    post_to(sandbox.gate(), demo, path, key, body)
 }
 
-/// Sells in a widget. The database keeps the account of the sale sealed.
-fn sell(sandbox: &Sandbox, demo: &Value) {
-    let made = post(sandbox, demo, "gate_sessions", "sale", SALE);
+/// Calls the gate as the partner with these keys.
+fn post_to(gate: &str, keys: &Value, path: &str, key: &str, body: &str) -> Value {
+    let credential = format!(
+        "Authorization: Bearer {}",
+        keys["secret_key"].as_str().unwrap()
+    );
+    let head = [&credential, &format!("Idempotency-Key: {key}")];
+    call(gate, path, &head.map(String::as_str), body)
+}
+
+/// Sells in a widget of the partner with these keys. The database keeps the account of the sale sealed.
+fn sell(gate: &str, keys: &Value) {
+    let made = post_to(gate, keys, "gate_sessions", "sale", SALE);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let url = text(&made["url"]);
     let (origin, _) = url.split_once("/checkout").unwrap();
     let head = [
         format!("Origin: {origin}"),
-        format!("Authorization: Bearer {}", text(&demo["publishable_key"])),
+        format!("Authorization: Bearer {}", text(&keys["publishable_key"])),
     ];
     let secret = json!({ "clientSecret": made["client_secret"] }).to_string();
     let begun = call(
-        sandbox,
+        gate,
         "embed/bootstrap",
         &head.each_ref().map(String::as_str),
         &secret,
     );
     let token = format!("X-Embed-Token: {}", text(&begun["embed_token"]));
-    let quote = call(sandbox, "embed/quotes", &[&token], SOLD);
+    let quote = call(gate, "embed/quotes", &[&token], SOLD);
     let payment = json!({ "quote_id": quote["id"], "payout": { "iban": IBAN } }).to_string();
     let head = [&token, "Idempotency-Key: payout"];
-    let paid = call(sandbox, "embed/payments", &head, &payment);
+    let paid = call(gate, "embed/payments", &head, &payment);
     assert_eq!(paid["status"], "processing", "{paid}");
 }
 
@@ -92,7 +97,7 @@ fn rotation_encrypts_everything_again_while_services_run() {
         r#"{"email": "ann@example.com"}"#,
     );
     assert!(customer["id"].is_string(), "{customer}");
-    sell(&sandbox, &demo);
+    sell(sandbox.gate(), &demo);
     sandbox.stop();
 
     let added = cli(&["master-key", "add"]);
@@ -194,18 +199,72 @@ fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
     ended(run.unwrap())
 }
 
-/// A database with one encrypted value under [`KEY`]: a webhook secret.
-fn with_one_secret() -> Installation {
+/// A database under [`KEY`] to which this file was applied.
+fn provisioned(file: &str) -> Installation {
     let installation = Installation::new();
-    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\n";
-    std::fs::write(
-        installation.folder.path().join("file.toml"),
-        format!("{POOL}{ACME}{webhook}"),
-    )
-    .unwrap();
+    std::fs::write(installation.folder.path().join("file.toml"), file).unwrap();
     let applied = with(&installation, KEY, &["apply", "-f", "file.toml"]);
     assert_eq!(applied.code, 0, "{applied:?}");
     installation
+}
+
+/// A database with one encrypted value under [`KEY`]: a webhook secret.
+fn with_one_secret() -> Installation {
+    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\n";
+    provisioned(&format!("{POOL}{ACME}{webhook}"))
+}
+
+/// A shop with the keys of [`keys_of_shop`].
+const SHOP: &str = r#"[partners.gate]
+enabled = true
+allowed_domains = ["https://shop.example"]
+flow_sessions = true
+[[partners.keys]]
+kind = "secret"
+key = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001"
+[[partners.keys]]
+kind = "publishable"
+key = "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003"
+"#;
+
+fn keys_of_shop() -> Value {
+    json!({
+        "secret_key": "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001",
+        "publishable_key": "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003",
+    })
+}
+
+/// A service seals the account, and the operator's command seals it again, on a server each under its own role.
+// rule: base.master-key-rotation
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rotation_encrypts_payout_account_again() {
+    let installation = provisioned(&format!("{ACME}{SHOP}"));
+    let runtime = installation.serve_with(KEY).await;
+    let gate = gate_service::start(&runtime).await.unwrap();
+    let address = format!("http://{}", gate.address());
+    let serving = tokio::spawn(gate.run());
+    tokio::task::block_in_place(|| sell(&address, &keys_of_shop()));
+    runtime.shutdown.cancel();
+    serving.await.unwrap().unwrap();
+    runtime.close().await;
+
+    let both = format!("{KEY},{SECOND}");
+    let rotated = with(&installation, &both, &["master-key", "rotate"]);
+    assert_eq!(rotated.code, 0, "{rotated:?}");
+    let report = with(&installation, SECOND, &["verify", "--output", "json"]).json();
+    assert_eq!(report["ok"], true, "{report}");
+    assert_eq!(report["figures"]["sealed_with_older_keys"], "0", "{report}");
+    let base = installation.open_with(SECOND).await;
+    let page = base.store.sealed_page(SealedKind::Payout, None, 10).await;
+    let page = page.unwrap();
+    let [account] = &page[..] else {
+        panic!("{page:?}");
+    };
+    let sealed = account.sealed.as_ref().unwrap();
+    let opened = base.sealer.open(&account.place, sealed);
+    let opened = String::from_utf8(opened.unwrap()).unwrap();
+    assert!(opened.contains(IBAN), "{opened}");
+    base.store.close().await;
 }
 
 /// The keys that the database knows, in the order in which they became current.

@@ -106,6 +106,20 @@ async fn link_names_newest_active_publishable_key() {
     gate.finish().await;
 }
 
+// rule: gate.session.url
+#[tokio::test]
+async fn session_of_partner_whose_key_has_no_text_has_no_link() {
+    let gate = Gate::new().await;
+    // An older version stored no texts.
+    let older =
+        format!("UPDATE api_keys SET publishable_sealed = NULL WHERE partner_id = '{ACME}'");
+    gate.world().damage(&older).await;
+    let made = gate.acme().create(&session(SHOP), "k").await.created();
+    assert_eq!(made.get("url"), Some(&Value::Null));
+    gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    gate.finish().await;
+}
+
 // rule: gate.session.created, gate.session.secret-once, gate.session.secret-hashed, gate.session.expires, time.output
 #[tokio::test]
 async fn created_session_is_open_and_shows_its_secret_once() {

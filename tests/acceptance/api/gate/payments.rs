@@ -5,8 +5,10 @@ use kernel::Mode;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::rails::{DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session};
-use super::widget_payments::{Widget, purchase as paid_by};
+use super::rails::{
+    DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session, transaction_of,
+};
+use super::widget_payments::{Widget, kinds, purchase as paid_by};
 
 fn cancel(session: &str) -> Call {
     Call::post(&format!("/v1/gate_sessions/{session}/cancel"))
@@ -219,6 +221,36 @@ async fn silent_rail_begins_and_cancels_nothing() {
     gate.rail().set_silent(false);
     let cancelled = widget.cancel(&id(&paid)).await.ok();
     assert_eq!(cancelled["status"], "cancelled");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.sandbox, gate.payment.events, gate.payment.once
+#[tokio::test]
+async fn purchase_that_the_rail_cancels_can_be_paid_again() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.32").await;
+    let quote = widget.quote().await;
+    let paid = widget.pay("k", paid_by(&quote)).await.created();
+    gate.settle_rails().await;
+    let session = widget.session().await;
+    assert_eq!(session["status"], "open");
+    let cancelled = &session["payment"];
+    assert_eq!(cancelled["id"], paid["id"]);
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(cancelled["failure_code"], Value::Null);
+    // A cancelled payment has no event of its session.
+    let expected = ["gate_session.created", "gate_session.processing"];
+    assert_eq!(kinds(&widget.events().await), expected);
+    let transaction = transaction_of(&gate.acme(), &widget.session).await;
+    assert_eq!(transaction["status"], "cancelled");
+    let spent = widget.pay("late", paid_by(&quote)).await;
+    spent.refused(409, "quote_consumed");
+    gate.world().after(1);
+    let quote = widget.quote().await;
+    let again = widget.pay("again", paid_by(&quote)).await.created();
+    assert_ne!(again["id"], paid["id"]);
+    assert_eq!(widget.payment().await["status"], "processing");
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -132,16 +132,24 @@ async fn play(moves: Vec<Move>) {
     gate.finish().await;
 }
 
-/// Plays histories. Each opens a database, so there are few. The macro would play as many as elsewhere.
-pub(super) fn check<S: Strategy, F: Future<Output = ()>>(histories: &S, play: fn(S::Value) -> F) {
+/// Each history opens a database, so there are few.
+fn few() -> ProptestConfig {
     let usual = ProptestConfig::default();
-    let few = ProptestConfig {
+    ProptestConfig {
         cases: usual.cases.div_ceil(40),
         ..usual
-    };
+    }
+}
+
+/// Plays as many histories as this configuration says. The macro would play as many as elsewhere.
+pub(super) fn check<S: Strategy, F: Future<Output = ()>>(
+    config: ProptestConfig,
+    histories: &S,
+    play: impl Fn(S::Value) -> F,
+) {
     let mut tokio = tokio::runtime::Builder::new_current_thread();
     let tokio = tokio.enable_all().build().unwrap();
-    let mut runner = TestRunner::new(few);
+    let mut runner = TestRunner::new(config);
     let ran = runner.run(histories, |moves| {
         tokio.block_on(play(moves));
         Ok(())
@@ -152,5 +160,5 @@ pub(super) fn check<S: Strategy, F: Future<Output = ()>>(histories: &S, play: fn
 // rule: gate.session.one-end, gate.session.bound, gate.event.once, gate.session.lazy-expiry
 #[test]
 fn session_ends_once_with_one_event() {
-    check(&prop::collection::vec(a_move(), 1..60), play);
+    check(few(), &prop::collection::vec(a_move(), 1..60), play);
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::widget::{
     OPTIONS, SESSION, plain, preflight, token_of_session, version, waiting, widget, with,
 };
+use super::widget_payments::{Widget, purchase};
 
 fn per_minute(name: &'static str, limit: u32) -> Tier {
     Tier {
@@ -112,6 +113,27 @@ async fn calls_are_limited_by_token_and_client() {
     gate.send(with(&other, Call::get(SESSION)).from(here))
         .await
         .ok();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: idempotency.malformed, error.body-too-large, idempotency.only-success
+#[tokio::test]
+async fn payment_with_long_key_or_large_body_leaves_its_quote() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.00").await;
+    let quote = widget.quote().await;
+    let body = purchase(&quote);
+    let key = "k".repeat(256);
+    let refused = widget.pay(&key, body.clone()).await;
+    refused.refused(400, "idempotency_key_invalid");
+    let large = json!({ "quote_id": quote["id"], "wallet_address": "T".repeat(65 * 1024) });
+    let refused = widget.pay("k", large).await;
+    refused.refused(413, "body_too_large");
+    assert_eq!(gate.world().database().count("rail_records").await, 0);
+    widget.pay("k", body).await.created();
+    gate.settle_rails().await;
+    assert_eq!(widget.session().await["status"], "completed");
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -232,7 +232,11 @@ async fn each_bad_quote_and_payment_is_refused_by_its_code() {
         ),
         (json!({ "payout": { "iban": "x" } }), 400, "invalid_request"),
     ] {
-        pay(changes).await.refused(status, code);
+        let field = changes.as_object().unwrap().keys().next().unwrap().clone();
+        let refused = pay(changes).await.refused(status, code);
+        if status == 400 {
+            refused.saying(&format!("`{field}`"));
+        }
     }
     let unkeyed = Call::post(PAYMENTS).json(&purchase(&quote));
     widget
@@ -313,7 +317,9 @@ async fn address_of_session_cannot_be_changed() {
     let quote = widget.quote().await;
     let other =
         json!({ "quote_id": quote["id"], "wallet_address": "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE" });
-    widget.pay("k", other).await.refused(409, "wallet_mismatch");
+    let refused = widget.pay("k", other).await;
+    let refused = refused.refused(409, "wallet_mismatch");
+    refused.saying("`wallet_address`");
     let own = json!({ "quote_id": quote["id"] });
     widget.pay("k", own).await.created();
     gate.world().notice_all().await;
@@ -321,7 +327,7 @@ async fn address_of_session_cannot_be_changed() {
 }
 
 // rule: gate.payment.once
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_twenty_concurrent_payments_wins() {
     let gate = Gate::new().await;
     let widget = Widget::of_amount(&gate, "100.00").await;

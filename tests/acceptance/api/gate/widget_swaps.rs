@@ -229,14 +229,18 @@ async fn swap_needs_an_address_of_its_target() {
             "invalid_request",
         ),
     ] {
-        pay(changes).await.refused(400, code);
+        let field = changes.as_object().unwrap().keys().next().unwrap().clone();
+        let refused = pay(changes).await.refused(400, code);
+        refused.saying(&format!("`{field}`"));
     }
     pay(json!({})).await.created();
     let own = Widget::open(&gate, json!({ "wallet_address": WALLET })).await;
     let quote = quoted(&own).await;
     let other =
         json!({ "quote_id": quote["id"], "wallet_address": "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE" });
-    own.pay("k", other).await.refused(409, "wallet_mismatch");
+    let refused = own.pay("k", other).await;
+    let refused = refused.refused(409, "wallet_mismatch");
+    refused.saying("`wallet_address`");
     let without = json!({ "quote_id": quote["id"] });
     own.pay("k", without).await.created();
     gate.world().notice_all().await;

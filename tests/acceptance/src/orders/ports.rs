@@ -172,14 +172,14 @@ impl PoolsStore for Ports {
 
 /// A transaction with one turn at its beginning and one at its commit: in between no other request can write the locked rows
 /// or see the writes. It holds the lock by its commit: one store locks at the beginning, the other when the transaction
-/// locks the partner's first row.
-struct Tx {
-    tx: Box<dyn PoolsTx>,
-    pace: Pace,
+/// locks the partner's first row. A refused transaction is dropped without a turn.
+pub(super) struct Tx<T: ?Sized> {
+    pub(super) tx: Box<T>,
+    pub(super) pace: Pace,
 }
 
 #[async_trait]
-impl UnitOfWork for Tx {
+impl<T: UnitOfWork + ?Sized> UnitOfWork for Tx<T> {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.tx.now().await
     }
@@ -199,7 +199,7 @@ impl UnitOfWork for Tx {
 }
 
 #[async_trait]
-impl QuoteTx for Tx {
+impl QuoteTx for Tx<dyn PoolsTx> {
     async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
         self.tx.quote_lock(who, id).await
     }
@@ -215,7 +215,7 @@ impl QuoteTx for Tx {
 }
 
 #[async_trait]
-impl TradeTx for Tx {
+impl TradeTx for Tx<dyn PoolsTx> {
     async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
         self.tx.trade_lock(who, id).await
     }
@@ -260,7 +260,7 @@ impl TradeTx for Tx {
 }
 
 #[async_trait]
-impl LedgerTx for Tx {
+impl LedgerTx for Tx<dyn PoolsTx> {
     async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
         self.tx.account_lock(who, asset).await
     }
@@ -336,7 +336,7 @@ impl LedgerTx for Tx {
 }
 
 #[async_trait]
-impl VelocityTx for Tx {
+impl VelocityTx for Tx<dyn PoolsTx> {
     async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
         self.tx.velocity_lock(who).await
     }
@@ -356,7 +356,7 @@ impl VelocityTx for Tx {
 }
 
 #[async_trait]
-impl EventTx for Tx {
+impl<T: EventTx + ?Sized> EventTx for Tx<T> {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
         self.tx.event_insert(event).await
     }

@@ -130,6 +130,11 @@ impl Book {
         {
             session.verified = true;
         }
+        if code == "quote_superseded" && !self.orders.may_be_superseded(&call.writing) {
+            self.breaches.push(format!(
+                "{key} was refused as superseded, and no later quote was requested"
+            ));
+        }
         self.exhausted |= code == "quota_exhausted";
         match &call.first {
             Some((first, _)) if first != answer => {
@@ -159,7 +164,11 @@ impl Book {
             Kind::Complete => return self.saw(id, "completed", None),
             Kind::Fail => self.failed(id, answer),
             Kind::Enrol | Kind::Rename | Kind::Dismiss => self.people.learn(writing, answer),
-            Kind::Lock | Kind::Redeem | Kind::Pay => self.orders.learn(writing, answer),
+            Kind::Lock | Kind::Redeem | Kind::Pay => {
+                let call = writing.key.as_ref().and_then(|key| self.calls.get(key));
+                let sent = call.map_or(Duration::ZERO, |call| call.invoked);
+                self.orders.learn(writing, answer, sent)
+            }
             Kind::Rebrand if answer.text("brand_name") != writing.key => {
                 Some(format!("{writing:?} received {answer:?}"))
             }

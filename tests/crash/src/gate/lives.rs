@@ -34,11 +34,15 @@ struct Session {
     end: Option<String>,
     /// Whether a quote was redeemed for the session, so that it may complete by itself.
     paid_for: bool,
+    /// The newest quote of the session's widget, `LOST` if no client received it; `None` before the first quote.
+    newest: Option<String>,
     done: Done,
 }
 
 /// The end of a session that ended by itself, before a read shows which end.
 const SOMEHOW: &str = "somehow";
+/// The newest quote if its response was lost.
+const LOST: &str = "lost";
 
 impl Session {
     fn same(&self, holds: bool) -> Option<Self> {
@@ -77,21 +81,34 @@ impl Session {
         }
     }
 
+    /// Quotes the open session. The quote supersedes the earlier ones.
+    fn quote(&self, quote: &str) -> Option<Self> {
+        self.end.is_none().then(|| Self {
+            newest: Some(quote.to_owned()),
+            ..self.clone()
+        })
+    }
+
+    /// Whether the quote is not superseded. A redemption has a quote that no widget requested.
+    fn is_newest(&self, op: &Op) -> bool {
+        op.kind != Kind::Pay || self.newest.is_none() || self.newest == op.object
+    }
+
     /// Redeems or pays a quote, which only an open session allows. A refusal about the quote implies that the session is open.
     fn redeem(&self, op: &Op) -> Option<Self> {
         if op.outcome == Outcome::Fail {
             let code = op.said.as_ref().map_or("", |(_, code)| code.as_str());
-            let judged = [
-                "quote_consumed",
-                "quote_expired",
-                "quote_session_mismatch",
-                "quote_superseded",
-                "verification_required",
-            ];
-            return self.same(!judged.contains(&code) || self.end.is_none());
+            let is_true = match code {
+                "quote_consumed" | "quote_session_mismatch" => true,
+                "quote_superseded" => self.newest != op.object,
+                "quote_expired" | "verification_required" => self.is_newest(op),
+                _ => return self.same(true),
+            };
+            return self.same(is_true && self.end.is_none());
         }
         let again = repeats(&self.done, op);
-        again.unwrap_or(self.end.is_none()).then(|| Self {
+        let may = again.unwrap_or_else(|| self.end.is_none() && self.is_newest(op));
+        may.then(|| Self {
             paid_for: true,
             done: with(&self.done, op, op.seen.clone()),
             ..self.clone()
@@ -140,6 +157,7 @@ impl Object for Session {
             (Outcome::Fail, _) => self.same(true),
             _ => match op.kind {
                 Kind::Cancel | Kind::Complete | Kind::Fail => self.act(op, op.seen.clone()),
+                Kind::QuoteSession => self.quote(op.seen.as_deref().unwrap_or(LOST)),
                 _ => self.seen(op.seen.as_deref()),
             },
         }
@@ -153,6 +171,7 @@ impl Object for Session {
         match op.kind {
             Kind::Cancel | Kind::Complete | Kind::Fail if !known => self.act(op, None),
             Kind::Redeem | Kind::Pay if !known => self.redeem(op),
+            Kind::QuoteSession => self.quote(LOST),
             _ => None,
         }
     }
@@ -401,6 +420,38 @@ mod tests {
             ..redeemed
         };
         assert_eq!(breaches(&[over, late]), 1, "it had ended");
+    }
+
+    #[test]
+    fn payment_redeems_newest_quote_of_its_session() {
+        let quote = |span, id| ok(Kind::QuoteSession, "", span, id);
+        let pay = |id: &str, span, code: &str| Op {
+            object: Some(id.to_owned()),
+            with: Some("o".to_owned()),
+            outcome: match code {
+                "" => Outcome::Ok,
+                _ => Outcome::Fail,
+            },
+            said: Some((409, code.to_owned())),
+            ..ok(Kind::Pay, "k", span, "a")
+        };
+        let superseded = |span| pay("q1", span, "quote_superseded");
+        let [first, later] = [quote((0, 10), "q1"), quote((20, 30), "q2")];
+        let both = |last| [first.clone(), later.clone(), last];
+        assert_eq!(breaches(&both(pay("q2", (40, 50), ""))), 0);
+        assert_eq!(breaches(&both(pay("q1", (40, 50), ""))), 1);
+        assert_eq!(breaches(&both(superseded((40, 50)))), 0);
+        assert_eq!(breaches(&both(pay("q2", (40, 50), "quote_superseded"))), 1);
+        assert_eq!(breaches(&both(pay("q1", (40, 50), "quote_expired"))), 1);
+        // At once with the later quote, either is first.
+        assert_eq!(breaches(&both(pay("q1", (25, 50), ""))), 0);
+        assert_eq!(breaches(&both(superseded((15, 25)))), 0);
+        assert_eq!(breaches(&both(superseded((12, 15)))), 1, "too early");
+        let lost = op(Kind::QuoteSession, "", (20, 30), Outcome::Info, "");
+        for paid in [superseded((40, 50)), pay("q1", (40, 50), "")] {
+            assert_eq!(breaches(&[first.clone(), lost.clone(), paid]), 0);
+        }
+        assert_eq!(breaches(&[first, superseded((40, 50))]), 1);
     }
 
     #[test]

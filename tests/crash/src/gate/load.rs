@@ -25,6 +25,8 @@ use crate::time;
 const STORMERS: u64 = 8;
 /// Concurrent clients that send the same write.
 const CROWD: usize = 20;
+/// Percentage of operations that pay in a widget, if most of them do.
+const MOSTLY: u8 = 60;
 
 /// One client of a partner.
 pub(super) struct Visitor<'g, 'c, 'f> {
@@ -36,6 +38,9 @@ pub(super) struct Visitor<'g, 'c, 'f> {
 
 impl Visitor<'_, '_, '_> {
     pub(super) fn act(&mut self) {
+        if self.gate.mostly_pays && self.chance.u8(0..100) < MOSTLY {
+            return self.hosted();
+        }
         let hot = self.shop.book.lock().hot.clone();
         let newest = hot.iter().rev().take(self.caller.front.hot);
         let picked = self.chance.choice(newest).cloned();

@@ -59,18 +59,36 @@ impl Payment {
             (None, _) => "unknown",
             (Some(begun), _) if now < begun.saturating_add(self.takes) => "processing",
             (Some(_), "31") => "failed",
-            (Some(_), "32") if self.text("kind") == "pay_in" => "cancelled",
+            (Some(_), "32") if self.text("kind") != "pay_out" => "cancelled",
             (Some(_), _) => "settled",
         }
+    }
+
+    /// Whether the payment has the terms of a record.
+    fn has_terms_of(&self, record: &Ended) -> bool {
+        [
+            ("kind", &record.kind),
+            ("fiat_amount", &record.fiat_amount),
+            ("crypto_amount", &record.crypto_amount),
+            ("source_asset", &record.source_asset),
+            ("source_amount", &record.source_amount),
+        ]
+        .into_iter()
+        .all(|(field, known)| self.text(field) == known)
     }
 }
 
 /// What a partner knows of a payment that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
+    /// The kind of its record, as the contract names it.
+    pub(super) kind: String,
     pub(super) status: String,
     pub(super) fiat_amount: String,
     pub(super) crypto_amount: String,
+    /// The asset that the user of a swap sends, and its amount; empty for every other kind.
+    pub(super) source_asset: String,
+    pub(super) source_amount: String,
 }
 
 #[derive(Debug)]
@@ -111,7 +129,7 @@ impl Provider {
     }
 
     /// Compares the payments that have ended, by the ids of their records, with the ledger. Returns the contradictions: another end,
-    /// other amounts, a payment that began without a record, or began twice with different terms.
+    /// other terms, a payment that began without a record, or began twice with different terms.
     pub(super) fn disagreements(
         &self,
         ended: &BTreeMap<String, Ended>,
@@ -219,9 +237,7 @@ impl Ledger {
         let mut found = self.breaches.clone();
         for (id, record) in ended {
             let sound = self.payments.get(id).is_some_and(|payment| {
-                payment.status(now) == record.status
-                    && payment.text("fiat_amount") == record.fiat_amount
-                    && payment.text("crypto_amount") == record.crypto_amount
+                payment.status(now) == record.status && payment.has_terms_of(record)
             });
             if !sound {
                 let so = self.payments.get(id);
@@ -255,15 +271,25 @@ mod tests {
         json!({ "kind": "pay_in", "fiat_amount": fiat, "crypto_amount": "1", "wallet_address": "T" })
     }
 
-    fn breaches(ledger: &Ledger, status: &str, fiat: &str) -> usize {
-        let record = Ended {
+    fn ended(status: &str, fiat: &str) -> Ended {
+        Ended {
+            kind: "pay_in".to_owned(),
             status: status.to_owned(),
             fiat_amount: fiat.to_owned(),
             crypto_amount: "1".to_owned(),
-        };
-        let ended = BTreeMap::from([("pi_1".to_owned(), record)]);
-        let found = ledger.disagreements(&ended, |id| id == "pi_1", PAST);
+            source_asset: String::new(),
+            source_amount: String::new(),
+        }
+    }
+
+    fn found(ledger: &Ledger, id: &str, record: Ended) -> usize {
+        let ended = BTreeMap::from([(id.to_owned(), record)]);
+        let found = ledger.disagreements(&ended, |known| known == id, PAST);
         found.len()
+    }
+
+    fn breaches(ledger: &Ledger, status: &str, fiat: &str) -> usize {
+        found(ledger, "pi_1", ended(status, fiat))
     }
 
     #[test]
@@ -284,6 +310,50 @@ mod tests {
             assert_eq!(breaches(&ledger, "expired", fiat), 1, "{fiat}");
         }
         assert_eq!(breaches(&ledger(), "settled", "7.00"), 1, "it never began");
+    }
+
+    #[test]
+    fn swap_must_have_kind_and_source_of_ledger() {
+        let terms = |fiat: &str| {
+            json!({
+                "kind": "swap", "fiat_amount": fiat, "crypto_amount": "1", "wallet_address": "T",
+                "source_asset": "USDC", "source_amount": "2",
+            })
+        };
+        let swap = |status: &str, fiat: &str| Ended {
+            kind: "swap".to_owned(),
+            source_asset: "USDC".to_owned(),
+            source_amount: "2".to_owned(),
+            ..ended(status, fiat)
+        };
+        for (fiat, status) in [
+            ("7.00", "settled"),
+            ("7.31", "failed"),
+            ("7.32", "cancelled"),
+        ] {
+            let mut ledger = ledger();
+            ledger.begin("sw_1", &terms(fiat), Duration::ZERO);
+            assert_eq!(found(&ledger, "sw_1", swap(status, fiat)), 0, "{fiat}");
+            assert_eq!(found(&ledger, "sw_1", ended(status, fiat)), 1, "{fiat}");
+            let changes: [fn(&mut Ended); 3] = [
+                |it| it.kind = "pay_in".to_owned(),
+                |it| it.source_asset = "BTC".to_owned(),
+                |it| it.source_amount = "3".to_owned(),
+            ];
+            for change in changes {
+                let mut other = swap(status, fiat);
+                change(&mut other);
+                assert_eq!(found(&ledger, "sw_1", other), 1, "{fiat}");
+            }
+        }
+        let mut ledger = ledger();
+        let cancelled = ledger.cancel("sw_1", &terms("7.33"), Duration::ZERO);
+        assert_eq!(cancelled, "cancelled", "its user may cancel it");
+        let mut pay_out = terms("7.32");
+        pay_out["kind"] = json!("pay_out");
+        ledger.begin("sw_2", &pay_out, Duration::ZERO);
+        let report = ledger.payments["sw_2"].status(PAST);
+        assert_eq!(report, "settled", "a pay-out is not cancelled");
     }
 
     #[test]

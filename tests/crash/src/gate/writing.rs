@@ -214,6 +214,17 @@ impl Writing {
         }
     }
 
+    /// Cancels the session of a widget, as its user does. The call has no key.
+    pub(super) fn cancel_by_user(shop: &Shop, widget: &Widget) -> Self {
+        Self {
+            kind: Kind::Cancel,
+            object: widget.session.clone(),
+            with: None,
+            key: None,
+            bytes: widget.call(shop, "/embed/cancel", "", ""),
+        }
+    }
+
     /// The write as an operation that starts now.
     pub(super) fn begun(&self, shop: &Shop) -> Begun {
         Begun {

@@ -108,7 +108,7 @@ pub(crate) const CHECKED: &[&str] = &["database-is-whole"];
 /// The row reader rejects such a row.
 const UNREADABLE: &[&str] = &["database-is-whole", "rows-can-be-read"];
 /// An event copied under another id: its body is sealed for the original id, and it has no delivery.
-const COPIED: &[&str] = &["event-body-is-of-its-event", "event-has-its-delivery"];
+pub(crate) const COPIED: &[&str] = &["event-body-is-of-its-event", "event-has-its-delivery"];
 
 /// `UPDATE table SET change` for one row of the partner's.
 fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {

@@ -8,10 +8,11 @@ use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
 use partner_core::sealing::Sealed;
 use partner_core::{PartnerStatus, Tenant};
 use pools_core::profile::PoolsProfile;
+use secrecy::ExposeSecret as _;
 
-use crate::contract::fixture::Fixture;
+use crate::contract::fixture::{Fixture, GateFixture};
 use crate::contract::provisioning::full_profile;
-use crate::contract::world::{Member, World, partner, tenant};
+use crate::contract::world::{Member, World, partner, sealer, tenant};
 
 /// A profile with one deposit address in one pool.
 fn depositing(reference: &str, address: &str) -> PoolsProfile {
@@ -218,6 +219,45 @@ pub async fn text_of_older_publishable_key_is_stored_once(store: impl Fixture) {
         assert_eq!(kept, outcome, "{who:?} {key:?}");
     }
     drop(tx);
+    world.assert_clean().await;
+}
+
+// rule: gate.session.url
+pub async fn newest_publishable_key_has_a_stored_text(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let generate = || {
+        let kind = KeyKind::Publishable;
+        let (key, text) = NewKey::generate(kind, Mode::Test, world.now(), &world.entropy);
+        let sealing = key.sealing(&who, text.expose_secret(), &sealer(), &world.entropy);
+        sealing.unwrap()
+    };
+    let older = generate();
+    world.clock().advance(Duration::from_secs(1));
+    let newer = generate();
+    let bare = NewKey {
+        publishable: None,
+        ..newer.clone()
+    };
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("keys").await.unwrap();
+    for key in [&older, &bare] {
+        tx.key_insert(&who, key).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let newest = async || {
+        let mut tx = world.gate_begin().await;
+        let found = tx.publishable_key_newest(&who, world.now()).await;
+        found.unwrap()
+    };
+    let stored = |key: &NewKey| Some((key.record.id, key.publishable.clone()?));
+    assert_eq!(newest().await, stored(&older));
+    let mut tx = provision.provision_begin("text").await.unwrap();
+    let text = newer.publishable.as_ref().unwrap();
+    let kept = tx.key_keep_text(&who, newer.record.id, text).await;
+    assert_eq!(kept.unwrap(), Cas::Won);
+    tx.commit().await.unwrap();
+    assert_eq!(newest().await, stored(&newer));
     world.assert_clean().await;
 }
 

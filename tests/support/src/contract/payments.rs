@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gate_core::access::GateAccess;
+use gate_core::access::{GateAccess, GateDenial};
 use gate_core::catalogue::Catalogue;
 use gate_core::payout::Payout;
+use gate_core::profile::GateProfile;
 use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::session::{Flow, SessionId, SessionRefusal};
 use gate_core::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
@@ -19,16 +20,16 @@ use gate_core::usecases::redeem_quote::RedeemError;
 use gate_core::usecases::verify_user::VerifyUser;
 use kernel::rates::Side;
 use kernel::{Cas, Mode, Timestamp};
-use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::stored_response::{RenderError, RenderedResponse};
+use partner_core::{Denial, PartnerStatus, Tenant};
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, answer, draft};
 use crate::contract::rails::{Even, Rails, Straight, TTL};
-use crate::contract::world::{World, expired_keys, sealer};
+use crate::contract::world::{World, expired_keys, partner, sealer};
 
 const WALLET: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 
@@ -202,6 +203,18 @@ impl<F: GateFixture> World<F> {
         let gate = self.fixture.gate().store.clone();
         gate.payment_of_session(who, session).await.unwrap()
     }
+
+    /// Switches the gate of the widget's partner on or off.
+    async fn enable_gate(&self, widget: &Payments, enabled: bool) {
+        let profile = GateProfile {
+            enabled,
+            ..widget.access.profile.clone()
+        };
+        let begun = self.ports().provision.provision_begin("enable").await;
+        let mut tx = begun.unwrap();
+        tx.gate_profile_put(widget.who(), &profile).await.unwrap();
+        tx.commit().await.unwrap();
+    }
 }
 
 // rule: gate.embed-quote.bound, gate.embed-quote.superseded
@@ -279,6 +292,42 @@ pub async fn payment_is_refused_after_its_token_or_key_has_ended(store: impl Gat
         .pay(next, "two".to_owned(), purchase(quote))
         .await;
     assert!(matches!(refused, Err(PayError::Denied(_))), "{refused:?}");
+    world.assert_clean().await;
+}
+
+// rule: gate.payment.admitted-again
+pub async fn payment_is_refused_while_its_partner_may_not_use_gate(store: impl GateFixture) {
+    let world = World::new(store);
+    let widget = world.open_payments("acme", true).await;
+    let session = widget.rails.gate.opened("one", draft("100.00")).await;
+    let quote = widget.quoted(session).await;
+    let pay = || {
+        widget
+            .clone()
+            .pay(session, "one".to_owned(), purchase(quote))
+    };
+    // The door admitted each call before.
+    let assert_denied = async |expected: GateDenial| {
+        let refused = widget.quote(session, Flow::OnRamp).await;
+        assert!(
+            matches!(&refused, Err(QuoteSessionError::Denied(denial)) if *denial == expected),
+            "{refused:?}"
+        );
+        let refused = pay().await;
+        assert!(
+            matches!(&refused, Err(PayError::Denied(denial)) if *denial == expected),
+            "{refused:?}"
+        );
+    };
+    let status = |status| partner("acme", status);
+    world.repartner(&status(PartnerStatus::Suspended)).await;
+    assert_denied(GateDenial::Access(Denial::OrganizationSuspended)).await;
+    world.repartner(&status(PartnerStatus::Active)).await;
+    world.enable_gate(&widget, false).await;
+    assert_denied(GateDenial::NotEnabled).await;
+    world.enable_gate(&widget, true).await;
+    // The refusals have used neither the quote nor the key.
+    pay().await.unwrap();
     world.assert_clean().await;
 }
 

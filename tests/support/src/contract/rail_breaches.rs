@@ -8,7 +8,7 @@ use gate_core::signed_quote::SignedQuoteId;
 use kernel::Mode;
 use partner_core::events::Service;
 
-use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::breaches::{Breach, CHECKED, COPIED};
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::draft;
 use crate::contract::payments::Payments;
@@ -111,6 +111,18 @@ fn event(rows: &Rows, change: &str, object: &str, kind: &str) -> String {
     update(rows, "events", change, &row)
 }
 
+/// Copies the event that the payment of the swap's session began, of the millisecond before, as an event of this type about another
+/// object.
+fn copied(rows: &Rows, kind: &str, object: &str) -> String {
+    format!(
+        "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
+         SELECT mode, partner_id, 'planted', service, '{kind}', '{object}', body, created_at - 1
+         FROM events WHERE mode = 'test' AND partner_id = '{}' AND object_id = '{}'
+             AND type = 'gate_session.processing'",
+        rows.partner, rows.swapped
+    )
+}
+
 const EARLIER: &str = "created_at = created_at - 1";
 
 const fn breach(invariant: &'static str, sql: fn(&Rows) -> String) -> Breach<Rows> {
@@ -134,6 +146,11 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         record(rows, again, rows.failed)
     })
     .with(&["rail-record-has-its-transaction"]),
+    // The type fits the status of the swap, but a swap has no such event.
+    breach("event-has-its-rail-record", |rows| {
+        copied(rows, "rail.swap.processing", &rows.swap.to_string())
+    })
+    .with(COPIED),
     breach("settled-record-completes-its-session", |rows| {
         let open = "status = 'open', completed_at = NULL, transaction_id = NULL";
         let row = format!("id = '{}'", rows.completed.ulid());
@@ -262,6 +279,19 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     breach("rail-record-has-its-transaction", |rows| {
         transaction(rows, "status = 'cancelled'", rows.failed)
     }),
+    breach("rail-record-has-its-transaction", |rows| {
+        transaction(rows, "action = 'on_ramp'", rows.swap)
+    }),
+    breach("event-has-its-session", |rows| {
+        let absent = "object_id = 'gs_test_00000000000P1ANTED00000000'";
+        let object = rows.bought.to_string();
+        event(rows, absent, &object, "gate_session.processing")
+    })
+    .with(&[
+        "session-reports-its-payments",
+        "event-body-is-of-its-event",
+        "delivery-is-of-its-event",
+    ]),
     breach("signed-quote-is-as-it-was-signed", |rows| {
         quote(rows, "signature = zeroblob(32)")
     }),

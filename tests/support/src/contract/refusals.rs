@@ -35,7 +35,7 @@ impl<F: Fixture> World<F> {
         assert_eq!((look.answered, look.trade), (None, None));
     }
 
-    async fn repartner(&self, partner: &Partner) {
+    pub(crate) async fn repartner(&self, partner: &Partner) {
         let port = &self.ports().provision;
         let mut tx = port.provision_begin("repartner").await.unwrap();
         tx.partner_put(Mode::Test, partner).await.unwrap();

@@ -68,7 +68,7 @@ function Header({ flow, mode, step }: ScreenProps & { mode: string; step: Step }
             </span>
             <Facts flow={flow} step={step} />
           </div>
-        ) : <div class="brand" aria-hidden="true"><span class="who"><i class="blank tile" /><i class="blank" /></span><i class="blank" /></div>}
+        ) : (step === 'loading' || step === 'offline') && <div class="brand" aria-hidden="true"><span class="who"><i class="blank tile" /><i class="blank" /></span><i class="blank" /></div>}
       </div>
     </header>
   );

@@ -51,7 +51,7 @@ function polymod(values: number[]): number {
   return sum >>> 0;
 }
 
-/** Checks a segregated witness address: prefix, checksum of its version, and length of its program in bytes. */
+/** Checks a segregated witness address: prefix, checksum of its version, and a program of a valid length that is not zero. */
 export function witnessFits(text: string, prefix: string): boolean {
   const lower = text.toLowerCase();
   if ((text !== lower && text !== text.toUpperCase()) || text.length > 90 || !lower.startsWith(`${prefix}1`)) return false;
@@ -65,5 +65,5 @@ export function witnessFits(text: string, prefix: string): boolean {
   const spareBits = (data.length * 5) % 8;
   const isPadded = spareBits < 5 && ((data[data.length - 1] ?? 0) & ((1 << spareBits) - 1)) === 0;
   const bytes = Math.floor((data.length * 5) / 8);
-  return isPadded && (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40);
+  return isPadded && data.some((value) => value > 0) && (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40);
 }

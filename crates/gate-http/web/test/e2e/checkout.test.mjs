@@ -318,22 +318,24 @@ test('targets in upper case choose the asset and the network', async () => {
   await close(page);
 });
 
-test('foreign origin cannot frame the widget', async () => {
-  const server = createServer((_, response) => {
-    response.setHeader('Content-Type', 'text/html');
-    response.end(`<!doctype html><iframe src="${sandbox.widget_origin}/embed?publishable_key=${sandbox.publishable_key}"></iframe>`);
+for (const [name, path] of [['widget', `/embed?publishable_key=${sandbox.publishable_key}`], ['checkout of a link', '/checkout']]) {
+  test(`foreign origin cannot frame the ${name}`, async () => {
+    const server = createServer((_, response) => {
+      response.setHeader('Content-Type', 'text/html');
+      response.end(`<!doctype html><iframe src="${sandbox.widget_origin}${path}"></iframe>`);
+    });
+    await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    try {
+      const page = await browser.newPage();
+      const refused = page.waitForEvent('console', (message) => /frame-ancestors/.test(message.text()));
+      await page.goto(`http://127.0.0.1:${server.address().port}/`);
+      await refused;
+      await page.close();
+    } finally {
+      server.close();
+    }
   });
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  try {
-    const page = await browser.newPage();
-    const refused = page.waitForEvent('console', (message) => /frame-ancestors/.test(message.text()));
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    await refused;
-    await page.close();
-  } finally {
-    server.close();
-  }
-});
+}
 
 const BROKEN_LINKS = {
   'an unknown key': (fragment) => fragment.set('publishable_key', 'pk_test_unknown'),

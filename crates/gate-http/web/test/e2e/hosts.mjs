@@ -1,14 +1,20 @@
 // Pages of a partner that nobody here controls: strict, isolated, without storage. The demo partner allows their origin.
 
+import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { PATIENCE_MS } from '../browser.mjs';
 import { policyOfDocuments } from '../policy.mjs';
-import { allowOrigins, launchBrowser, newPage, sandbox } from './shop.mjs';
+import { allowOrigins, createSession, embedded, launchBrowser, newPage, sandbox } from './shop.mjs';
 
 /** Of another site than the widget, so that the frame is a third party there. */
 export const HOST_ORIGIN = 'http://localhost:3000';
 allowOrigins(HOST_ORIGIN);
 const GATE_ORIGIN = new URL(sandbox.gate_base_url).origin;
-const SCRIPT = `<script src="${sandbox.widget_origin}/gate.js"></script>`;
+
+/** The two builds of the SDK. A page loads the first one unless a test asks for the other. */
+export const BUILDS = ['gate.js', 'gate.mjs'];
+
+const scriptOf = (build, attributes) => `<script${build.endsWith('.mjs') ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${build}"></script>`;
 
 const POLICY = { 'Content-Security-Policy': policyOfDocuments(GATE_ORIGIN, sandbox.widget_origin) };
 const ISOLATED = { 'Cross-Origin-Embedder-Policy': 'require-corp', 'Cross-Origin-Opener-Policy': 'same-origin' };
@@ -16,19 +22,24 @@ const ISOLATED = { 'Cross-Origin-Embedder-Policy': 'require-corp', 'Cross-Origin
 /** The pages, by path. Their headers and scripts are what breaks other widgets. */
 const PAGES = {
   '/plain': {},
+  '/shop': { body: '<main><h1>Shop</h1><div id="ramp"></div></main>' },
   '/strict': { headers: POLICY },
-  '/isolated': { headers: ISOLATED, script: SCRIPT.replace('<script', '<script crossorigin') },
+  '/isolated': { headers: ISOLATED, attributes: ' crossorigin' },
   '/no-referrer': { headers: { 'Referrer-Policy': 'no-referrer' } },
-  '/sandboxed': { body: '<iframe sandbox="allow-scripts" src="/plain"></iframe>', script: '' },
-  '/empty': { script: '' },
+  '/no-clipboard': { headers: { 'Permissions-Policy': 'clipboard-write=()' } },
+  '/sandboxed': { body: '<iframe sandbox="allow-scripts" src="/plain"></iframe>', hasScript: false },
+  '/framing': { body: `<iframe src="${sandbox.widget_origin}/checkout"></iframe>`, hasScript: false },
+  '/empty': { hasScript: false },
 };
 
 /** Starts the pages, and a browser that finds them at their origin whatever port they really have. */
 export async function startHosts() {
   const server = createServer((request, response) => {
-    const { headers = {}, body = '<div id="ramp"></div>', script = SCRIPT } = PAGES[request.url] ?? PAGES['/empty'];
+    const { pathname, searchParams } = new URL(request.url, HOST_ORIGIN);
+    const { headers = {}, body = '<div id="ramp"></div>', attributes = '', hasScript = true } = PAGES[pathname] ?? PAGES['/empty'];
+    const script = hasScript ? scriptOf(searchParams.get('build') ?? BUILDS[0], attributes) : '';
     // A page that forbids all pictures would report its missing icon.
-    response.writeHead(PAGES[request.url] ? 200 : 404, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
+    response.writeHead(PAGES[pathname] ? 200 : 404, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(`<!doctype html><html lang="en"><title>Host</title>${body}${script}</html>`);
   });
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -46,12 +57,33 @@ export async function startHosts() {
   };
 }
 
-/** Opens a page that records what a browser complains about, in the page and in its frames. */
-export async function openHost(browser, path, { prepare = async () => undefined, ...options } = {}) {
+/** Notes the listeners that keep a page out of the cache of pages. Each page and each frame has its own list. */
+function noteLeaving() {
+  window.leaving = [];
+  const { addEventListener } = EventTarget.prototype;
+  EventTarget.prototype.addEventListener = function listen(type, ...rest) {
+    if (type === 'unload' || type === 'beforeunload') window.leaving.push(type);
+    return addEventListener.call(this, type, ...rest);
+  };
+}
+
+/** Expects that neither the page nor a frame of it listens for its end in a way that keeps it out of the cache of pages. */
+export async function expectCacheable(page) {
+  for (const frame of page.frames()) {
+    const listeners = frame.evaluate(() => [...window.leaving, ...['onunload', 'onbeforeunload'].filter((name) => window[name] !== null)]);
+    // A frame that has just been removed may still be in the list.
+    const found = await listeners.catch((error) => assert.ok(frame.isDetached(), error) ?? []);
+    assert.deepEqual(found, [], frame.url());
+  }
+}
+
+/** Opens a page with a build of the SDK. It records what a browser complains about, in the page and in its frames. */
+export async function openHost(browser, path, { build = BUILDS[0], prepare = async () => undefined, ...options } = {}) {
   const page = await newPage(browser, { viewport: { width: 800, height: 900 }, locale: 'en-GB', ...options });
   page.problems = [];
   page.on('pageerror', (error) => page.problems.push(error.message));
   page.on('console', (message) => message.type() === 'error' && !/favicon/.test(message.location().url) && page.problems.push(message.text()));
+  await page.addInitScript(noteLeaving);
   await page.addInitScript(() => {
     window.violations = [];
     addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
@@ -69,15 +101,51 @@ export async function openHost(browser, path, { prepare = async () => undefined,
     };
   });
   await prepare(page);
-  await page.goto(HOST_ORIGIN + path);
+  await page.goto(`${HOST_ORIGIN}${path}${build === BUILDS[0] ? '' : `?build=${build}`}`);
   return page;
 }
 
 export const optionsOf = ({ client_secret: clientSecret }) => ({ publishableKey: sandbox.publishable_key, clientSecret, environment: 'sandbox', locale: 'en' });
 
-/** Mounts the widget of a session. `place` makes the element in the page. */
-export function mount(page, session, place = () => '#ramp') {
-  return page.evaluate(`start(${JSON.stringify(optionsOf(session))}, (${place})())`);
+/** Mounts the widget of a session. `place` makes the element in the page, and `changes` are further options of the SDK. */
+export async function mount(page, session, place = () => '#ramp', changes = {}) {
+  // The names of a module are not global, as those of the script are.
+  await page.evaluate(async () => {
+    const module = document.querySelector('script[type=module]');
+    if (module) Object.assign(window, await import(module.src));
+  });
+  await page.evaluate(`start(${JSON.stringify({ ...optionsOf(session), ...changes })}, (${place})())`);
+}
+
+/** The way of `tour.mjs` into the checkout in a page of a partner. */
+export const IN_A_PAGE = {
+  async open(browser, fields, options) {
+    const page = await openHost(browser, '/shop', options);
+    page.created = await createSession({ flow: 'on_ramp', ...fields });
+    return page;
+  },
+  async start(page) {
+    await mount(page, page.created);
+    return embedded(page);
+  },
+};
+
+/** Height of the frame, and of the widget in it. */
+async function heights(page) {
+  const outer = await page.locator('#ramp iframe').evaluate((frame) => frame.getBoundingClientRect().height);
+  const inner = await embedded(page).locator('#root').evaluate((root) => root.getBoundingClientRect().height);
+  return [outer, inner];
+}
+
+/** Waits until the frame is as high as its content, and returns its height. */
+export async function expectFit(page, name) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const [outer, inner] = await heights(page);
+    if (inner > 0 && Math.abs(outer - inner) <= 1) return outer;
+    assert.ok(Date.now() < end, `${name}: the frame has ${outer} px and its content ${inner} px.`);
+    await page.waitForTimeout(50);
+  }
 }
 
 export const calls = (page) => page.evaluate(() => window.calls);

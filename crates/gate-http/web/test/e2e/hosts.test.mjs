@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stopClock } from '../browser.mjs';
-import { called, calls, HOST_ORIGIN, mount, openHost, optionsOf, startHosts } from './hosts.mjs';
-import { act, allowOrigins, createSession, editSession, embedded, expectRecords, hold, sandbox, step, transactionsOf, walk, WALLET } from './shop.mjs';
+import { BUILDS, called, calls, expectCacheable, expectFit, HOST_ORIGIN, mount, openHost, optionsOf, startHosts } from './hosts.mjs';
+import { act, allowOrigins, createSession, editSession, embedded, expectRecords, hold, paidQuote, sandbox, step, transactionsOf, walk, WALLET } from './shop.mjs';
 
 const MAX_RESIZES_PER_STEP = 5;
 /** A shop's picture of one pixel, on an origin of its own. */
@@ -29,6 +29,7 @@ async function pay(page, options) {
 async function close(page) {
   assert.deepEqual(page.problems, []);
   assert.deepEqual(await page.evaluate(() => window.violations), []);
+  await expectCacheable(page);
   await page.context().close();
 }
 
@@ -72,22 +73,6 @@ test('denied storage stops no purchase and no response sets a cookie', async () 
   await close(page);
 });
 
-/** Height of the frame, and of the widget in it. */
-async function heights(page) {
-  const outer = await page.locator('#ramp iframe').evaluate((frame) => frame.getBoundingClientRect().height);
-  const inner = await embedded(page).locator('#root').evaluate((root) => root.getBoundingClientRect().height);
-  return [outer, inner];
-}
-
-async function expectFit(page, name) {
-  for (;;) {
-    const [outer, inner] = await heights(page);
-    if (inner > 0 && Math.abs(outer - inner) <= 1) return;
-    await page.waitForTimeout(50);
-    assert.ok(outer > 0, name);
-  }
-}
-
 for (const zoom of [1, 1.1, 2]) {
   test(`frame has the height of its content on each step at ${zoom} times zoom`, async () => {
     const page = await openHost(hosts.browser, '/plain', { deviceScaleFactor: zoom, viewport: { width: Math.round(1000 / zoom), height: 700 } });
@@ -126,14 +111,25 @@ test('widget that starts hidden gets its height when it is shown', async () => {
   await close(page);
 });
 
-test('strict policy of the documents is enough', async () => {
-  const page = await openHost(hosts.browser, '/strict');
-  await mount(page, await sale());
-  await pay(page);
-  await expectFit(page, 'done');
-  await page.evaluate(() => window.ramp.destroy());
-  assert.equal(await page.locator('iframe').count(), 0);
-  await close(page);
+for (const build of BUILDS) {
+  test(`strict policy of the documents is enough for ${build}`, async () => {
+    const page = await openHost(hosts.browser, '/strict', { build });
+    await mount(page, await sale());
+    await pay(page);
+    await expectFit(page, 'done');
+    await page.evaluate(() => window.ramp.destroy());
+    assert.equal(await page.locator('iframe').count(), 0);
+    await close(page);
+  });
+}
+
+test('page that may embed the widget cannot frame the checkout of a link', async () => {
+  let refused;
+  const page = await openHost(hosts.browser, '/framing', {
+    prepare: async (opened) => { refused = opened.waitForEvent('console', (message) => /frame-ancestors 'none'/.test(message.text())); },
+  });
+  await refused;
+  await page.context().close();
 });
 
 test('isolated page shows the widget and its logo', async () => {
@@ -184,11 +180,17 @@ test('module with integrity loads in an isolated page', async () => {
 
 test('host comes back from the cache with a widget that works on', async () => {
   const page = await openHost(hosts.browser, '/plain');
-  await page.evaluate(() => addEventListener('pageshow', (event) => { window.restored = event.persisted; }));
+  await page.evaluate((origin) => {
+    addEventListener('pageshow', (event) => { window.restored = event.persisted; });
+    window.prices = [];
+    addEventListener('message', (event) => event.origin === origin && event.data.type === 'quote' && window.prices.push(event.data.expires_at));
+  }, sandbox.widget_origin);
   const session = await sale();
   await mount(page, session);
   await walk(embedded(page), 'confirm');
+  const shownBefore = await page.evaluate(() => window.prices.length);
   const button = await embedded(page).locator('[data-action="pay"]').boundingBox();
+  await expectCacheable(page);
   await page.goto(`${HOST_ORIGIN}/empty`);
   await page.goBack({ waitUntil: 'commit' });
   await page.waitForFunction(() => window.restored === true);
@@ -198,6 +200,12 @@ test('host comes back from the cache with a widget that works on', async () => {
     await page.mouse.click(button.x + button.width / 2, button.y + button.height / 2);
   } while (!(await Promise.race([succeeded, pause(3000)])));
   await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
+  // The payment is at a price that the widget has asked for since, and at the newest of these.
+  const prices = await page.evaluate(() => window.prices);
+  assert.ok(prices.length > shownBefore, `${prices}`);
+  const { expires_at: paidAt } = await paidQuote(session.id);
+  assert.equal(Date.parse(paidAt), Date.parse(prices.at(-1)));
+  assert.deepEqual(await page.evaluate(() => window.leaving), []);
   await page.context().close();
 });
 
@@ -234,28 +242,6 @@ test('frame that moves takes up its payment again', async () => {
   await step(embedded(page), 'done');
   const made = await called(page, 'onSuccess');
   assert.deepEqual(made.map(([name]) => name), ['onReady', 'onSuccess']);
-  await page.context().close();
-});
-
-test('copy button of an embedded widget copies the exact value', async () => {
-  const page = await openHost(hosts.browser, '/plain');
-  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  const release = await hold(page);
-  await mount(page, await sale({ amount: '100.33', flow: 'off_ramp' }));
-  await walk(embedded(page), 'confirm', { side: 'off_ramp' });
-  const paid = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'));
-  await act(embedded(page), 'pay');
-  const { instructions } = await (await paid).json();
-  await step(embedded(page), 'instructions');
-  const copied = [];
-  for (const button of await embedded(page).locator('[data-action="copy"]').all()) {
-    await button.click();
-    await embedded(page).getByText(/^Copied/).first().waitFor({ state: 'attached' });
-    // A page may read the clipboard only while it has the focus itself.
-    copied.push(await page.evaluate(() => { window.focus(); return navigator.clipboard.readText(); }));
-  }
-  assert.ok(copied.includes(instructions.address), `${copied} lacks ${instructions.address}`);
-  release();
   await page.context().close();
 });
 
@@ -296,11 +282,11 @@ const FAILURES = {
   silent: () => undefined,
 };
 
-for (const [name, fail] of Object.entries(FAILURES)) {
-  test(`widget whose page is ${name} reports one error and can be mounted again`, async () => {
-    const page = await openHost(hosts.browser, '/plain', { prepare: stopClock });
+for (const [build, name] of BUILDS.flatMap((each) => Object.keys(FAILURES).map((failure) => [each, failure]))) {
+  test(`widget of ${build} whose page is ${name} reports one error and can be mounted again`, async () => {
+    const page = await openHost(hosts.browser, '/plain', { build, prepare: stopClock });
     const pages = /\/embed\?/;
-    await page.route(pages, fail);
+    await page.route(pages, FAILURES[name]);
     const session = await sale();
     const started = page.waitForResponse((response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST');
     await mount(page, session);
@@ -319,23 +305,25 @@ for (const [name, fail] of Object.entries(FAILURES)) {
   });
 }
 
-test('success comes once and again after a reload with the same id', async () => {
-  const page = await openHost(hosts.browser, '/plain');
-  const session = await sale();
-  await mount(page, session);
-  await pay(page);
-  const [, success] = (await called(page, 'onSuccess'))[1];
-  const [{ refid }] = await transactionsOf(session.id);
-  assert.deepEqual(success, { txId: refid, sessionId: session.id });
-  await act(embedded(page), 'return');
-  assert.deepEqual(await called(page, 'onClose'), [['onReady'], ['onSuccess', success], ['onClose', { reason: 'completed' }]]);
-  await page.reload();
-  await mount(page, session);
-  await step(embedded(page), 'done');
-  assert.deepEqual(await called(page, 'onSuccess'), [['onReady'], ['onSuccess', success]]);
-  await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
-  await page.context().close();
-});
+for (const build of BUILDS) {
+  test(`success of ${build} comes once and again after a reload with the same id`, async () => {
+    const page = await openHost(hosts.browser, '/plain', { build });
+    const session = await sale();
+    await mount(page, session);
+    await pay(page);
+    const [, success] = (await called(page, 'onSuccess'))[1];
+    const [{ refid }] = await transactionsOf(session.id);
+    assert.deepEqual(success, { txId: refid, sessionId: session.id });
+    await act(embedded(page), 'return');
+    assert.deepEqual(await called(page, 'onClose'), [['onReady'], ['onSuccess', success], ['onClose', { reason: 'completed' }]]);
+    await page.reload();
+    await mount(page, session);
+    await step(embedded(page), 'done');
+    assert.deepEqual(await called(page, 'onSuccess'), [['onReady'], ['onSuccess', success]]);
+    await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
+    await page.context().close();
+  });
+}
 
 test('two widgets of a page pay under keys of their own, and both tell of success again after a reload', async () => {
   const page = await openHost(hosts.browser, '/plain');
@@ -397,18 +385,31 @@ test('sandboxed page learns that its origin is not supported', async () => {
   await page.context().close();
 });
 
-test('payment by link shows in the embedded widget of the same session', async () => {
-  const page = await openHost(hosts.browser, '/plain');
-  const session = await sale();
-  await mount(page, session);
-  await walk(embedded(page), 'confirm');
-  const tab = await page.context().newPage();
-  await tab.goto(session.url);
-  await walk(tab, 'confirm');
-  await act(tab, 'pay');
-  await step(tab, 'done');
-  await step(embedded(page), 'done');
-  assert.equal(await embedded(page).locator('[role=alert][data-code]').count(), 0);
-  assert.deepEqual((await called(page, 'onSuccess')).map(([name]) => name), ['onReady', 'onSuccess']);
-  await page.context().close();
-});
+for (const payer of ['link', 'frame']) {
+  test(`payment by ${payer} shows in the other widget of the same session`, async () => {
+    const page = await openHost(hosts.browser, '/plain');
+    const session = await sale();
+    await mount(page, session);
+    const tab = await page.context().newPage();
+    await tab.goto(session.url);
+    const widgets = { link: [tab, tab], frame: [page, embedded(page)] };
+    const follower = payer === 'link' ? 'frame' : 'link';
+    // Only the newest price of a session can be paid, so the payer's comes last.
+    for (const way of [follower, payer]) {
+      const [front, widget] = widgets[way];
+      // Chromium hardly draws a tab behind another one.
+      await front.bringToFront();
+      await walk(widget, 'confirm');
+    }
+    await act(widgets[payer][1], 'pay');
+    await step(widgets[payer][1], 'done');
+    const [front, following] = widgets[follower];
+    await front.bringToFront();
+    await step(following, 'done');
+    assert.equal(await following.locator('[role=alert][data-code]').count(), 0);
+    await page.bringToFront();
+    assert.deepEqual((await called(page, 'onSuccess')).map(([name]) => name), ['onReady', 'onSuccess']);
+    await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
+    await page.context().close();
+  });
+}

@@ -1,5 +1,5 @@
-// The connection breaks at each call of the flow, once before the request has arrived and once before its response has. The
-// customer continues from where the call was lost, and the partner's API shows at most one payment.
+// The connection breaks at each call of the flow and at each file that the widget loads later, once before the request has arrived
+// and once before its response has. The customer continues from where it was lost, and the partner's API shows at most one payment.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -133,6 +133,70 @@ for (const loss of LOSSES) {
       await page.context().close();
     });
   }
+
+  test(`lost ${loss} of the first state after a payment leads to that payment, which is sent once`, async () => {
+    const page = await openCheckout(browser);
+    const sent = [];
+    page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments') && sent.push(request));
+    await page.goto(page.address);
+    await walk(page, 'confirm');
+    const { lost } = await lose(page, loss, 'GET', /^\/v1\/embed\/session$/);
+    await act(page, 'pay');
+    await lost;
+    await step(page, 'done');
+    assert.equal(sent.length, 1);
+    assert.equal((await sent[0].response()).ok(), true);
+    await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of the language leaves English, and the customer pays`, async () => {
+    const page = await openCheckout(browser, {}, { locale: 'de-DE' });
+    const { lost } = await lose(page, loss, 'GET', /^\/assets\/de-[^/]+\.js$/);
+    await page.goto(page.address);
+    await lost;
+    await walk(page, 'confirm');
+    assert.equal(await page.getAttribute('html', 'lang'), 'en');
+    await payAndExpect(page);
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of the checks of an address leaves them to the gate, and the customer pays`, async () => {
+    const page = await openCheckout(browser);
+    const { lost } = await lose(page, loss, 'GET', /^\/assets\/address_checks-[^/]+\.js$/);
+    await page.goto(page.address);
+    await walk(page, 'details');
+    await lost;
+    await act(page, 'continue');
+    await walk(page, 'confirm', { from: 'price' });
+    await payAndExpect(page);
+    await page.context().close();
+  });
+
+  test(`lost ${loss} of the QR code leaves the address, and the customer pays`, async () => {
+    const page = await openCheckout(browser, { amount: '100.33', flow: 'off_ramp' });
+    const { lost } = await lose(page, loss, 'GET', /^\/assets\/qr-[^/]+\.js$/);
+    const release = await hold(page);
+    // The sandbox asks for no crypto, so its own instructions have no code.
+    const endEdits = await editSession(page, (session) => {
+      unsettle(session);
+      if (session.payment) session.payment.instructions.type = 'crypto';
+    });
+    await page.goto(page.address);
+    await walk(page, 'confirm', { side: 'off_ramp' });
+    const created = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'));
+    await act(page, 'pay');
+    const { instructions } = await (await created).json();
+    await step(page, 'instructions');
+    await lost;
+    assert.equal(await page.locator('.copyable .groups').textContent(), instructions.address);
+    assert.equal(await page.locator('.qr').count(), 0);
+    await endEdits();
+    release();
+    await step(page, 'done');
+    await expectRecords(page.session, 'completed', 'off_ramp completed 100.33');
+    await page.context().close();
+  });
 
   test(`lost ${loss} of a cancellation leads to the cancelled payment`, async () => {
     const cancel = async (page) => {

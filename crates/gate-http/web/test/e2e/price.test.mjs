@@ -1,8 +1,11 @@
-// A price that runs out while the customer reads it. The rate of the pound moves here, and every other suite pays in euro.
+// A price that runs out while the customer reads it, and one on a device whose clock is wrong. The rate of the pound moves here, and
+// every other suite pays in euro.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { act, expectRecords, hold, launchBrowser, openCheckout, recordsOf, sandbox, step, walk } from './shop.mjs';
+
+const DAY_MS = 86_400_000;
 
 let browser;
 before(async () => { browser = await launchBrowser(); });
@@ -55,6 +58,47 @@ async function payAt(page, amount) {
   assert.equal((await (await created).json()).crypto_amount, amount);
   await step(page, 'done');
   await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+}
+
+/** Makes the clock of a page wrong from its start on. */
+function shiftClock(shift) {
+  const { now } = Date;
+  globalThis.Date = class extends Date {
+    constructor(...given) {
+      super(...(given.length > 0 ? given : [now() + shift]));
+    }
+
+    static now() {
+      return now() + shift;
+    }
+  };
+}
+
+for (const days of [1, -1]) {
+  test(`price on a device whose clock is wrong by ${days} day counts down from its true time, and is paid`, async () => {
+    const page = await openCheckout(browser);
+    await page.addInitScript(shiftClock, days * DAY_MS);
+    const quotes = [];
+    page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/quotes') && quotes.push(request));
+    await page.goto(page.address);
+    const wrongBy = await page.evaluate(() => Date.now()) - Date.now();
+    assert.ok(Math.abs(wrongBy - days * DAY_MS) < DAY_MS / 2, String(wrongBy));
+    await walk(page, 'confirm', {
+      async look(name) {
+        if (name === 'price' || name === 'confirm') {
+          const shown = await page.locator('.countdown strong').textContent();
+          const [, minutes, seconds] = /^(\d):(\d\d)$/.exec(shown);
+          const left = Number(minutes) * 60 + Number(seconds);
+          assert.ok(left >= 1 && left <= 60, `${name} shows ${shown}`);
+        }
+      },
+    });
+    await act(page, 'pay');
+    await step(page, 'done');
+    assert.equal(quotes.length, 1);
+    await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
+    await page.context().close();
+  });
 }
 
 test('price that runs out at confirm is renewed, and only a further click pays', async () => {

@@ -1,12 +1,14 @@
-// The way back to a shop: an address that anyone can write tells a shop nothing that its own server does not know.
+// The link of the README, and the way back to a shop: an address that anyone can write tells a shop nothing that its own server does
+// not know.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { sampleOf } from '../samples.mjs';
 import { act, createSession, decision, DOCS_SHOP, eventsOf, expectRecords, launchBrowser, newPage, openShop, order, sandbox, step, walk } from './shop.mjs';
 import { freePort } from './webdriver.mjs';
 
@@ -24,10 +26,8 @@ async function pay(page) {
 
 /** Runs the shop of `docs/embedding.md` as the page shows it. Returns `get(path)` of the shop, and `stop()`. */
 async function startDocsShop() {
-  const text = readFileSync(join(process.env.DOCS_DIR, 'embedding.md'), 'utf8');
-  const [, code] = /<!-- run: shop -->\n```js\n(.*?)```\n/s.exec(text);
   const folder = mkdtempSync(join(tmpdir(), 'penstock-docs-shop-'));
-  writeFileSync(join(folder, 'shop.mjs'), code);
+  writeFileSync(join(folder, 'shop.mjs'), sampleOf('docs/embedding.md', 'shop'));
   const port = await freePort();
   const env = { ...process.env, SECRET_KEY: sandbox.secret_key, GATE: sandbox.gate_base_url, PORT: String(port) };
   const shop = spawn(process.execPath, [join(folder, 'shop.mjs')], { env, stdio: 'ignore' });
@@ -46,6 +46,18 @@ async function startDocsShop() {
     },
   };
 }
+
+test('link that the curl of the README prints is paid', async () => {
+  const env = { ...process.env, GATE: sandbox.gate_base_url, SK: sandbox.secret_key, QUOTE: crypto.randomUUID() };
+  const printed = execFileSync('bash', ['-euo', 'pipefail', '-c', sampleOf('README.md', 'link')], { env, encoding: 'utf8' });
+  const [response, link, ...rest] = printed.trim().split('\n');
+  assert.deepEqual(rest, []);
+  const page = await newPage(browser);
+  await page.goto(link);
+  await pay(page);
+  await expectRecords(JSON.parse(response).id, 'completed', 'on_ramp completed 100.00');
+  await page.context().close();
+});
 
 test('shop of the documentation asks its own server about the customer who comes back', async () => {
   const shop = await startDocsShop();

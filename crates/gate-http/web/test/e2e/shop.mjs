@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { afterEach } from 'node:test';
-import { launchBrowser, newPage as newUnwatchedPage } from '../browser.mjs';
+import { launchBrowser, newPage as newUnwatchedPage, PATIENCE_MS } from '../browser.mjs';
 
 export const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 export const IBAN = 'DE89370400440532013000';
@@ -171,6 +171,13 @@ export const transactionsOf = async (session) => (await call(`/transactions?sess
 /** The status of a signed quote, by the server's clock. */
 export const quoteStatus = async (id) => (await call(`/quotes/${id}`)).status;
 
+/** The signed quote that the session's newest purchase was paid with. */
+export async function paidQuote(session) {
+  const [{ local_rail_transaction_id: payIn }] = await transactionsOf(session);
+  const { quote_id: quote } = await call(`/rails/pay_ins/${payIn}`);
+  return call(`/quotes/${quote}`);
+}
+
 /** What the partner's API has recorded: the status of the session, and each of its payments as `side status amount`. */
 export async function recordsOf(session) {
   const [{ status }, data] = await Promise.all([call(`/gate_sessions/${session}`), transactionsOf(session)]);
@@ -203,14 +210,15 @@ export async function hold(page, requests = /\/session\?after=/) {
   return release;
 }
 
-/** Lets `edit` change the session that the widget reads, except by a waiting read. Returns a function that ends this. */
-export async function editSession(page, edit) {
-  const reads = /\/v1\/embed\/session$/;
+/** Lets `edit` change the session that the widget reads, by a waiting read only with `waits`. Returns a function that ends this. */
+export async function editSession(page, edit, { waits = false } = {}) {
+  const reads = waits ? /\/v1\/embed\/session(\?|$)/ : /\/v1\/embed\/session$/;
   await page.route(reads, async (route) => {
-    const response = await route.fetch();
+    const response = await route.fetch({ timeout: PATIENCE_MS });
     const session = await response.json();
     edit(session);
-    await route.fulfill({ response, json: session });
+    // The page may have given up a waiting read by now.
+    await route.fulfill({ response, json: session }).catch((error) => assert.ok(waits, error));
   });
   return () => page.unroute(reads);
 }

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { launchBrowser, newPage } from '../browser.mjs';
+import { sampleOf } from '../samples.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -159,6 +160,22 @@ test('import_in_a_browser_makes_no_request_and_adds_no_element', async () => {
   assert.deepEqual(await page.$$eval('body *', (elements) => elements.map(({ tagName }) => tagName)), []);
 });
 
+test('import_of_the_component_in_a_browser_makes_no_request_and_adds_no_element', async () => {
+  writeFileSync(join(folder, 'component.mjs'), "import { RampCheckout } from '@penstock/gate/react';\nwindow.component = typeof RampCheckout;\n");
+  await build({ entryPoints: [join(folder, 'component.mjs')], outfile: join(folder, 'component.js'), bundle: true, format: 'iife', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
+  world.reset();
+  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><script src="/component.js"></script></html>';
+  world.state.scripts = { '/component.js': readFileSync(join(folder, 'component.js'), 'utf8') };
+  const page = await newPage(browser);
+  const requests = [];
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(world.shop.origin, { waitUntil: 'networkidle' });
+  assert.equal(await page.evaluate(() => window.component), 'function');
+  assert.deepEqual(requests.filter((url) => !url.endsWith('/favicon.ico')), [`${world.shop.origin}/`, `${world.shop.origin}/component.js`]);
+  assert.deepEqual(await page.$$eval('body *', (elements) => elements.map(({ tagName }) => tagName)), []);
+  await page.context().close();
+});
+
 /** An application that renders on a server and takes over in the browser, where StrictMode runs each effect twice. */
 const APPLICATION = `
 import { createElement, StrictMode } from 'react';
@@ -203,6 +220,48 @@ test('component_renders_on_a_server_and_starts_once_in_strict_mode', async () =>
   assert.equal(await page.locator('iframe').count(), 1);
   assert.equal(world.state.requests.length, 1);
   assert.deepEqual(messages, []);
+});
+
+/** A sample of `docs/embedding.md`, with the origins of the simulation in place of its own. */
+function sampleHere(name) {
+  const sample = sampleOf('docs/embedding.md', name);
+  const code = sample.replace('https://gate.example', world.gate.origin).replace('https://pay.example', world.widget.origin);
+  assert.ok(code.includes(world.gate.origin) && code.includes(world.widget.origin), code);
+  return code;
+}
+
+/** Runs code in the scratch project, in a page with an element `#ramp`. Returns the page and the frame of its widget. */
+async function runInPage(code) {
+  writeFileSync(join(folder, 'sample.jsx'), code);
+  await build({ entryPoints: [join(folder, 'sample.jsx')], outfile: join(folder, 'sample.js'), bundle: true, format: 'iife', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
+  world.reset();
+  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/sample.js"></script></html>';
+  const given = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET };
+  world.state.scripts = { '/options.js': `Object.assign(window, ${JSON.stringify(given)});`, '/sample.js': readFileSync(join(folder, 'sample.js'), 'utf8') };
+  const page = await newPage(browser);
+  await page.goto(world.shop.origin);
+  const frame = await (await page.waitForSelector('#ramp iframe', { state: 'attached' })).contentFrame();
+  await frame.waitForFunction(() => window.received?.length === 1);
+  return { page, frame };
+}
+
+test('sample_of_the_package_opens_the_widget', async () => {
+  const { page } = await runInPage(`${sampleHere('package')}
+    ramp.mount('#ramp', { onReady: () => { window.isReady = true; } });`);
+  await page.waitForFunction(() => window.isReady);
+  assert.deepEqual(world.state.requests.map(({ body }) => body.clientSecret), [CLIENT_SECRET]);
+  await page.context().close();
+});
+
+test('sample_of_the_component_opens_the_widget_and_reports_success', async () => {
+  const [imports, element] = sampleHere('component').split('\n\n');
+  const { page, frame } = await runInPage(`${imports}
+    import { createRoot } from 'react-dom/client';
+    const showThanks = (txId) => { window.thanked = txId; };
+    createRoot(document.getElementById('ramp')).render(${element});`);
+  await frame.evaluate(() => window.send({ type: 'success', tx_id: 'test_tx_1', session_id: 'gs_test_1' }));
+  await page.waitForFunction(() => window.thanked === 'test_tx_1');
+  await page.context().close();
 });
 
 test('compiled_project_runs_in_a_browser', async () => {

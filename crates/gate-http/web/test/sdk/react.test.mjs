@@ -18,7 +18,7 @@ const APPLICATION = `
   function App(given) {
     const [state, setState] = useState({ shown: true, tag: 'first', ...given });
     window.change = (changes) => setState((current) => ({ ...current, ...changes }));
-    const { shown, tag, ...props } = state;
+    const { shown, tag, wallet, ...props } = state;
     if (!shown) return null;
     return createElement(RampCheckout, {
       ...props,
@@ -28,6 +28,10 @@ const APPLICATION = `
       onReady: () => window.calls.push(tag + '.onReady'),
       onStep: ({ step }) => window.calls.push(tag + '.onStep ' + step),
       onError: ({ code }) => window.calls.push(tag + '.onError ' + code),
+      onInitiateDeposit: wallet && (({ asset }) => {
+        window.calls.push(tag + '.onInitiateDeposit ' + asset);
+        return { txHash: '0x' + tag };
+      }),
     });
   }
   window.start = (options) => root.render(createElement(StrictMode, null, createElement(App, options)));
@@ -110,6 +114,42 @@ test('component_updates_theme_and_callbacks_without_a_new_start', async () => {
   await page.waitForFunction(() => window.calls.length === 2);
   assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady', 'second.onStep price']);
   assert.equal(world.state.requests.length, 1);
+});
+
+const DEPOSIT = { type: 'deposit', request_id: 'pay_1', asset: 'USDT', network: 'tron', amount: '1.5', address: 'TXyz' };
+
+/** Sends the request for a deposit, and returns what the frame gets for it. */
+async function deposit(frame) {
+  const count = await frame.evaluate(() => window.received.length);
+  await frame.evaluate((message) => window.send(message), DEPOSIT);
+  await frame.waitForFunction((before) => window.received.length > before, count);
+  return (await frame.evaluate(() => window.received)).at(-1);
+}
+
+test('component_asks_the_newest_wallet', async () => {
+  const frame = await start({ wallet: true });
+  // The new theme shows that the rendering with the new callbacks has taken effect.
+  await page.evaluate(() => window.change({ theme: 'dark', tag: 'second' }));
+  await frame.waitForFunction(() => window.received?.length === 2);
+  assert.equal((await frame.evaluate(() => window.received))[0].can_deposit, true);
+  assert.deepEqual(await deposit(frame), { penstock: 1, type: 'deposited', request_id: 'pay_1', tx_hash: '0xsecond' });
+  assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady', 'second.onInitiateDeposit USDT']);
+  assert.equal(world.state.requests.length, 1);
+});
+
+test('wallet_of_a_later_rendering_counts_from_the_next_start', async () => {
+  const frame = await start();
+  await page.evaluate(() => window.change({ theme: 'dark', wallet: true }));
+  await frame.waitForFunction(() => window.received?.length === 2);
+  assert.equal((await frame.evaluate(() => window.received))[0].can_deposit, false);
+  assert.equal((await deposit(frame)).tx_hash, null);
+  assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady']);
+  assert.equal(world.state.requests.length, 1);
+  await page.evaluate((secret) => window.change({ clientSecret: secret, tag: 'second' }), `${CLIENT_SECRET}2`);
+  await page.waitForFunction(() => window.calls.includes('second.onReady'));
+  const next = await (await page.waitForSelector('#checkout iframe', { state: 'attached' })).contentFrame();
+  await next.waitForFunction(() => window.received?.length > 0);
+  assert.equal((await next.evaluate(() => window.received))[0].can_deposit, true);
 });
 
 test('component_starts_again_for_another_session', async () => {

@@ -50,13 +50,20 @@ beforeEach(async () => {
 
 afterEach(() => page.context().close());
 
-/** Opens the shop and mounts with these changes of the options. */
-async function mount(options = {}) {
+/** Opens the shop and mounts with these changes of the options, and with a wallet if the shop is one. */
+async function mount(options = {}, hasWallet = false) {
   await page.goto(world.shop.origin);
-  await page.evaluate((given) => {
+  await page.evaluate(([given, isWallet]) => {
+    const callbacks = window.record();
+    if (isWallet) {
+      callbacks.onInitiateDeposit = (request) => {
+        window.calls.push(['onInitiateDeposit', request]);
+        return { txHash: '0xabc' };
+      };
+    }
     window.checkout = new GateRamp(given);
-    window.checkout.mount('#ramp', window.record());
-  }, shopOptions(options));
+    window.checkout.mount('#ramp', callbacks);
+  }, [shopOptions(options), hasWallet]);
 }
 
 function shopOptions(options = {}) {
@@ -267,18 +274,52 @@ describe('handshake', () => {
 
 describe('forged messages', () => {
   const success = { penstock: 1, type: 'success', tx_id: 'test_tx_forged', session_id: 'gs_test_forged' };
+  /** One message of each type that a widget sends. */
+  const forged = [
+    { penstock: 1, type: 'ready' },
+    { penstock: 1, type: 'resize', height: 1999 },
+    { penstock: 1, type: 'step', step: 'done' },
+    { penstock: 1, type: 'quote', rate: '9.99', expires_at: '2099-01-01T00:00:00Z' },
+    { penstock: 1, type: 'error', code: 'forged', message: 'Forged.' },
+    { penstock: 1, type: 'close', reason: 'completed' },
+    { penstock: 1, type: 'unavailable', reason: 'forged' },
+    { penstock: 1, type: 'deposit', request_id: 'forged', asset: 'USDT', network: 'tron', amount: '1', address: 'TForged' },
+    success,
+  ];
+
+  /** Mounts a wallet's widget, and counts the messages that reach the page from now on, by their origin. */
+  async function mountAndCount() {
+    await mount({}, true);
+    await callsWith('onReady');
+    const frame = await widgetFrame();
+    await frame.waitForFunction(() => window.received.length === 1);
+    await page.evaluate(() => {
+      window.counts = {};
+      // The SDK listens longer, so that it has seen each message when this listener has.
+      addEventListener('message', ({ origin }) => { window.counts[origin] = (window.counts[origin] ?? 0) + 1; });
+    });
+    return frame;
+  }
+
+  /** Waits until all forged messages of this origin have arrived, and expects that the SDK has done nothing. */
+  async function expectIgnored(origin) {
+    await page.waitForFunction(([from, count]) => window.counts[from] >= count, [origin, forged.length]);
+    assert.deepEqual(await calls(), [['onReady']]);
+    assert.equal(await page.$eval('#ramp iframe', (each) => each.style.height), '480px');
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'No payment has begun.');
+    assert.equal(world.state.requests.length, 1);
+  }
 
   test('messages_of_the_page_itself_are_ignored', async () => {
-    await mount();
-    await callsWith('onReady');
-    await page.evaluate((message) => window.postMessage(message, '*'), success);
-    await flushMessages(await widgetFrame());
-    assert.deepEqual(await calls(), [['onReady']]);
+    const frame = await mountAndCount();
+    await page.evaluate((messages) => messages.forEach((message) => window.postMessage(message, '*')), forged);
+    await expectIgnored(world.shop.origin);
+    await flushMessages(frame);
+    assert.equal((await received(frame)).length, 1);
   });
 
   test('messages_of_another_frame_are_ignored', async () => {
-    await mount();
-    await callsWith('onReady');
+    const frame = await mountAndCount();
     for (const origin of [foreign.origin, world.widget.origin]) {
       await page.evaluate((src) => {
         const other = document.createElement('iframe');
@@ -288,27 +329,33 @@ describe('forged messages', () => {
         return new Promise((resolve) => other.addEventListener('load', resolve));
       }, `${origin}/embed?silent=1&publishable_key=x`);
       const forger = await (await page.$('#forger')).contentFrame();
-      await forger.evaluate((message) => parent.postMessage(message, '*'), success);
+      await forger.evaluate((messages) => {
+        window.answers = [];
+        addEventListener('message', ({ data }) => window.answers.push(data));
+        messages.forEach((message) => parent.postMessage(message, '*'));
+      }, forged);
+      await expectIgnored(origin);
+      assert.deepEqual(await forger.evaluate(() => window.answers), []);
     }
-    await flushMessages(await widgetFrame());
+    await flushMessages(frame);
     assert.deepEqual(await calls(), [['onReady']]);
+    assert.equal((await received(frame)).length, 1);
   });
 
   test('messages_of_a_frame_that_left_the_widget_origin_are_ignored', async () => {
-    await mount();
-    await callsWith('onReady');
-    const frame = await widgetFrame();
+    const frame = await mountAndCount();
     await frame.goto(foreign.origin);
-    await frame.evaluate((message) => {
-      parent.postMessage({ penstock: 1, type: 'ready' }, '*');
-      parent.postMessage(message, '*');
+    await frame.evaluate((messages) => {
       window.received = [];
       addEventListener('message', (event) => window.received.push(event.data));
-    }, success);
+      messages.forEach((message) => parent.postMessage(message, '*'));
+    }, forged);
     await page.evaluate(() => window.checkout.setTheme('dark'));
-    await page.waitForTimeout(200);
-    assert.deepEqual(await calls(), [['onReady']]);
-    assert.deepEqual(await received(frame), []);
+    await expectIgnored(foreign.origin);
+    // Messages arrive in order, so the frame has everything that the SDK has posted before this one.
+    await page.evaluate(() => document.querySelector('#ramp iframe').contentWindow.postMessage('last', '*'));
+    await frame.waitForFunction(() => window.received.includes('last'));
+    assert.deepEqual(await received(frame), ['last']);
   });
 
   test('messages_of_another_shape_are_ignored', async () => {

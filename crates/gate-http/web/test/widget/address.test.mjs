@@ -1,9 +1,11 @@
 // Checks of addresses and accounts, without a browser.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from 'esbuild';
+import { ROOT } from '../samples.mjs';
 
 async function load(name) {
   const entry = join(import.meta.dirname, '../../src/widget', name);
@@ -61,6 +63,28 @@ test('address whose key is unknown to everyone is refused', () => {
   assert.ok(!addressFits(`0x${'0'.repeat(40)}`, 'ethereum', true));
   assert.ok(!addressFits('T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb', 'tron', false));
   assert.ok(!addressFits('1'.repeat(32), 'solana', false));
+  for (const address of ['1111111111111111111114oLvT2', 'bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq9e75rs']) assert.ok(!addressFits(address, 'bitcoin', false), address);
+});
+
+/** For each form of addresses in the service: a network that has it, and the payment URI of an address. */
+const FORMS = {
+  evm: { network: ['ethereum', true], uriOf: (address) => `ethereum:${address}@1?value=1e18` },
+  tron: { network: ['tron', false], uriOf: (address) => `tron:${address}` },
+  solana: { network: ['solana', false], uriOf: (address) => `solana:${address}?amount=1&label=Shop` },
+  bitcoin: { network: ['bitcoin', false], uriOf: (address) => `bitcoin:${address}?amount=0.01` },
+};
+
+test('pasted address of the service is read exactly, and decided as the service decides it', () => {
+  // `crates/kernel/tests/addresses/main.rs` holds the file against the checks of the service.
+  const recorded = JSON.parse(readFileSync(join(ROOT, 'crates/kernel/tests/addresses.json'), 'utf8'));
+  assert.deepEqual([...new Set(recorded.map(({ form }) => form))], Object.keys(FORMS));
+  for (const { form, address, accepted } of recorded) {
+    const { network, uriOf } = FORMS[form];
+    for (const pasted of [`  ${address} `, `\u200b${address}\u200b`, uriOf(address), ` \u200b${uriOf(address)} \n`]) {
+      assert.equal(readAddress(pasted), address, JSON.stringify(pasted));
+    }
+    assert.equal(addressFits(address, ...network), accepted, `${form} ${address}`);
+  }
 });
 
 test('pasted text gives the address alone', () => {

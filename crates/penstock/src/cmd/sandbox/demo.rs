@@ -6,7 +6,9 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId, StoreError};
+use gate_core::branding::BrandingUpdate;
+use gate_core::change::Change;
+use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, RequestId, StoreError};
 use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::origin::Origin;
@@ -120,7 +122,7 @@ impl Demo {
         for credit in opening() {
             credit::credit_to(installation, who.partner.clone(), &credit).await?;
         }
-        Ok(())
+        Ok(dress(installation, &who).await?)
     }
 
     /// Allows the demo shop's page to start the widget, if the partner does not allow it yet, and no longer the page of an earlier
@@ -194,6 +196,32 @@ impl Demo {
         }
         Ok(document)
     }
+}
+
+/// Gives a partner without branding the name and the colours of the demo shop.
+async fn dress(installation: &Installation, who: &Tenant) -> Result<(), StoreError> {
+    let mut tx = installation
+        .base
+        .store
+        .gate_begin("branding_update")
+        .await?;
+    let before = tx.branding_lock(who).await?;
+    if before.revision > 0 {
+        return Ok(());
+    }
+    let set = |text: &str| Change::Set(text.to_owned());
+    let after = before.updated(&BrandingUpdate {
+        brand_name: set("Northwind Goods"),
+        primary_color: set("#14745C"),
+        secondary_color: set("#10302B"),
+        accent_color: set("#E8B34B"),
+        ..BrandingUpdate::default()
+    });
+    // The one who was faster has dressed the shop.
+    if tx.branding_put(who, &after).await? == Cas::Won {
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 async fn has_gate(store: &dyn ProvisionStore, who: &Tenant) -> Result<bool, StoreError> {

@@ -1,8 +1,14 @@
-//! Payments in widgets, from the responses to them.
+//! Quotes and payments in widgets, from the responses to them.
+
+use std::time::Duration;
+
+use kernel::{Bound, Timestamp};
 
 use super::super::writing::Writing;
 use super::Orders;
-use crate::http::Answer;
+use crate::history::Outcome;
+use crate::http::{Answer, Lost};
+use crate::time;
 
 /// A payment in a widget.
 #[derive(Debug)]
@@ -14,6 +20,12 @@ pub(crate) struct Hosted {
     pub(crate) rail: String,
     pub(crate) fiat_amount: String,
     pub(crate) crypto_amount: String,
+    /// The asset that the user of a swap sends, and its amount.
+    pub(crate) source: Option<(String, String)>,
+    /// An instant before the payment was first sent.
+    sent: Duration,
+    /// When the gate created the payment, by the clock of its store.
+    created_at: Timestamp,
     /// Whether a cancellation was sent, and whether a response confirmed it.
     pub(crate) giving_up: bool,
     pub(crate) given_up: bool,
@@ -21,12 +33,127 @@ pub(crate) struct Hosted {
     pub(crate) end: Option<String>,
 }
 
+/// A request of a widget for a quote of its session.
+#[derive(Debug)]
+pub(crate) struct QuoteRequest {
+    /// An instant before the request was sent.
+    sent: Duration,
+    response: QuoteResponse,
+}
+
+/// What a client knows about a request for a quote.
+#[derive(Debug)]
+enum QuoteResponse {
+    /// Nothing: the session may have a quote whose id no client knows.
+    Unknown,
+    Refused,
+    Quote(NewQuote),
+}
+
+/// A quote in a response.
+#[derive(Debug)]
+struct NewQuote {
+    id: String,
+    /// When the gate created the quote, by the clock of its store.
+    created_at: Timestamp,
+    /// An instant after the response was read.
+    read: Duration,
+}
+
+impl QuoteRequest {
+    fn quote(&self) -> Option<&NewQuote> {
+        match &self.response {
+            QuoteResponse::Quote(quote) => Some(quote),
+            QuoteResponse::Unknown | QuoteResponse::Refused => None,
+        }
+    }
+
+    /// Whether the request may have created a quote after another request was sent.
+    fn may_supersede(&self, other: &Self) -> bool {
+        match &self.response {
+            QuoteResponse::Unknown => true,
+            QuoteResponse::Refused => false,
+            QuoteResponse::Quote(quote) => quote.read > other.sent,
+        }
+    }
+}
+
 impl Orders {
-    /// Records the first response to a payment.
+    /// Records that a widget requests a quote of its session. Returns the number of the request.
+    pub(crate) fn request_quote(&mut self, session: &str) -> usize {
+        let requests = self.quote_requests.entry(session.to_owned()).or_default();
+        requests.push(QuoteRequest {
+            sent: time::now(),
+            response: QuoteResponse::Unknown,
+        });
+        requests.len().saturating_sub(1)
+    }
+
+    /// Records the response to a request for a quote. Returns the id of the quote.
+    pub(crate) fn quote_response(
+        &mut self,
+        session: &str,
+        number: usize,
+        answer: &Result<Answer, Lost>,
+    ) -> Option<String> {
+        let request = self.quote_requests.get_mut(session)?.get_mut(number)?;
+        if Outcome::of(answer) == Outcome::Fail || matches!(answer, Err(Lost::Unsent)) {
+            request.response = QuoteResponse::Refused;
+        }
+        let answer = answer.as_ref().ok().filter(|answer| answer.status < 300)?;
+        let id = answer.text("id")?;
+        request.response = QuoteResponse::Quote(NewQuote {
+            id: id.clone(),
+            created_at: created_at(answer)?,
+            read: time::now(),
+        });
+        Some(id)
+    }
+
+    fn requests_of(&self, session: &str) -> impl Iterator<Item = &QuoteRequest> {
+        self.quote_requests.get(session).into_iter().flatten()
+    }
+
+    /// The request that created a quote of a session.
+    fn request_of(&self, session: &str, quote: &str) -> Option<&QuoteRequest> {
+        let mut requests = self.requests_of(session);
+        requests.find(|request| request.quote().is_some_and(|of| of.id == quote))
+    }
+
+    /// Whether another request may have superseded the quote that a payment names.
+    pub(super) fn may_be_superseded(&self, payment: &Writing) -> bool {
+        let session = payment.with.as_deref().unwrap_or_default();
+        let Some(own) = self.request_of(session, &payment.object) else {
+            return true;
+        };
+        self.requests_of(session)
+            .any(|other| !std::ptr::eq(own, other) && other.may_supersede(own))
+    }
+
+    /// Returns a later quote of the session that the payment contradicts. The quote was superseded before the payment was sent or
+    /// created, or the gate created it in spite of the payment.
+    pub(crate) fn contradicts_later_quote(&self, paid: &Hosted) -> Option<String> {
+        let own = self.request_of(&paid.session, &paid.quote)?;
+        let own_read = own.quote()?.read;
+        let later = self.requests_of(&paid.session);
+        let later = later.filter(|request| request.sent > own_read);
+        later.filter_map(QuoteRequest::quote).find_map(|later| {
+            let id = &later.id;
+            if later.read < paid.sent || later.created_at < paid.created_at {
+                return Some(format!("{id} had superseded its quote"));
+            }
+            let holds_session = matches!(paid.end.as_deref(), None | Some("completed"));
+            let meanwhile = holds_session && later.created_at > paid.created_at;
+            meanwhile.then(|| format!("the session was quoted again as {id}"))
+        })
+    }
+
+    /// Records the first response to a payment that was first sent at or after `sent`.
     pub(super) fn paid(
         &mut self,
         writing: &Writing,
         answer: &Answer,
+        sent: Duration,
     ) -> Result<(), Option<String>> {
         let text = |field: &str| answer.text(field).ok_or(None::<String>);
         let (id, refid) = (text("id")?, text("tx_refid")?);
@@ -36,15 +163,13 @@ impl Orders {
             "swap" => ("swap", "sw_"),
             _ => ("pay_out", "po_"),
         };
-        if text("status")? != "processing" {
+        let source = answer
+            .text("source_asset")
+            .zip(answer.text("source_amount"));
+        if text("status")? != "processing" || source.is_some() != (kind == "swap") {
             return Err(None);
         }
         let quote = &writing.object;
-        if self.superseded.contains(quote) {
-            return Err(Some(format!(
-                "{id} was paid with {quote}, which was superseded"
-            )));
-        }
         if self.hosted.values().any(|other| other.quote == *quote) {
             return Err(Some(format!("{quote} was paid again by {id}")));
         }
@@ -55,6 +180,9 @@ impl Orders {
             rail: id.replacen("pay_", prefix, 1),
             fiat_amount: text("fiat_amount")?,
             crypto_amount: text("crypto_amount")?,
+            source,
+            sent,
+            created_at: created_at(answer).ok_or(None)?,
             giving_up: false,
             given_up: false,
             end: None,
@@ -64,6 +192,10 @@ impl Orders {
             None => Ok(()),
         }
     }
+}
+
+fn created_at(answer: &Answer) -> Option<Timestamp> {
+    Timestamp::parse(&answer.text("created_at")?, Bound::Upper).ok()
 }
 
 impl Hosted {
@@ -79,10 +211,12 @@ impl Hosted {
         sound
     }
 
-    /// Whether the hundredths of the fiat amount and the cancellations allow this end.
+    /// Whether the hundredths of the fiat amount and the cancellations allow this end. A payer who does not pay cancels a purchase or
+    /// a swap.
     fn may_end_as(&self, status: &str) -> bool {
         match self.fiat_amount.rsplit_once('.') {
             Some((_, "31")) => status == "failed",
+            Some((_, "32")) if self.kind != "pay_out" => status == "cancelled",
             Some((_, "33")) if self.given_up => status == "cancelled",
             Some((_, "33")) if self.giving_up => matches!(status, "completed" | "cancelled"),
             _ => status == "completed",

@@ -1,11 +1,13 @@
 //! Previews, signed quotes, pay-ins and pay-outs in the responses to clients.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::super::writing::Writing;
 use super::Hosted;
+use super::hosted::QuoteRequest;
 use crate::history::Kind;
 use crate::http::Answer;
 use crate::orders::Side;
@@ -43,16 +45,16 @@ impl Order {
         }
     }
 
-    /// An order of a widget: purchases, sales, and in the sandbox a swap in ten. The session's amount is the fiat leg of a purchase or a
-    /// sale, and the value of a swap. A user whom the partner vouches for is not verified.
+    /// An order of a widget: half of them purchases, three in ten sales, the others swaps. The session's amount is the fiat leg of a
+    /// purchase or a sale, and the value of a swap. A user whom the partner vouches for is not verified.
     pub(crate) fn hosted(chance: &mut fastrand::Rng, vouched: bool) -> Self {
         let (side, swaps) = match chance.u8(0..10) {
             0..=2 => (Side::Sale, false),
-            3 => (Side::Purchase, !vouched),
+            3..=4 => (Side::Purchase, true),
             _ => (Side::Purchase, false),
         };
-        let all = ["00", "31", "33", "33", "61", "63"];
-        let hundredths = chance.choice(all.into_iter().take(if vouched { 4 } else { 6 }));
+        let all = ["00", "31", "32", "33", "33", "61", "63"];
+        let hundredths = chance.choice(all.into_iter().take(if vouched { 5 } else { 7 }));
         let amount = format!("{}.{}", chance.u8(20..100), hundredths.unwrap_or("00"));
         Self {
             side,
@@ -112,8 +114,8 @@ pub(crate) struct Orders {
     pub(crate) rails: BTreeMap<String, Rail>,
     /// Payments in widgets by reference.
     pub(crate) hosted: BTreeMap<String, Hosted>,
-    /// Quotes of sessions whose later quotes were acknowledged before a payment was sent.
-    pub(crate) superseded: BTreeSet<String>,
+    /// The requests of widgets for quotes by session, oldest first.
+    pub(super) quote_requests: BTreeMap<String, Vec<QuoteRequest>>,
     /// Previews and quotes that clients share, newest last.
     pub(crate) hot_previews: Vec<String>,
     pub(crate) hot_quotes: Vec<String>,
@@ -161,11 +163,16 @@ impl Orders {
         ))
     }
 
-    /// Records the first response to a write. Returns a contradiction.
-    pub(super) fn learn(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
+    /// Records the first response to a write that was first sent at or after `sent`. Returns a contradiction.
+    pub(super) fn learn(
+        &mut self,
+        writing: &Writing,
+        answer: &Answer,
+        sent: Duration,
+    ) -> Option<String> {
         let told = match writing.kind {
             Kind::Lock => self.quoted(answer),
-            Kind::Pay => self.paid(writing, answer),
+            Kind::Pay => self.paid(writing, answer, sent),
             _ => self.redeemed(writing, answer),
         };
         let said = || format!("{writing:?} received {answer:?}");

@@ -6,7 +6,8 @@ use super::super::book::{Book, Hosted};
 use super::Payment;
 use crate::receiver::Event;
 
-/// Checks that every payment still has its transaction and its rail record, and has ended as its amount and its cancellations allow.
+/// Checks that every payment still has its transaction and its rail record, has ended as its amount and its cancellations allow, and
+/// agrees with the later quotes of its session.
 pub(super) fn check(
     book: &mut Book,
     payments: &BTreeMap<String, BTreeMap<String, Payment>>,
@@ -20,6 +21,11 @@ pub(super) fn check(
         if !sound {
             breaches.push(format!("{refid} is {listed:?} in spite of {known:?}"));
         }
+    }
+    let orders = &book.orders;
+    for (refid, known) in &orders.hosted {
+        let contradiction = orders.contradicts_later_quote(known);
+        breaches.extend(contradiction.map(|why| format!("{refid} is {known:?}, and {why}")));
     }
     breaches
 }

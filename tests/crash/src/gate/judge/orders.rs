@@ -103,18 +103,25 @@ pub(super) fn disagreements(gate: &Gate) -> Vec<String> {
             ids.insert(id.clone());
             let text = |field| super::field(&rail.first, field).unwrap_or_default();
             let record = rail.end.as_ref().map(|_| Ended {
+                kind: text("kind"),
                 status: rail.due_end().to_owned(),
                 fiat_amount: text("fiat_amount"),
                 crypto_amount: text("crypto_amount"),
+                source_asset: String::new(),
+                source_amount: String::new(),
             });
             ended.extend(record.map(|record| (id.clone(), record)));
         }
         for paid in book.orders.hosted.values() {
             ids.insert(paid.rail.clone());
+            let (source_asset, source_amount) = paid.source.clone().unwrap_or_default();
             let record = paid.end.as_deref().map(|end| Ended {
+                kind: paid.kind.to_owned(),
                 status: if end == "completed" { "settled" } else { end }.to_owned(),
                 fiat_amount: paid.fiat_amount.clone(),
                 crypto_amount: paid.crypto_amount.clone(),
+                source_asset,
+                source_amount,
             });
             ended.extend(record.map(|record| (paid.rail.clone(), record)));
         }

@@ -1,5 +1,7 @@
 //! Each check detects its breach.
 
+mod widgets;
+
 use serde_json::json;
 
 use super::super::writing::Writing;
@@ -139,9 +141,11 @@ fn redeemed(book: &mut Book, seen: &mut Seen) {
 }
 
 fn in_widget(id: &str, refid: &str, side: &str) -> Answer {
+    let of_swap = |text: &str| (side == "swap").then(|| text.to_owned());
     let body = json!({
         "id": format!("pay_{id}"), "tx_refid": refid, "side": side, "fiat_amount": "20.33",
-        "crypto_amount": "21.80", "status": "processing",
+        "crypto_amount": "21.80", "source_asset": of_swap("USDC"), "source_amount": of_swap("22.05"),
+        "created_at": "2026-05-25T12:00:01.000Z", "status": "processing",
     });
     said(201, &body)
 }
@@ -317,133 +321,6 @@ fn changed_end_or_doubled_payment_of_pay_in_is_detected() {
         seen.sessions.get_mut("gs_4").unwrap()["status"] = json!("expired");
     };
     assert_eq!(found(late), 2, "paid in time, and expired");
-}
-
-#[test]
-fn lost_changed_or_doubled_payment_of_widget_is_detected() {
-    let change = |change: fn(&mut Payment)| {
-        move |_: &mut Book, seen: &mut Seen| {
-            let of = seen.payments.get_mut("gs_5").unwrap();
-            change(of.get_mut("tx_5").unwrap());
-        }
-    };
-    // A completed session without a completed payment is a breach too.
-    assert_eq!(found(change(|it| it.status = "failed".to_owned())), 2);
-    assert_eq!(found(|_, seen| drop(seen.payments.remove("gs_5"))), 2);
-    let moved = change(|it| it.rail = Some("pi_1".to_owned()));
-    assert_eq!(found(moved), 3, "pi_1 has two payments, and is not of gs_5");
-    let given_up = |book: &mut Book, _: &mut Seen| {
-        let known = book.orders.hosted.get_mut("tx_5").unwrap();
-        known.giving_up = true;
-        known.given_up = true;
-    };
-    assert_eq!(found(given_up), 1, "completed in spite of its cancellation");
-    let earlier = |book: &mut Book, seen: &mut Seen| {
-        assert!(hosted::check(book, &seen.payments).is_empty());
-        change(|it| it.status = "processing".to_owned())(book, seen);
-    };
-    assert_eq!(found(earlier), 2, "it had ended");
-    let again = |key: &'static str, quote: &'static str, refid: &'static str| {
-        move |book: &mut Book, _: &mut Seen| {
-            let again = in_widget(key, refid, "on_ramp");
-            tell(book, key, Kind::Pay, Some(quote), again);
-        }
-    };
-    assert_eq!(found(again("x", "qt_5", "tx_6")), 1, "one quote twice");
-    assert_eq!(found(again("x", "qt_6", "tx_5")), 2, "one reference twice");
-    let superseded = |book: &mut Book, seen: &mut Seen| {
-        book.orders.superseded.insert("qt_6".to_owned());
-        again("x", "qt_6", "tx_6")(book, seen);
-    };
-    assert_eq!(found(superseded), 1);
-}
-
-#[test]
-fn missing_or_extra_event_of_widget_is_detected() {
-    let (mut book, seen) = clean();
-    assert!(hosted::check(&mut book, &seen.payments).is_empty());
-    let event = |kind: &str, refid: Option<&str>| {
-        let mut data = created("gs_5").json();
-        let fields = data.as_object_mut().unwrap();
-        fields.remove("client_secret");
-        if kind == "gate_session.completed" {
-            fields.insert("status".to_owned(), json!("completed"));
-        }
-        fields.extend(refid.map(|refid| ("tx_refid".to_owned(), json!(refid))));
-        Event {
-            partner: "p".to_owned(),
-            kind: kind.to_owned(),
-            object: "gs_5".to_owned(),
-            body: json!({ "type": kind, "data": data })
-                .to_string()
-                .into_bytes(),
-            times: 1,
-            taken: true,
-        }
-    };
-    let made = event("gate_session.created", None);
-    let begun = event("gate_session.processing", Some("tx_5"));
-    let done = event("gate_session.completed", Some("tx_5"));
-    let required = event(KYC_REQUIRED, None);
-    let check = |book: &Book, events: &[&Event]| {
-        let payments = hosted::events_of_payments(book, "gs_5", seen.payments.get("gs_5"));
-        let session = &book.sessions["gs_5"];
-        check_events("gs_5", session, "completed", events, payments).is_empty()
-    };
-    let all = [&made, &begun, &done];
-    assert!(check(&book, &all));
-    assert!(!check(&book, &[&made, &done]) && !check(&book, &[&made, &begun, &begun, &done]));
-    let other = event("gate_session.processing", Some("tx_6"));
-    assert!(!check(&book, &[&made, &other, &done]));
-    let with_one = [&made, &begun, &done, &required];
-    assert!(check(&book, &with_one), "it may have started");
-    assert!(!check(&book, &[&made, &begun, &done, &required, &required]));
-    book.sessions.get_mut("gs_5").unwrap().verified = true;
-    assert!(check(&book, &with_one) && !check(&book, &all));
-    let [consumed, rail, settled] = [
-        "quote.consumed",
-        "rail.pay_in.processing",
-        "rail.pay_in.settled",
-    ]
-    .map(|kind| event(kind, None));
-    let paid = &book.orders.hosted["tx_5"];
-    assert!(hosted::check_events(paid, &[&consumed], &[&rail, &settled]).is_none());
-    assert!(hosted::check_events(paid, &[], &[&rail, &settled]).is_some());
-    assert!(hosted::check_events(paid, &[&consumed], &[&rail]).is_some());
-    let swapped = in_widget("7", "tx_7", "swap");
-    tell(&mut book, "swap", Kind::Pay, Some("qt_7"), swapped);
-    let paid = book.orders.hosted.get_mut("tx_7").unwrap();
-    assert_eq!(paid.rail, "sw_7");
-    assert!(paid.read("completed"));
-    assert!(hosted::check_events(paid, &[&consumed], &[]).is_none());
-    assert!(hosted::check_events(paid, &[&consumed], &[&rail, &settled]).is_some());
-    assert!(hosted::check_events(paid, &[], &[]).is_some());
-}
-
-#[test]
-fn event_of_failed_payment_has_its_code_and_its_words() {
-    let (book, _) = clean();
-    let is_shown = |failure: Value| {
-        let mut data = created("gs_5").json();
-        let fields = data.as_object_mut().unwrap();
-        fields.remove("client_secret");
-        fields.extend(failure.as_object().unwrap().clone());
-        let event = Event {
-            partner: "p".to_owned(),
-            kind: "gate_session.failed".to_owned(),
-            object: "gs_5".to_owned(),
-            body: json!({ "data": data }).to_string().into_bytes(),
-            times: 1,
-            taken: true,
-        };
-        shows(&book.sessions["gs_5"], &event)
-    };
-    let code = "provider_declined";
-    assert!(is_shown(
-        json!({ "failure_code": code, "failure_message": "It was declined." })
-    ));
-    assert!(!is_shown(json!({ "failure_code": code })));
-    assert!(!is_shown(json!({})));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::linear::Object;
 pub(super) struct Once {
     /// Whether an operation has taken it.
     taken: bool,
-    /// Whether it has expired.
+    /// Whether it has expired, or a later quote has superseded it.
     over: bool,
     done: Done,
 }
@@ -49,7 +49,7 @@ impl Once {
             "quote_preview_used" => self.same(self.taken && !self.over),
             "quote_preview_mismatch" | "quota_exhausted" => self.same(self.is_free()),
             "quote_preview_expired" => Some(self.too_late()),
-            "quote_expired" => (!self.taken).then(|| self.too_late()),
+            "quote_expired" | "quote_superseded" => (!self.taken).then(|| self.too_late()),
             _ => Some(self.clone()),
         }
     }

@@ -115,6 +115,11 @@ impl Visitor<'_, '_, '_> {
         let Some(session) = self.first_answer(&payer) else {
             return;
         };
+        self.add_payer(quote, session);
+    }
+
+    /// Records that a session fits a quote. Clients redeem the quote for it.
+    pub(super) fn add_payer(&self, quote: &str, session: String) {
         let mut book = self.shop.book.lock();
         if let Some(known) = book.orders.quotes.get_mut(quote) {
             known.payers.push(session);
