@@ -57,6 +57,7 @@ def test_committed_assets_match_their_sources(tmp_path):
     assert changed == [], "run `npm run build` in crates/gate-http/web and commit dist"
 
 
+# rule: gate.sdk.messages
 # `test_checkout.py` runs the suite `e2e`, which needs a running sandbox.
 @pytest.mark.parametrize("suite", sorted(path.name for path in (SOURCES / "test").iterdir() if path.is_dir() and path.name != "e2e"))
 def test_web_suite_passes_in_browser(suite):

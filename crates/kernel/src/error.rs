@@ -48,7 +48,25 @@ impl StoreError {
     pub fn unavailable(source: impl Into<Source>) -> Self {
         Self::Unavailable(source.into())
     }
+
+    /// A [`StoreError::Unavailable`] whose cause concerns every partner: no connection was free, or another program held the lock of
+    /// the whole database.
+    pub fn busy(source: impl Into<Source>) -> Self {
+        Self::unavailable(Busy(source.into()))
+    }
+
+    /// Whether [`StoreError::busy`] made this error. A transaction of another partner would have failed too, even if the store is
+    /// ready.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.is::<Busy>())
+    }
 }
+
+/// Marks the cause of a [`StoreError::Unavailable`] that concerns every partner.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Busy(Source);
 
 /// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some libraries
 /// repeat the source in their own text.
@@ -151,6 +169,19 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("the statement failed: {0}")]
     struct Repeating(#[source] std::io::Error);
+
+    #[test]
+    fn busy_store_is_unavailable_with_the_same_text() {
+        let busy = StoreError::busy("every connection is in use");
+        assert!(matches!(busy, StoreError::Unavailable(_)), "{busy:?}");
+        assert!(busy.is_busy());
+        assert_eq!(
+            causes(&busy),
+            "the store is unavailable: every connection is in use"
+        );
+        assert!(!StoreError::unavailable("the row is locked").is_busy());
+        assert!(!StoreError::Overloaded.is_busy());
+    }
 
     #[test]
     fn causes_prints_each_cause_once() {

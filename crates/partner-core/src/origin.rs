@@ -1,7 +1,7 @@
 //! Web origins of a partner's pages.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use kernel::Mode;
 use url::{Host, Url};
@@ -26,7 +26,7 @@ impl Origin {
             return None;
         }
         let url = Url::parse(text).ok()?;
-        let is_reachable = url.host().is_some_and(has_labels) && url.port() != Some(0);
+        let is_reachable = url.host().is_some_and(is_page_host) && url.port() != Some(0);
         (is_reachable && serves_pages(&url, mode))
             .then(|| Self::of(&url))
             .flatten()
@@ -94,14 +94,29 @@ impl fmt::Display for Bracketed {
     }
 }
 
-/// Whether a host is an address, or a name that a page can have: labels of letters, digits, `-` and `_`, none of them empty.
-fn has_labels(host: Host<&str>) -> bool {
-    let Host::Domain(name) = host else {
-        return true;
+/// The longest name of a host and the longest label of a name, in characters. DNS carries no longer ones.
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
+
+/// Whether a page can have a host: an address of one machine, or a name. A name has labels of letters, digits, `-` and `_`, none of
+/// them empty.
+fn is_page_host(host: Host<&str>) -> bool {
+    let name = match host {
+        Host::Ipv4(address) => return is_one_machine(IpAddr::V4(address)),
+        Host::Ipv6(address) => return is_one_machine(address.to_canonical()),
+        Host::Domain(name) => name.strip_suffix('.').unwrap_or(name),
     };
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let mut labels = name.strip_suffix('.').unwrap_or(name).split('.');
-    labels.all(|label| !label.is_empty() && label.bytes().all(letter))
+    let fits = |label: &str| (1..=MAX_LABEL).contains(&label.len());
+    name.len() <= MAX_NAME
+        && name
+            .split('.')
+            .all(|label| fits(label) && label.bytes().all(letter))
+}
+
+fn is_one_machine(address: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(address.is_unspecified() || address.is_multicast() || is_broadcast)
 }
 
 fn is_loopback(host: Host<&str>) -> bool {
@@ -153,6 +168,7 @@ mod tests {
             ("https://shop.example.", "https://shop.example."),
             ("http://localhost:3000", "http://localhost:3000"),
             ("http://[::1]:80", "http://[::1]"),
+            ("https://192.0.2.1:8443", "https://192.0.2.1:8443"),
         ] {
             assert_eq!(read(written, Mode::Test).as_deref(), Some(kept));
             let origin = Origin::stored(kept).unwrap();
@@ -181,6 +197,15 @@ mod tests {
             "https://shop.example:0",
             "https:shop.example",
             "https://shop .example",
+            "https://0.0.0.0",
+            "https://224.0.0.1:8443",
+            "https://255.255.255.255",
+            "https://[::]",
+            "https://[ff02::1]",
+            "https://[::ffff:224.0.0.1]",
+            "https://[::ffff:0.0.0.0]",
+            &format!("https://{}.example", "a".repeat(64)),
+            &format!("https://{}example", "shop.".repeat(50)),
             "null",
             "ftp://shop.example",
             "http://shop.example",

@@ -9,6 +9,7 @@ use std::thread;
 use clap::ValueEnum;
 use partner_core::credential::masked;
 use serde::Serialize;
+use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 
@@ -71,11 +72,30 @@ impl Terminal {
         value: &T,
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        match write(&self.line(value, text)?) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::Failed(format!("cannot write to stdout ({error})")))
+        write_answer(&self.line(value, text)?)
+    }
+
+    /// Prints the result, then `lines`, on a separate thread. Neither a service nor its shutdown waits for a reader of stdout that has
+    /// stalled. The receiver gets the outcome when everything is printed.
+    pub(crate) fn answer_in_background<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+        lines: Vec<String>,
+    ) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
+        let answer = self.line(value, text)?;
+        let (done, printed) = oneshot::channel();
+        let print = move || {
+            let outcome = write_answer(&answer);
+            if outcome.is_ok() {
+                lines.iter().for_each(|line| say(line));
             }
-            _ => Ok(()),
+            // The caller may have stopped waiting.
+            let _ = done.send(outcome);
+        };
+        match thread::Builder::new().spawn(print) {
+            Ok(_) => Ok(printed),
+            Err(error) => Err(Failure::Failed(format!("cannot start a thread ({error})"))),
         }
     }
 
@@ -179,6 +199,16 @@ impl BackgroundPrinter {
 /// Prints a line on stdout. A failed write is ignored, because the reader may have closed the pipe.
 pub(crate) fn say(line: &str) {
     let _ = write(line);
+}
+
+/// Prints a result. A closed pipe is not an error.
+fn write_answer(line: &str) -> Result<(), Failure> {
+    match write(line) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("cannot write to stdout ({error})")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn write(line: &str) -> io::Result<()> {

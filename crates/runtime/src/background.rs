@@ -166,11 +166,12 @@ pub async fn sweep_idempotency(
     }
 }
 
-/// Whether the transactions of other partners may succeed after this error: it concerns one partner, or the store is ready.
+/// Whether the transactions of other partners may succeed after this error: it concerns one partner, or the store is ready and has
+/// room for them.
 async fn concerns_one_partner(error: &StoreError, readiness: &dyn Readiness) -> bool {
     match error {
         StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
-            readiness.ready().await.is_ok()
+            !error.is_busy() && readiness.ready().await.is_ok()
         }
         StoreError::Retry
         | StoreError::Inconsistent { .. }

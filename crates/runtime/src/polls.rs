@@ -304,9 +304,11 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
 }
 
 /// The outcome of a call. `None` if the store was unavailable for it: for one partner, or for every partner.
-const fn outcome(result: &Result<(), GateError>) -> Option<Outcome> {
+fn outcome(result: &Result<(), GateError>) -> Option<Outcome> {
     match result {
         Ok(()) => Some(Outcome::Done),
+        // The store is ready, but had no room for the call.
+        Err(GateError::Store(error)) if error.is_busy() => Some(Outcome::StoreUnavailable),
         Err(GateError::Store(error)) => match error {
             StoreError::Retry => Some(Outcome::LostRaces),
             StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {

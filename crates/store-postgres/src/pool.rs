@@ -92,7 +92,7 @@ impl Pool {
         let permit = timeout(ACQUIRE_TIMEOUT, Arc::clone(&shared.permits).acquire_owned());
         let permit = permit
             .await
-            .map_err(|_| StoreError::unavailable("every connection to the database is in use"))?
+            .map_err(|_| StoreError::busy("every connection to the database is in use"))?
             .map_err(|_| StoreError::unavailable("the database is closed"))?;
         while let Some(mut idle) = shared.pop() {
             if idle.since.elapsed() < TEST_AFTER || is_fresh(&mut idle.conn).await {

@@ -33,10 +33,11 @@ pub(crate) fn opening(file: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// An error of beginning a transaction. The busy timeout has passed already, so the caller does not retry.
+/// An error of beginning a transaction. The busy timeout has passed already, so the caller does not retry. The lock is that of the
+/// whole database.
 pub(crate) fn begin(error: sqlx::Error) -> StoreError {
     match primary(&error) {
-        Some(BUSY | LOCKED) => StoreError::unavailable(error),
+        Some(BUSY | LOCKED) => StoreError::busy(error),
         _ => other(error, None),
     }
 }
@@ -74,10 +75,7 @@ pub(crate) fn rows(what: &'static str, expected: usize, found: u64) -> StoreErro
 fn other(error: sqlx::Error, file: Option<&Path>) -> StoreError {
     let is_unavailable = matches!(
         error,
-        sqlx::Error::Io(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed
+        sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed
     );
     match primary(&error) {
         Some(CONSTRAINT) => guard(&error),
@@ -85,6 +83,7 @@ fn other(error: sqlx::Error, file: Option<&Path>) -> StoreError {
         Some(code) if files::explain(code, file).is_some() => {
             StoreError::unavailable(explained(error, file))
         }
+        _ if matches!(error, sqlx::Error::PoolTimedOut) => StoreError::busy(error),
         _ if is_unavailable => StoreError::unavailable(error),
         _ => StoreError::unexpected(error),
     }
@@ -121,6 +120,8 @@ fn primary(error: &sqlx::Error) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use sqlx::sqlite::SqliteConnectOptions;
     use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
@@ -128,6 +129,26 @@ mod tests {
 
     async fn error_of(conn: &mut SqliteConnection, sql: &'static str) -> sqlx::Error {
         sqlx::raw_sql(sql).execute(conn).await.unwrap_err()
+    }
+
+    /// A database file has no lock of one partner.
+    #[tokio::test]
+    async fn lock_of_the_file_and_missing_connection_concern_every_partner() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("penstock.db"))
+            .create_if_missing(true)
+            .busy_timeout(Duration::ZERO);
+        let mut holder = options.connect().await.unwrap();
+        let mut conn = options.connect().await.unwrap();
+        sqlx::raw_sql("BEGIN IMMEDIATE")
+            .execute(&mut holder)
+            .await
+            .unwrap();
+        let locked = error_of(&mut conn, "BEGIN IMMEDIATE").await;
+        assert!(begin(locked).is_busy());
+        assert!(begin(sqlx::Error::PoolTimedOut).is_busy());
+        assert!(!begin(sqlx::Error::PoolClosed).is_busy());
     }
 
     // rule: cli.database-faults

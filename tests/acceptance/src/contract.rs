@@ -22,6 +22,8 @@ pub struct Operation {
     pub credentials: Vec<String>,
     /// Whether an `Idempotency-Key` is documented.
     pub takes_key: bool,
+    /// Whether a body is documented.
+    pub takes_body: bool,
     /// Every documented status, with the codes it lists.
     pub statuses: BTreeMap<String, Vec<String>>,
     schemas: BTreeMap<String, Arc<Validator>>,
@@ -249,6 +251,7 @@ impl Operation {
             method,
             template: template.to_owned(),
             takes_key: parameters.any(|it| it["name"] == "Idempotency-Key"),
+            takes_body: operation.get("requestBody").is_some(),
             credentials: credentials.map(|(name, _)| name.clone()).collect(),
             statuses,
             schemas,

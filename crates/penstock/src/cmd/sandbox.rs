@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
-use crate::terminal::{Terminal, say};
+use crate::terminal::Terminal;
 use check::Services;
 use client::Client;
 use demo::Demo;
@@ -259,12 +259,16 @@ async fn serve(
     };
     let folder = folder.display().to_string();
     let style = terminal.style();
-    terminal.answer(&started, || {
-        tour::text(demo, pages, pools, gate, &folder, style)
-    })?;
-    say(&format!("gate-service listening on http://{gate}"));
-    say(&format!("pools-service listening on http://{pools}"));
-    services.run().await.map_err(failed)?;
+    let greeting = || tour::text(demo, pages, pools, gate, &folder, style);
+    let listening = vec![
+        format!("gate-service listening on http://{gate}"),
+        format!("pools-service listening on http://{pools}"),
+    ];
+    let printed = terminal.answer_in_background(&started, greeting, listening)?;
+    tokio::select! {
+        ended = services.run() => ended.map_err(failed)?,
+        Ok(Err(failure)) = printed => return Err(failure),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,9 +1,10 @@
 //! `sandbox`: the first command that a developer runs.
 
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, PipeReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use kernel::Mode;
 use partner_core::events::Service;
@@ -172,6 +173,8 @@ fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
     let printed = sandbox.printed.clone();
     sandbox.stop();
     assert!(printed.len() <= 12, "{printed:#?}");
+    // The page that a newcomer opens first.
+    assert!(printed[1].starts_with("  demo shop "), "{printed:#?}");
     let demo = demo_of(&installation);
     let text = printed.join("\n");
     for credential in ["secret_key", "publishable_key", "webhook_secret"] {
@@ -181,6 +184,41 @@ fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
     let calls = printed.iter().filter(|line| line.starts_with("curl "));
     assert_eq!(calls.count(), 2, "{text}");
     assert!(printed[printed.len() - 2].starts_with("gate-service listening on http://127.0.0.1:"));
+}
+
+// rule: cli.sandbox.demo-shop
+#[test]
+fn demo_shop_serves_no_secret() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let page = sandbox.printed[1]
+        .split(' ')
+        .find(|word| word.ends_with("/demo"));
+    let page = page.unwrap();
+    let order = r#"{"amount": "100.00", "currency": "EUR"}"#;
+    let order = ["-d", order, "-H", "Content-Type: application/json"];
+    let served: String = [
+        ("", &[][..]),
+        ("/sessions", &order),
+        ("/events?wait=5", &[]),
+    ]
+    .into_iter()
+    .map(|(path, more)| {
+        let address = format!("{page}{path}");
+        let mut curl = Command::new("curl");
+        let run = curl.args(["-sS", &address]).args(more).output().unwrap();
+        String::from_utf8(run.stdout).unwrap()
+    })
+    .collect();
+    let demo = demo_of(&installation);
+    let text = |name: &str| demo[name].as_str().unwrap();
+    assert!(served.contains("<!doctype html>"), "{served}");
+    assert!(served.contains(text("publishable_key")), "{served}");
+    assert!(served.contains("gs_test_"), "{served}");
+    for name in ["secret_key", "webhook_secret"] {
+        assert!(!served.contains(text(name)), "{name}: {served}");
+    }
+    sandbox.stop();
 }
 
 /// Runs the printed calls in the default shells of Linux and macOS.
@@ -292,6 +330,59 @@ fn check_without_folder_removes_its_files() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!installation.folder.path().join("penstock-data").exists());
+}
+
+/// A pipe that is full, as after a program whose reader has stalled. The reader is kept, so that the pipe stays open.
+fn full_pipe() -> (PipeReader, Stdio, Stdio) {
+    const CAPACITY: usize = 64 * 1024;
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&[b'x'; CAPACITY]).unwrap();
+    let other = writer.try_clone().unwrap();
+    (reader, writer.into(), other.into())
+}
+
+/// Asks until there is an answer.
+fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1_000 {
+        if let Some(found) = ask() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no answer")
+}
+
+// rule: program.log-never-blocks, program.shutdown
+#[test]
+fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
+    /// A sandbox that waits for its reader never responds.
+    const SOON: Duration = Duration::from_secs(10);
+    let installation = Installation::in_a_file();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let port = address.port().to_string();
+    let (_reader, out, err) = full_pipe();
+    let mut words = vec!["sandbox", "--dir", "s", "--pools-port", port.as_str()];
+    for flag in ["--gate-port", "--widget-port", "--demo-port"] {
+        words.extend([flag, "0"]);
+    }
+    let mut program = installation.program(&words);
+    let mut process = program.stdout(out).stderr(err).spawn().unwrap();
+    let mut stream = eventually(|| TcpStream::connect(address).ok());
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let request = "GET /health HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    let read = stream.read_to_string(&mut response);
+    if read.is_err() {
+        process.kill().unwrap();
+    }
+    read.expect("a response although the output is full");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    terminate(process.id());
+    let status = eventually(|| process.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
 }
 
 // rule: throttle.create-session-of-partner

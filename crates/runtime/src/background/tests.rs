@@ -182,6 +182,15 @@ async fn old_quotes_are_deleted_although_another_partner_is_locked() {
     );
 }
 
+#[tokio::test]
+async fn missing_connection_concerns_every_partner_although_the_store_is_ready() {
+    let store = LockedStore::default();
+    let locked = check(&tenant("locked")).unwrap_err();
+    assert!(concerns_one_partner(&locked, &store).await);
+    let busy = StoreError::busy("every connection is in use");
+    assert!(!concerns_one_partner(&busy, &store).await);
+}
+
 // rule: background.isolated, auth.last-use
 #[tokio::test]
 async fn key_uses_are_stored_although_another_partner_is_locked() {

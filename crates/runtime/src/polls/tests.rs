@@ -21,6 +21,8 @@ enum Call {
     Ends(Duration),
     /// Waits for a lock, without success.
     Locked,
+    /// Waits for a free connection of the store, without success.
+    Busy,
     /// Finds the object unreadable.
     Unreadable,
 }
@@ -55,6 +57,7 @@ fn error(call: Call) -> Option<StoreError> {
     match call {
         Call::Ends(_) => None,
         Call::Locked => Some(StoreError::unavailable("the row is locked")),
+        Call::Busy => Some(StoreError::busy("every connection is in use")),
         Call::Unreadable => Some(StoreError::Inconsistent {
             table: "rail_records",
             column: "kind",
@@ -110,7 +113,7 @@ impl Fake {
         };
         tokio::time::sleep(match call {
             Call::Ends(takes) => takes,
-            Call::Locked => LOCK_TIMEOUT,
+            Call::Locked | Call::Busy => LOCK_TIMEOUT,
             Call::Unreadable => Duration::ZERO,
         })
         .await;
@@ -325,6 +328,27 @@ async fn unavailable_store_leaves_no_partner_out() {
         tokio::time::sleep(30 * SECOND).await;
         fake.is_unavailable.store(false, Ordering::SeqCst);
         tokio::time::sleep(SECOND).await;
+        assert_eq!([fake.ended("acme"), fake.ended("globex")], [20, 20]);
+    };
+    fake.run(POLL_LIMITS, test).await;
+}
+
+/// The store is ready, but has no free connection. No partner is taken for locked, so that all continue as soon as a connection is
+/// free.
+#[tokio::test(start_paused = true)]
+async fn store_without_free_connection_leaves_no_partner_out() {
+    let fake = Arc::new(Fake::default());
+    for partner in ["acme", "globex"] {
+        fake.put(partner, 0, vec![Call::Busy; 20]);
+    }
+    let test = async {
+        // A locked partner would be left out from 20 s to 30 s.
+        tokio::time::sleep(25 * SECOND).await;
+        for partner in ["acme", "globex"] {
+            assert_eq!(fake.ended(partner), 0);
+            fake.put(partner, 0, vec![Call::Ends(MILLI); 20]);
+        }
+        tokio::time::sleep(2 * SECOND).await;
         assert_eq!([fake.ended("acme"), fake.ended("globex")], [20, 20]);
     };
     fake.run(POLL_LIMITS, test).await;

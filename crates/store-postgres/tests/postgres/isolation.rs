@@ -2,11 +2,13 @@
 
 use kernel::{Mode, StoreError};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::ports::PoolsStore as _;
 use pools_core::quote::QuoteId;
 use sqlx::Connection as _;
 use test_support::contract::Fixture as _;
+use test_support::contract::outages::soon_ready;
 
-use crate::fixture::{Postgres, open, run};
+use crate::fixture::{Database, Postgres, open, open_at, run};
 
 fn tenant(name: &str) -> Tenant {
     Tenant {
@@ -92,5 +94,39 @@ async fn reads_of_a_locked_partner_leave_connections_to_others() {
     for one in reading {
         one.abort();
     }
+    other.close().await.unwrap();
+}
+
+/// The background tasks leave out a partner whose rows are locked. A pool without a free connection is no such lock, although the store
+/// is ready.
+// rule: background.isolated
+#[tokio::test]
+async fn exhausted_pool_is_distinguished_from_a_locked_partner() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let world = open_at(database, &url, 1).await;
+    let held = world.store.begin("held").await.unwrap();
+    let Err(busy) = world.store.begin("refused").await else {
+        panic!("the only connection is in use");
+    };
+    assert!(busy.is_busy(), "{busy:?}");
+    soon_ready(&world.store).await;
+    drop(held);
+    drop(world.store.begin("free").await.unwrap());
+
+    let world = provisioned(&["locked"]).await;
+    let mut other = world.database.owner().await;
+    run(
+        &mut other,
+        "BEGIN; SELECT FROM books WHERE partner_id = 'locked' FOR UPDATE",
+    )
+    .await;
+    let quote = QuoteId::parse("pq_test_01KSFG35G0WP12EHATV5JVPSSR").unwrap();
+    let store = world.ports().store.clone();
+    let read = store
+        .quote_get_behind_writes(&tenant("locked"), quote)
+        .await;
+    let locked = read.unwrap_err();
+    assert!(!locked.is_busy(), "{locked:?}");
     other.close().await.unwrap();
 }

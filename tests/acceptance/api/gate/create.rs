@@ -1,9 +1,12 @@
 //! `POST /v1/gate_sessions`: the terms of a session, and refusals.
 
-use acceptance::{ACME, ACME_PUBLISHABLE, Call, Gate, RIVAL, SHOP, WIDGET, session};
+use acceptance::{ACME, ACME_PUBLISHABLE, Call, Contract, Gate, RIVAL, SHOP, WIDGET, session};
 use gate_core::profile::GateProfile;
 use kernel::Mode;
 use serde_json::{Value, json};
+use test_support::recorded::recorded;
+
+use super::widget::{plain, widget, with as with_token};
 
 const PATH: &str = "/v1/gate_sessions";
 
@@ -26,25 +29,23 @@ fn with(fields: &Value) -> Value {
 async fn encoded_body_is_refused_by_every_route_that_reads_a_body() {
     let gate = Gate::new().await;
     let acme = gate.acme();
-    let id = acme.open_id("k").await;
-    let fail = format!("/v1/test_helpers/sessions/{id}/fail");
-    for (method, path) in [
-        ("POST", PATH),
-        ("POST", fail.as_str()),
-        ("POST", "/v1/customers"),
-        ("PATCH", "/v1/customers/cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
-        ("PATCH", "/v1/branding"),
-        ("POST", "/v1/quotes/preview"),
-        ("POST", "/v1/quotes"),
-        ("POST", "/v1/rails/pay_ins"),
-        ("POST", "/v1/rails/pay_outs"),
-    ] {
-        let call = Call::new(method, path).json(&session(SHOP)).key("encoded");
-        let answer = acme.send(call.header("content-encoding", "gzip")).await;
+    let (token, _) = widget(&gate, &plain()).await;
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let operations = Contract::gate().operations.iter();
+    let reading: Vec<_> = operations.filter(|it| it.takes_body).collect();
+    assert!(reading.len() >= 13, "{reading:?}");
+    for operation in reading {
+        let call = Call::of(recorded(&operation.id)).header("content-encoding", "gzip");
+        let credentials: Vec<&str> = operation.credentials.iter().map(String::as_str).collect();
+        let answer = match credentials[..] {
+            ["secretKey"] => acme.send(call).await,
+            ["publishableKey"] => gate.send(call.bearer(&key)).await,
+            ["embedToken"] => gate.send(with_token(&token, call)).await,
+            _ => panic!("{}: {credentials:?}", operation.id),
+        };
         let refused = answer.refused(415, "unsupported_media_type");
         refused.saying("`Content-Encoding: gzip`");
     }
-    gate.notice(ACME, &id).await;
     gate.finish().await;
 }
 

@@ -128,6 +128,7 @@ async fn unknown_routes_and_methods_return_the_envelope_without_a_key() {
         ("PUT", "/v1/customers", 405, "method_not_allowed"),
         ("DELETE", "/v1/gate_sessions", 405, "method_not_allowed"),
         ("PUT", "/v1/branding", 405, "method_not_allowed"),
+        ("PUT", "/v1/embed/session", 405, "method_not_allowed"),
     ] {
         let answer = gate.send(Call::new(method, path)).await;
         let answer = answer.refused(status, code);

@@ -1,6 +1,6 @@
 //! What is logged about a session, and what is never logged.
 
-use acceptance::{ACME, Call, Gate, Logs, SHOP, session};
+use acceptance::{ACME, ACME_PUBLISHABLE, Call, Gate, Logs, SHOP, session};
 use serde_json::json;
 
 // rule: auth.keys-never-logged, gate.session.secret-once, idempotency.gate-any-body
@@ -34,8 +34,12 @@ async fn logs_of_a_session_hold_its_id_only() {
     acme.get(&format!("/v1/gate_sessions?starting_after={secret}"))
         .await;
     acme.cancel(id).await.created();
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let frame = format!("/embed?publishable_key={key}");
+    gate.page(Call::get(&frame)).await;
     let text = logs.text();
-    assert!(text.lines().count() >= 9, "requests are logged");
+    assert!(text.contains("/embed"), "requests for pages are logged");
+    assert!(text.lines().count() >= 10, "requests are logged");
     let told = text
         .lines()
         .filter(|line| line.contains("used idempotency key"));

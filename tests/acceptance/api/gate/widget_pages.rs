@@ -34,6 +34,7 @@ fn of_key(gate: &Gate, key: &str) -> String {
     format!("?publishable_key={}", gate.world().of_mode(key))
 }
 
+// rule: gate.embed.framed
 #[tokio::test]
 async fn widget_is_framed_by_exactly_the_pages_of_its_partner() {
     let gate = Gate::new().await;
@@ -54,6 +55,7 @@ async fn widget_is_framed_by_exactly_the_pages_of_its_partner() {
     gate.finish().await;
 }
 
+// rule: gate.embed.framed
 #[tokio::test]
 async fn widget_is_framed_by_no_page_after_partner_lost_access() {
     let gate = Gate::new().await;

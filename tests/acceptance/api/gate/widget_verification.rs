@@ -351,6 +351,8 @@ async fn live_user_is_verified_unless_the_country_is_exempt() {
     // The payment lacks only a rail.
     let exempt = pay_from(&widget, Some("DE"), &quote).await;
     exempt.refused(501, "rails_not_available");
+    let path = format!("/v1/quotes/{}", quote["id"].as_str().unwrap());
+    assert_eq!(gate.acme().get(&path).await.ok()["status"], "active");
     assert_eq!(kinds(&widget.events().await), ["gate_session.created"]);
     for (country, expected) in [
         (Some("DE"), "not_required"),

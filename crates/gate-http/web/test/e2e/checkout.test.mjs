@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, giveUp, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
+  act, audit, createSession, decision, editSession, embedded, eventsOf, expectRecords, FLOWS, giveUp, hold, inTime, launchBrowser, NARROW, openCheckout, openShop, order,
   quoteStatus, recordsOf, sandbox, step, unapprove, walk, WALLET,
 } from './shop.mjs';
 
@@ -73,6 +73,10 @@ test('sale pays out to an IBAN', async () => {
   await walk(embedded(page), 'confirm', { side: 'off_ramp' });
   await act(embedded(page), 'pay');
   await step(embedded(page), 'done');
+  const { iban } = FLOWS.off_ramp;
+  const shown = await embedded(page).locator('body').innerText();
+  assert.ok(shown.includes(`${iban.slice(0, 4)} •••• ${iban.slice(-4)}`), shown);
+  assert.ok(!shown.replace(/\s/g, '').includes(iban), shown);
   await decision(page, 'paid');
   await expectEvents(page, session, PAID);
   await expectRecords(session, 'completed', 'off_ramp completed 100.00');
@@ -154,31 +158,34 @@ test('cancelled sale leads to a new price', async () => {
   await page.context().close();
 });
 
-test('open session is priced on both sides, back and forth, and pays the last price', async () => {
-  const page = await openCheckout(browser, { flow: null });
-  const quotes = [];
-  page.on('response', (response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/quotes') && quotes.push(response.json()));
-  await page.goto(page.address);
-  for (const side of ['on_ramp', 'off_ramp', 'on_ramp']) {
-    await step(page, 'choose');
-    await page.locator(`[data-flow="${side}"]`).click();
-    await walk(page, 'price', { side });
-    if (quotes.length < 3) {
-      await act(page, 'back');
-      await step(page, 'details');
-      await act(page, 'back');
+for (const last of Object.keys(FLOWS)) {
+  test(`open session is priced in each tab, back and forth, and pays the ${last}`, async () => {
+    const sides = [last, ...Object.keys(FLOWS).filter((side) => side !== last), last];
+    const page = await openCheckout(browser, { flow: null });
+    const quotes = [];
+    page.on('response', (response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/quotes') && quotes.push(response.json()));
+    await page.goto(page.address);
+    for (const side of sides) {
+      await step(page, 'choose');
+      await page.locator(`[data-flow="${side}"]`).click();
+      await walk(page, 'price', { side });
+      if (quotes.length < sides.length) {
+        await act(page, 'back');
+        await step(page, 'details');
+        await act(page, 'back');
+      }
     }
-  }
-  await walk(page, 'confirm', { from: 'price' });
-  await act(page, 'pay');
-  await step(page, 'done');
-  const made = await Promise.all(quotes);
-  assert.deepEqual(made.map(({ side }) => side), ['on_ramp', 'off_ramp', 'on_ramp']);
-  const statuses = await Promise.all(made.map(({ id }) => quoteStatus(id)));
-  assert.deepEqual(statuses, ['superseded', 'superseded', 'consumed']);
-  await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
-  await page.context().close();
-});
+    await walk(page, 'confirm', { from: 'price' });
+    await act(page, 'pay');
+    await step(page, 'done');
+    const made = await Promise.all(quotes);
+    assert.deepEqual(made.map(({ side }) => side), sides);
+    const statuses = await Promise.all(made.map(({ id }) => quoteStatus(id)));
+    assert.deepEqual(statuses, ['superseded', 'superseded', 'superseded', 'consumed']);
+    await expectRecords(page.session, 'completed', `${last} completed 100.00`);
+    await page.context().close();
+  });
+}
 
 test('verification is approved before the payment', async () => {
   const page = await openShop(browser);

@@ -1,4 +1,5 @@
-// Every screen of the widget in a page of a partner: accessible in light and dark, and the frame follows the height of its content.
+// Every screen of the widget in a page of a partner: accessible in light and dark, and at each zoom the frame follows the height
+// of its content.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -24,23 +25,29 @@ const countSizes = (page) =>
     });
   }, sandbox.widget_origin);
 
-test('every screen of an embedded widget is accessible, and its frame as high as its content', async () => {
-  const seen = new Set();
-  await tourSessions(hosts.browser, { prepare: countSizes }, async (page, name, widget) => {
-    await expectFit(page, name);
-    for (const theme of ['light', 'dark']) {
-      await page.evaluate((wanted) => window.ramp.setTheme(wanted), theme);
-      await widget.locator(`html[data-theme="${theme}"]`).waitFor({ state: 'attached' });
-      await audit(page, `${name}, ${theme}`);
-    }
-    await expectFit(page, name);
-    const sizes = await page.evaluate(() => window.sizes);
-    assert.deepEqual(sizes.filter(([, count]) => count > MAX_SIZES_PER_STEP), [], name);
-    assert.ok(sizes.some(([, count]) => count > 0), `${name}: the frame has never said its size.`);
-    seen.add(await widget.locator('[data-step]').getAttribute('data-step'));
-  }, IN_A_PAGE);
-  assert.deepEqual(STEPS.filter((name) => !seen.has(name)), []);
-});
+/** As a browser zooms: fewer and larger pixels. */
+const zoomed = (zoom) => ({ deviceScaleFactor: zoom, viewport: { width: Math.round(800 / zoom), height: Math.round(900 / zoom) } });
+
+for (const zoom of [1, 1.1, 2]) {
+  test(`every screen of an embedded widget is accessible, and its frame as high as its content, at ${zoom} times zoom`, async () => {
+    const seen = new Set();
+    await tourSessions(hosts.browser, { prepare: countSizes, ...zoomed(zoom) }, async (page, name, widget) => {
+      await expectFit(page, name);
+      // Axe measures in CSS pixels, so one width is enough for it.
+      for (const theme of zoom === 1 ? ['light', 'dark'] : []) {
+        await page.evaluate((wanted) => window.ramp.setTheme(wanted), theme);
+        await widget.locator(`html[data-theme="${theme}"]`).waitFor({ state: 'attached' });
+        await audit(page, `${name}, ${theme}`);
+      }
+      await expectFit(page, name);
+      const sizes = await page.evaluate(() => window.sizes);
+      assert.deepEqual(sizes.filter(([, count]) => count > MAX_SIZES_PER_STEP), [], name);
+      assert.ok(sizes.some(([, count]) => count > 0), `${name}: the frame has never said its size.`);
+      seen.add(await widget.locator('[data-step]').getAttribute('data-step'));
+    }, IN_A_PAGE);
+    assert.deepEqual(STEPS.filter((name) => !seen.has(name)), []);
+  });
+}
 
 test('frame gives its height back when its content becomes shorter', async () => {
   const page = await openHost(hosts.browser, '/shop', { prepare: countSizes });

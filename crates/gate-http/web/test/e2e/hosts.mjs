@@ -11,10 +11,10 @@ export const HOST_ORIGIN = 'http://localhost:3000';
 allowOrigins(HOST_ORIGIN);
 const GATE_ORIGIN = new URL(sandbox.gate_base_url).origin;
 
-/** The two builds of the SDK. A page loads the first one unless a test asks for the other. */
-export const BUILDS = ['gate.js', 'gate.mjs'];
+/** The build of the SDK that the pages load. `hosts_module.test.mjs` sets the other one. */
+const BUILD = process.env.SDK_BUILD ?? 'gate.js';
 
-const scriptOf = (build, attributes) => `<script${build.endsWith('.mjs') ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${build}"></script>`;
+const scriptWith = (attributes) => `<script${BUILD.endsWith('.mjs') ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${BUILD}"></script>`;
 
 const POLICY = { 'Content-Security-Policy': policyOfDocuments(GATE_ORIGIN, sandbox.widget_origin) };
 const ISOLATED = { 'Cross-Origin-Embedder-Policy': 'require-corp', 'Cross-Origin-Opener-Policy': 'same-origin' };
@@ -26,6 +26,7 @@ const PAGES = {
   '/strict': { headers: POLICY },
   '/isolated': { headers: ISOLATED, attributes: ' crossorigin' },
   '/no-referrer': { headers: { 'Referrer-Policy': 'no-referrer' } },
+  '/talkative': { headers: { 'Referrer-Policy': 'unsafe-url' } },
   '/no-clipboard': { headers: { 'Permissions-Policy': 'clipboard-write=()' } },
   '/sandboxed': { body: '<iframe sandbox="allow-scripts" src="/plain"></iframe>', hasScript: false },
   '/framing': { body: `<iframe src="${sandbox.widget_origin}/checkout"></iframe>`, hasScript: false },
@@ -35,9 +36,9 @@ const PAGES = {
 /** Starts the pages, and a browser that finds them at their origin whatever port they really have. */
 export async function startHosts() {
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url, HOST_ORIGIN);
+    const { pathname } = new URL(request.url, HOST_ORIGIN);
     const { headers = {}, body = '<div id="ramp"></div>', attributes = '', hasScript = true } = PAGES[pathname] ?? PAGES['/empty'];
-    const script = hasScript ? scriptOf(searchParams.get('build') ?? BUILDS[0], attributes) : '';
+    const script = hasScript ? scriptWith(attributes) : '';
     // A page that forbids all pictures would report its missing icon.
     response.writeHead(PAGES[pathname] ? 200 : 404, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(`<!doctype html><html lang="en"><title>Host</title>${body}${script}</html>`);
@@ -77,8 +78,8 @@ export async function expectCacheable(page) {
   }
 }
 
-/** Opens a page with a build of the SDK. It records what a browser complains about, in the page and in its frames. */
-export async function openHost(browser, path, { build = BUILDS[0], prepare = async () => undefined, ...options } = {}) {
+/** Opens a page with the SDK. It records what a browser complains about, in the page and in its frames. */
+export async function openHost(browser, path, { prepare = async () => undefined, ...options } = {}) {
   const page = await newPage(browser, { viewport: { width: 800, height: 900 }, locale: 'en-GB', ...options });
   page.problems = [];
   page.on('pageerror', (error) => page.problems.push(error.message));
@@ -101,19 +102,23 @@ export async function openHost(browser, path, { build = BUILDS[0], prepare = asy
     };
   });
   await prepare(page);
-  await page.goto(`${HOST_ORIGIN}${path}${build === BUILDS[0] ? '' : `?build=${build}`}`);
+  await page.goto(`${HOST_ORIGIN}${path}`);
+  await nameExports(page);
   return page;
 }
+
+/** The names of a module are not global, as those of the script are. */
+export const nameExports = (frame) =>
+  frame.evaluate(async () => {
+    const module = document.querySelector('script[type=module]');
+    if (module) Object.assign(window, await import(module.src));
+  });
 
 export const optionsOf = ({ client_secret: clientSecret }) => ({ publishableKey: sandbox.publishable_key, clientSecret, environment: 'sandbox', locale: 'en' });
 
 /** Mounts the widget of a session. `place` makes the element in the page, and `changes` are further options of the SDK. */
 export async function mount(page, session, place = () => '#ramp', changes = {}) {
-  // The names of a module are not global, as those of the script are.
-  await page.evaluate(async () => {
-    const module = document.querySelector('script[type=module]');
-    if (module) Object.assign(window, await import(module.src));
-  });
+  await nameExports(page);
   await page.evaluate(`start(${JSON.stringify({ ...optionsOf(session), ...changes })}, (${place})())`);
 }
 

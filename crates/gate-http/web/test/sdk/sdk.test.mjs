@@ -184,12 +184,14 @@ describe('handshake', () => {
     const height = () => page.$eval('#ramp iframe', (each) => each.style.height);
     await frame.evaluate(() => window.send({ type: 'resize', height: 611.2 }));
     await page.waitForFunction(() => document.querySelector('#ramp iframe').style.height === '612px');
+    await frame.evaluate(() => window.send({ type: 'resize', height: 20_000 }));
+    await page.waitForFunction(() => document.querySelector('#ramp iframe').style.height === '20000px');
     await frame.evaluate(() => {
-      for (const value of [0, -5, 1e9, Number.NaN, Number.POSITIVE_INFINITY, '700', null]) window.send({ type: 'resize', height: value });
+      for (const value of [0, -5, 20_001, 1e9, Number.NaN, Number.POSITIVE_INFINITY, '700', null]) window.send({ type: 'resize', height: value });
       window.send({ type: 'step', step: 'details' });
     });
     await callsWith('onStep');
-    assert.equal(await height(), '612px');
+    assert.equal(await height(), '20000px');
   });
 
   test('frame_that_asks_again_at_once_gets_the_same_token', async () => {
