@@ -426,3 +426,29 @@ fn missing_extra_or_wrong_event_is_detected() {
     let other = event("gate_session.created", json!({ "amount": "2.00" }));
     assert_eq!(check(&[&other, &paid("tx_2")]), 1);
 }
+
+#[test]
+fn test_event_ends_as_the_receiver_took_it_or_given_up() {
+    let of = |replayed, taken, status: &str| {
+        let test = Test {
+            event: "e".to_owned(),
+            replayed,
+        };
+        is_status_of_test(&test, taken, status)
+    };
+    assert!(of(false, false, "dead_lettered"), "refused each time");
+    assert!(
+        of(false, true, "dead_lettered"),
+        "taken at the last attempt, whose response was lost"
+    );
+    assert!(of(true, true, "succeeded"));
+    assert!(!of(false, false, "succeeded"), "refused each time");
+    assert!(
+        !of(true, false, "dead_lettered"),
+        "replayed and never taken"
+    );
+    assert!(!of(true, true, "dead_lettered"), "replayed and given up");
+    for open in ["pending", "in_flight", "lost"] {
+        assert!(!of(true, true, open) && !of(false, false, open), "{open}");
+    }
+}
