@@ -43,8 +43,14 @@ fn still_reserved(partner: &Partner, address: SocketAddr) -> Result<Vec<String>>
             continue;
         }
         let path = format!("/pools/transactions/{id}");
-        let answer = client.call(&request(&partner.key, "GET", &path, "", ""));
-        let answer = answer.map_err(|lost| format!("polling {id}: {lost:?}"))?;
+        let answer = match client.call(&request(&partner.key, "GET", &path, "", "")) {
+            Ok(answer) => answer,
+            Err(lost) => {
+                client = Client::new(address);
+                open.push(format!("{id} has not ended: {lost:?}"));
+                continue;
+            }
+        };
         quote.seen = answer.text("status");
         if quote
             .seen

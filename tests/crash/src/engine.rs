@@ -74,6 +74,9 @@ struct Trade {
     /// Confirmations after the first, minus reports that were sent. A poll of a reserved trade confirms before it asks for a report;
     /// a poll of a settled trade does not. A call may be repeated after a lost response, so a lost report does not count.
     unreported: i64,
+    /// Whether a confirmation came after the last report that was sent, so that the trade may still be reserved: the service may have
+    /// lost that report, and the confirmation that it sends at once.
+    confirmed_again: bool,
     /// Instant of the first report of a delivery.
     told_delivered: Option<Duration>,
     /// The last report that was sent.
@@ -234,6 +237,7 @@ impl Ledger {
             released: false,
             lapsed: false,
             unreported: -1,
+            confirmed_again: false,
             told_delivered: None,
             last: None,
         });
@@ -248,6 +252,7 @@ impl Ledger {
         };
         trade.lapse(now);
         trade.unreported += 1;
+        trade.confirmed_again = true;
         if trade.lapsed || trade.released {
             return json!({ "status": "lapsed" });
         }
@@ -268,6 +273,7 @@ impl Ledger {
             released: true,
             lapsed: false,
             unreported: -1,
+            confirmed_again: false,
             told_delivered: None,
             last: None,
         });
@@ -281,6 +287,7 @@ impl Ledger {
         let trade = self.trades.get_mut(id)?;
         trade.lapse(now);
         let is_known = trade.unreported <= 0
+            && !trade.confirmed_again
             && trade
                 .told_delivered
                 .is_some_and(|told| now > told.saturating_add(REPORT_SETTLE_TIME));
@@ -306,6 +313,7 @@ impl Ledger {
         let said = self.unless_lost(said)?;
         let trade = self.trades.get_mut(id)?;
         trade.unreported -= 1;
+        trade.confirmed_again = false;
         let told = said.get("status").and_then(Value::as_str);
         if told == Some("delivered") {
             trade.told_delivered.get_or_insert(now);
@@ -346,5 +354,35 @@ mod tests {
         ] {
             assert_eq!(Scenario::of(amount), path, "{amount}");
         }
+    }
+    /// The service may lose the confirmation that it sends at once, and the first report of a delivery; its next poll confirms again.
+    #[test]
+    fn trade_that_may_be_reserved_is_not_contradicted() {
+        let mut ledger = Ledger {
+            trades: BTreeMap::new(),
+            counts: Counts::default(),
+            chance: fastrand::Rng::with_seed(1),
+        };
+        let at = Duration::from_secs;
+        for trade in 0..500 {
+            let id = trade.to_string();
+            ledger.hold(
+                &id,
+                &json!({ "order": { "input": { "amount": "100" } } }),
+                at(0),
+            );
+            for poll in 1..=4 {
+                ledger.confirm(&id, at(poll));
+                ledger.report(&id, at(poll));
+            }
+        }
+        assert_eq!(ledger.counts.contradictions, 0);
+        for trade in 0..500 {
+            ledger.report(&trade.to_string(), at(5));
+        }
+        assert!(
+            ledger.counts.contradictions > 0,
+            "a settled trade is contradicted"
+        );
     }
 }

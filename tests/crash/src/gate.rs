@@ -146,6 +146,8 @@ impl Gate {
             ("PENSTOCK_RAIL_SECRET", RAIL_SECRET),
             ("PENSTOCK_SESSION_TTL", SESSION_TTL),
             ("PENSTOCK_SESSION_SWEEP", "1s"),
+            // A campaign's last judgement repeats the payments of its first widgets.
+            ("PENSTOCK_EMBED_TOKEN_TTL", "24h"),
             ("PENSTOCK_PREVIEW_TTL", ORDER_TTL),
             ("PENSTOCK_SIGNED_QUOTE_TTL", ORDER_TTL),
             ("PENSTOCK_THROTTLE_BOOTSTRAP", "6000/60s"),

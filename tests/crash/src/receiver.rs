@@ -24,8 +24,10 @@ pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZ
 /// Time in which all deliveries must arrive or be given up, from the start of the wait; a missing one is a breach. The lease of a killed
 /// worker lasts its timeout plus 20 s; then the delivery is sent again. A busy machine needs several times as long.
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(300);
-/// Highest age of an attempt's timestamp, in seconds.
-const MAX_TIMESTAMP_AGE: u64 = 30;
+/// Highest age of an attempt's timestamp, in seconds, as verifiers usually have it.
+const MAX_TIMESTAMP_AGE: u64 = 300;
+/// A wanted event that has arrived so often is taken, before the shortest schedule has no attempt left.
+const MAX_FAILURES: u32 = 3;
 
 /// The event format of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,9 +244,12 @@ impl Inbox {
         let unwanted = |(refused, wanted): &(&str, BTreeSet<String>)| {
             *refused == kind && !wanted.contains(&id)
         };
-        let manner = match self.unwanted.as_ref().is_some_and(unwanted) {
-            true => Manner::Refuses,
-            false => manner,
+        let is_unwanted = self.unwanted.as_ref().is_some_and(unwanted);
+        let times = self.events.get(&id).map_or(0, |event| event.times);
+        let manner = match manner {
+            _ if is_unwanted => Manner::Refuses,
+            Manner::Refuses | Manner::HangsUp if times >= MAX_FAILURES => Manner::Takes,
+            manner => manner,
         };
         let partner = path.trim_start_matches('/').to_owned();
         let event = self.events.entry(id.clone()).or_insert_with(|| Event {

@@ -1,5 +1,7 @@
 //! Programs in processes of their own: upstreams for trials, and gate services. They end with the test.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -40,6 +42,8 @@ pub(crate) struct Trial {
     name: &'static str,
     commands: ChildStdin,
     lines: Receiver<String>,
+    /// Lines that appeared before a command was done.
+    passed: RefCell<VecDeque<String>>,
     pub(crate) address: String,
 }
 
@@ -71,6 +75,7 @@ impl Trial {
             name,
             commands,
             lines: lines_of(out),
+            passed: RefCell::default(),
             address: String::new(),
         };
         trial.says("for trials. It ");
@@ -86,8 +91,9 @@ impl Trial {
     /// The next line of the output that contains this text.
     pub(crate) fn says(&self, text: &str) -> String {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("{} does not say {text}", self.name));
+            let passed = self.passed.borrow_mut().pop_front();
+            let line = passed.or_else(|| self.next());
+            let line = line.unwrap_or_else(|| panic!("{} does not say {text}", self.name));
             if line.contains(text) {
                 return line;
             }
@@ -96,13 +102,26 @@ impl Trial {
 
     /// Forgets the lines so far.
     pub(crate) fn skip(&self) {
+        self.passed.take();
         while self.lines.try_recv().is_ok() {}
     }
 
+    /// Gives a command, and waits until it is done. Keeps the lines before that for [`Self::says`]: the service may react first.
     pub(crate) fn command(&mut self, command: &str) {
         writeln!(self.commands, "{command}").unwrap();
         let done = format!("{}: done: {command}", self.name);
-        assert_eq!(self.says(command), done);
+        loop {
+            let line = self.next().expect("the command should be done");
+            if line.contains(command) {
+                assert_eq!(line, done);
+                return;
+            }
+            self.passed.get_mut().push_back(line);
+        }
+    }
+
+    fn next(&self) -> Option<String> {
+        self.lines.recv_timeout(PATIENCE).ok()
     }
 }
 

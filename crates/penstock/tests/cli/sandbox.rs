@@ -1,9 +1,10 @@
 //! `sandbox`: the first command that a developer runs.
 
 use std::io::{BufRead as _, BufReader, Lines, PipeReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use kernel::Mode;
@@ -59,7 +60,7 @@ fn check_fails_if_event_does_not_arrive() {
 #[tokio::test]
 async fn check_leaves_endpoint_of_demo_partner_unchanged() {
     let installation = Installation::in_a_file();
-    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = TcpListener::bind("127.0.0.1:0").unwrap();
     own.set_nonblocking(true).unwrap();
     let words = ["sandbox", "--dir", ".", "--check"];
     assert_eq!(installation.run(&words).code, 0);
@@ -100,8 +101,11 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a sandbox in the folder `s` and waits until both services listen.
+    /// Starts a sandbox in the folder `s` and waits until both services listen. Its receiver of events gets a port of its own, because
+    /// other sandboxes of these tests would take the usual one while this one is stopped.
     pub(crate) fn start(installation: &Installation, more: &[&str]) -> Self {
+        static USUAL: OnceLock<Option<TcpListener>> = OnceLock::new();
+        USUAL.get_or_init(|| TcpListener::bind("127.0.0.1:9999").ok());
         let words = [
             "sandbox",
             "--dir",
@@ -303,7 +307,7 @@ fn port_flag_names_the_two_flags_that_exist() {
 #[test]
 fn port_in_use_is_reported_with_its_flag() {
     let installation = Installation::in_a_file();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (flag, other) in [
         ("--pools-port", "--gate-port"),
@@ -358,7 +362,7 @@ fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
     /// A sandbox that waits for its reader never responds.
     const SOON: Duration = Duration::from_secs(10);
     let installation = Installation::in_a_file();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
     let port = address.port().to_string();
@@ -573,7 +577,7 @@ fn page_of_earlier_start_is_no_longer_allowed() {
     // The next sandbox cannot get this port.
     let port = earlier.rsplit(':').next().unwrap().parse::<u16>().unwrap();
     first.stop();
-    let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let second = Sandbox::start(&installation, &[]);
     assert_eq!(started_from(&second, &demo, &page(&second)), "200");
     assert_eq!(started_from(&second, &demo, &earlier), "403");

@@ -50,6 +50,7 @@ async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
     let refused = tx.partner_lock(&tenant("locked")).await;
     assert!(matches!(refused, Err(StoreError::Retry)), "{refused:?}");
     drop(tx);
+    run(&mut other, "ROLLBACK").await;
     other.close().await.unwrap();
 
     let mut tx = provision.provision_begin("apply").await.unwrap();

@@ -19,8 +19,9 @@ use crate::world::{World, millis};
 async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(30);
-    world.setup.grace = Duration::from_secs(3);
-    let quick = Receiver::start([Reply::Slow(millis(1000), 200)]).await;
+    world.setup.grace = Duration::from_secs(10);
+    let released = Arc::new(AtomicBool::new(false));
+    let quick = Receiver::start([Reply::Held(Arc::clone(&released), 200)]).await;
     let silent = Receiver::start([Reply::Silence]).await;
     let to_quick = world.listener("quick", &quick.url()).await;
     let to_silent = world.listener("silent", &silent.url()).await;
@@ -33,6 +34,7 @@ async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
     let stopping = tokio::spawn(worker.stop());
     tokio::time::sleep(millis(500)).await;
     world.emit(&to_quick, "late", "late").await;
+    released.store(true, Ordering::SeqCst);
     stopping.await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(25));
     let done = world.delivery(&to_quick, "q").await.progress;

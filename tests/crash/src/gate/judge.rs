@@ -77,8 +77,8 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
         reader.repeat(all)?;
         let seen = reader.see(all)?;
         let mut book = shop.book.lock();
-        let mut found = std::mem::take(&mut book.breaches);
-        found.extend(check_sessions(&mut book, &seen));
+        let mut found = check_sessions(&mut book, &seen);
+        book.breaches.clear();
         found.extend(people::check(&book, &seen.people));
         found.extend(orders::check_payments(&book, &seen.payments));
         found.extend(orders::check(&mut book, &seen.orders));
@@ -299,7 +299,8 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
         let end = known.end.clone();
         book.saw(id, status, end.as_deref());
     }
-    breaches.append(&mut book.breaches);
+    // A caller that looks again must find them again.
+    breaches.extend(book.breaches.iter().cloned());
     let lost = book
         .sessions
         .keys()

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::{Result, time, upstream};
 
-/// Longest duration of a payment, and the further duration of a slow one, in milliseconds. The user cancels a slow one after four
-/// notifications, on a machine of any pace.
+/// Longest duration of a payment, and the further duration of a slow one, in milliseconds. The user cancels a slow one after three
+/// notifications, unless the machine stands still.
 const MAX_STEP_MS: u64 = 120;
 const SLOW_MS: u64 = 2_500;
 

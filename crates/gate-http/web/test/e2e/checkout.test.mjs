@@ -146,13 +146,14 @@ test('payment under way can be cancelled', async () => {
 });
 
 test('cancelled sale leads to a new price', async () => {
-  const page = await openCheckout(browser, { amount: '100.33', flow: 'off_ramp' });
-  await page.goto(page.address);
-  await walk(page, 'confirm', { side: 'off_ramp' });
-  await act(page, 'pay');
-  await step(page, 'instructions');
-  await act(page, 'cancel');
-  await page.locator('[data-step="price"] [data-code="payment_cancelled"]').waitFor();
+  const page = await inTime(() => openCheckout(browser, { amount: '100.33', flow: 'off_ramp' }), async (opened) => {
+    await opened.goto(opened.address);
+    await walk(opened, 'confirm', { side: 'off_ramp' });
+    await act(opened, 'pay');
+    await step(opened, 'instructions');
+    await act(opened, 'cancel');
+    await opened.locator('[data-step="price"] [data-code="payment_cancelled"]').waitFor();
+  });
   await expectRecords(page.session, 'open', 'off_ramp cancelled 100.33');
   await walk(page, 'confirm', { side: 'off_ramp', from: 'price' });
   await page.context().close();
@@ -226,7 +227,7 @@ test('rejected verification ends the payment', async () => {
   await act(embedded(page), 'continue');
   await embedded(page).locator('[data-step="verification"] [data-code="verification_rejected"]').waitFor();
   await expectRecords(session, 'open');
-  await page.locator(`[data-event-type="kyc.required"][data-session="${session}"]`).waitFor();
+  await page.locator(`[data-event-type="kyc.required"][data-session="${session}"]`).waitFor({ state: 'attached' });
   const types = (await eventsOf(page, session)).map(({ type }) => type);
   assert.deepEqual(types, ['gate_session.created', 'kyc.required']);
   await close(page);
@@ -281,8 +282,10 @@ test('button of the browser leads back to a checkout that pays once', async () =
   await page.goto(sandbox.demo_shop_url);
   await page.goto(page.address);
   await walk(page, 'confirm');
+  const release = await hold(page);
   await act(page, 'pay');
   await step(page, 'instructions');
+  release();
   await page.goBack();
   await page.waitForSelector('#order');
   await page.goForward();

@@ -105,7 +105,7 @@ test('demo shop ships nothing for a session that an address makes up', async () 
   await pay(tab);
   await decision(other, 'paid');
   // The shop has received the events of another session meanwhile.
-  await page.locator(`[data-event-type="gate_session.completed"][data-session="${session}"]`).waitFor();
+  await page.locator(`[data-event-type="gate_session.completed"][data-session="${session}"]`).waitFor({ state: 'attached' });
   await decision(page, 'waiting');
   assert.deepEqual(await eventsOf(page, MADE_UP), []);
   await page.context().close();

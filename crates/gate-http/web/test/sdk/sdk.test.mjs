@@ -627,8 +627,10 @@ describe('refused start', () => {
   test('frame_that_never_becomes_ready_gets_on_error', async () => {
     world.state.silent = true;
     await stopClock(page);
+    const started = page.waitForResponse((response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST');
     await mount();
     await widgetFrame();
+    await (await started).finished();
     await page.clock.fastForward(8_000);
     assert.deepEqual(await calls(), []);
     await page.clock.fastForward(2_000);

@@ -11,7 +11,7 @@ use runtime::process::SystemClock;
 use serde_json::json;
 
 /// How long the gate may take to accept a connection, and for each part of its response.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The gate, and the secret that signs notifications.
 pub(crate) struct Notifier {

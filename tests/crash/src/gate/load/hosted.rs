@@ -175,7 +175,7 @@ impl Visitor<'_, '_, '_> {
         let Some(bytes) = widget.notification(payment) else {
             return;
         };
-        let times = if widget.order.is_slow() { 4 } else { 1 };
+        let times = if widget.order.is_slow() { 3 } else { 1 };
         for _ in 0..times {
             let notified = self.call(Kind::NotifyRail, widget, &bytes);
             if let Some(answer) = notified.filter(|answer| answer.status != 202) {
