@@ -53,7 +53,7 @@ usage: cargo xtask <task>
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
   fuzz                   the byte fuzzing targets, a million inputs each, and half a million hostile requests
-  openapi [--check]      rewrite (or compare) the contracts in docs/openapi and the pages of errors and metrics
+  openapi [--check]      rewrite (or compare) the contracts in docs/openapi, the pages of errors and metrics, and the reference pages
   web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print what the widget must hold
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out

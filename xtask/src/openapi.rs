@@ -1,4 +1,5 @@
-//! `cargo xtask openapi`: the published contracts are what the services print, and the pages of errors and metrics what the code lists.
+//! `cargo xtask openapi`: the published contracts are what the services print, and the reference pages and the pages of errors and
+//! metrics are made from the same code.
 
 use std::fs;
 use std::path::Path;
@@ -60,6 +61,7 @@ fn pages(workspace: &Workspace, check: bool) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--workspace", "--quiet"]);
     command.args(["--test", "errors_doc", "--test", "metrics_doc"]);
+    command.args(["--test", "reference_pages"]);
     if !check {
         command.env("UPDATE_DOCS", "1");
     }

@@ -31,7 +31,13 @@ use Imports::{Anything, Only};
 use table::TABLE;
 
 /// Crates that exist for tests: no crate may need them to be built.
-const FOR_TESTS_ONLY: &[&str] = &["acceptance", "crash", "model-check", "test-support"];
+const FOR_TESTS_ONLY: &[&str] = &[
+    "acceptance",
+    "crash",
+    "model-check",
+    "reference-page",
+    "test-support",
+];
 
 /// External crates that only the named crates may use, so that each technology has one home. `acceptance` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[

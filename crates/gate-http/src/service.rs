@@ -15,7 +15,7 @@ use http_kit::{
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::webhooks::notification::NotificationSecret;
 
-use crate::api::{documents, error_codes};
+use crate::api::documents;
 use crate::app::{App, Parts};
 use crate::codes;
 use crate::rail_notifications::Notified;
@@ -29,6 +29,9 @@ const ERROR_CODES: ProductErrorCodes = ProductErrorCodes {
     wrong_kind: codes::KEY_KIND_NOT_ALLOWED,
     not_in_live: codes::LIVE_KEYS_NOT_ALLOWED,
 };
+
+/// The page that `cargo xtask openapi` writes from the documents and the error codes.
+const REFERENCE: &str = include_str!("reference.html");
 
 /// The components of the service.
 #[derive(Clone)]
@@ -108,10 +111,10 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
     ))
 }
 
-/// The documentation pages, rendered once per process because rendering is slower than building the
-/// rest of the service.
+/// The documentation routes, made once per process because writing the documents is slower than
+/// building the rest of the service.
 fn pages() -> Result<Router, ContractError> {
     static PAGES: LazyLock<Result<Router, ContractError>> =
-        LazyLock::new(|| documentation(&documents()?, &error_codes().collect::<Vec<_>>()));
+        LazyLock::new(|| documentation(&documents()?, REFERENCE));
     PAGES.clone()
 }

@@ -1,7 +1,7 @@
 //! The HTTP layer of both APIs: listener, deadlines, error envelope, strict request readers, route
 //! classes.
 //!
-//! It also renders the published contract as YAML and as a page. A service merges its routes,
+//! It also writes the published contract as YAML and as JSON. A service merges its routes,
 //! closes the router with [`finish`] and passes it to [`serve()`].
 
 mod admission;
@@ -17,7 +17,6 @@ mod connection;
 mod cors;
 mod credential;
 mod deadlines;
-mod docs_page;
 mod error;
 mod error_code;
 mod fallback;

@@ -34,7 +34,7 @@ pub(crate) const PUBLISHABLE_KEY: &str = "publishableKey";
 pub(crate) const EMBED_TOKEN: &str = "embedToken";
 
 /// The extension with which a response lists its error codes.
-pub(crate) const X_CODES: &str = "x-error-codes";
+pub const X_CODES: &str = "x-error-codes";
 const ERROR: &str = "Error";
 /// The response for statuses without their own documentation.
 const ANY_ERROR: &str = "default";
@@ -296,7 +296,7 @@ fn is_date(value: &str) -> bool {
     value.len() >= 10 && value.bytes().take(10).enumerate().all(fits)
 }
 
-/// The document as a JSON value, for the documentation page and for checks.
+/// The document as a JSON value, for the reference page and for checks.
 ///
 /// # Errors
 /// [`ContractError`] if JSON cannot express the document.

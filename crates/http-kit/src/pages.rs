@@ -15,15 +15,13 @@ use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use crate::codes;
-use crate::docs_page::{Linked, render_docs};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::openapi::{ContractError, to_json, to_value, to_yaml};
+use crate::openapi::{ContractError, to_json, to_yaml};
 
 /// The page's content security policy: no script, no external resource except the icon, no framing.
 const PAGE_POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const DOCS: &str = "/docs";
-const ICON: &str = include_str!("docs_page/icon.svg");
+const ICON: &str = include_str!("icon.svg");
 
 /// A document that a service publishes.
 #[derive(Clone)]
@@ -41,51 +39,45 @@ impl fmt::Debug for Document {
 }
 
 impl Document {
-    fn path(&self, ending: &str) -> String {
+    /// The path at which a service serves the document; `ending` is `yaml` or `json`.
+    #[must_use]
+    pub fn path(&self, ending: &str) -> String {
         format!("/openapi/{}.{ending}", self.name)
     }
 }
 
 /// The documentation routes of a service.
 ///
-/// `/docs` is the reference page of the first document, to which `/` redirects. Every document is served as YAML and as
-/// JSON, and the page links to it.
+/// `/docs` is the reference page, to which `/` redirects. The page is a committed file, made from the documents by
+/// `cargo xtask openapi`, and is served unchanged. Every document is served as YAML and as JSON.
 ///
 /// # Errors
 /// [`ContractError`] if YAML or JSON cannot express a document.
 pub fn documentation<S: Clone + Send + Sync + 'static>(
     documents: &[Document],
-    errors: &[&ErrorCode],
+    reference: &'static str,
 ) -> Result<Router<S>, ContractError> {
     let mut router = Router::new();
-    let mut linked = Vec::new();
     for document in documents {
-        let (yaml_path, json_path) = (document.path("yaml"), document.path("json"));
         router = router
             .route(
-                &yaml_path,
+                &document.path("yaml"),
                 fixed("application/yaml", to_yaml(&document.api)?),
             )
             .route(
-                &json_path,
+                &document.path("json"),
                 fixed("application/json", to_json(&document.api)?),
             );
-        linked.push(Linked {
-            title: document.api.info.title.clone(),
-            yaml_path,
-            json_path,
-        });
     }
     let Some(first) = documents.first() else {
         return Ok(router);
     };
-    let html = render_docs(&to_value(&first.api)?, errors, &linked);
     // The redirect is temporary, so that browsers do not cache its target.
     let to_docs = || get(|| ready(Redirect::temporary(DOCS)));
     let json_path = first.path("json");
     let to_json = move || get(move || ready(Redirect::temporary(&json_path)));
     Ok(router
-        .route(DOCS, page(html))
+        .route(DOCS, page(reference))
         .route("/", to_docs())
         .route("/docs/", to_docs())
         .route("/openapi", to_json.clone()())
@@ -93,8 +85,8 @@ pub fn documentation<S: Clone + Send + Sync + 'static>(
         .route("/favicon.ico", fixed("image/svg+xml", ICON.to_owned())))
 }
 
-fn page<S: Clone + Send + Sync + 'static>(html: String) -> MethodRouter<S> {
-    let page = Bytes::from(html);
+fn page<S: Clone + Send + Sync + 'static>(html: &'static str) -> MethodRouter<S> {
+    let page = Bytes::from_static(html.as_bytes());
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
@@ -271,7 +263,12 @@ mod tests {
             document("things-v1", "Things"),
             document("things-helpers-v1", "Helpers"),
         ];
-        let app = documentation(&documents, &[]).unwrap();
+        let reference = "<!doctype html>\n<title>Things</title>\n";
+        let app = documentation(&documents, reference).unwrap();
+        let (response, body) = fetch(app.clone(), "/docs").await;
+        assert_eq!(body, reference);
+        assert_eq!(response.headers["content-security-policy"], PAGE_POLICY);
+        assert_eq!(response.headers["cache-control"], "no-cache");
         for (path, kind, text) in [
             ("/docs", "text/html; charset=utf-8", "<!doctype html>"),
             ("/openapi/things-v1.yaml", "application/yaml", "openapi: 3."),

@@ -13,7 +13,7 @@ use http_kit::{
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
-use crate::api::{documents, error_codes};
+use crate::api::documents;
 use crate::app::{App, Parts};
 use crate::{codes, errors, routes};
 
@@ -24,6 +24,9 @@ const ERROR_CODES: ProductErrorCodes = ProductErrorCodes {
     wrong_kind: codes::KEY_MODE_MISMATCH,
     not_in_live: codes::KEY_MODE_MISMATCH,
 };
+
+/// The page that `cargo xtask openapi` writes from the documents and the error codes.
+const REFERENCE: &str = include_str!("reference.html");
 
 /// The components of the service.
 #[derive(Clone)]
@@ -80,10 +83,10 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
     ))
 }
 
-/// The documentation pages, rendered once per process because rendering is slower than building the
-/// rest of the service.
+/// The documentation routes, made once per process because writing the documents is slower than
+/// building the rest of the service.
 fn pages() -> Result<Router, ContractError> {
     static PAGES: LazyLock<Result<Router, ContractError>> =
-        LazyLock::new(|| documentation(&documents()?, &error_codes().collect::<Vec<_>>()));
+        LazyLock::new(|| documentation(&documents()?, REFERENCE));
     PAGES.clone()
 }

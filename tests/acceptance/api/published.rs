@@ -182,6 +182,18 @@ async fn page_of(answer: Answer) -> String {
     String::from_utf8(answer.bytes.to_vec()).unwrap()
 }
 
+#[tokio::test]
+async fn committed_pages_are_what_the_services_serve() {
+    let gate = Gate::new().await;
+    let pools = page_of(gate.world().send(Call::get("/docs")).await).await;
+    let committed = include_str!("../../../crates/pools-http/src/reference.html");
+    assert!(pools == committed, "the page of the pools is another");
+    let ramp = page_of(gate.send(Call::get("/docs")).await).await;
+    let committed = include_str!("../../../crates/gate-http/src/reference.html");
+    assert!(ramp == committed, "the page of the gate is another");
+    gate.finish().await;
+}
+
 // rule: docs.links
 #[tokio::test]
 async fn page_links_every_document_that_its_service_serves() {

@@ -173,6 +173,13 @@ pub(super) const TABLE: &[Row] = &[
         because: "explores the cores over ports of its own; no adapter, so that it stays small and quick",
     },
     Row {
+        name: "reference-page",
+        imports: Only("http-kit"),
+        pure: None,
+        tests: "pools-http gate-http",
+        because: "renders the documents of any service; its test compares the pages of both, and no program renders one",
+    },
+    Row {
         name: "crash",
         imports: Anything,
         pure: None,

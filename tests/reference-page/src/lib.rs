@@ -2,34 +2,57 @@
 //! print.
 //!
 //! It is rendered from the published contract and adds no facts. Every error code is an anchor;
-//! `doc_url` points at it.
+//! `doc_url` points at it. The pages are committed, and the services serve the committed bytes.
 
 mod html;
 mod schema;
 
+use http_kit::openapi::{ContractError, X_CODES, to_value};
+use http_kit::{Document, ErrorCode};
 use serde_json::Value;
 
-use self::html::{Row, code_block, escape, inline, mark, prose, table};
-use self::schema::{Schemas, Written, list};
-use crate::error_code::ErrorCode;
-use crate::openapi::X_CODES;
+use crate::html::{Row, code_block, escape, inline, mark, prose, table};
+use crate::schema::{Schemas, Written, list};
 
-const STYLE: &str = include_str!("docs_page/style.css");
+const STYLE: &str = include_str!("style.css");
 /// The glossary, a Markdown table with two columns.
 const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// A document of the service, as the page links to it.
-#[derive(Debug, Clone)]
-pub(crate) struct Linked {
-    pub(crate) title: String,
-    pub(crate) yaml_path: String,
-    pub(crate) json_path: String,
+struct Linked {
+    title: String,
+    yaml_path: String,
+    json_path: String,
 }
 
-/// Renders an OpenAPI 3.1 document, with the explanation of every error code and links to every
-/// document.
-pub(crate) fn render_docs(document: &Value, errors: &[&ErrorCode], linked: &[Linked]) -> String {
+impl Linked {
+    fn of(document: &Document) -> Self {
+        Self {
+            title: document.api.info.title.clone(),
+            yaml_path: document.path("yaml"),
+            json_path: document.path("json"),
+        }
+    }
+}
+
+/// Renders the contract of a service, with the explanation of every error code and links to every
+/// document that the service serves.
+///
+/// # Errors
+/// [`ContractError`] if JSON cannot express the contract.
+pub fn render(
+    contract: &Document,
+    others: &[Document],
+    errors: &[&ErrorCode],
+) -> Result<String, ContractError> {
+    let served = std::iter::once(contract).chain(others);
+    let linked: Vec<Linked> = served.map(Linked::of).collect();
+    Ok(page_of(&to_value(&contract.api)?, errors, &linked))
+}
+
+/// Renders an OpenAPI 3.1 document.
+fn page_of(document: &Value, errors: &[&ErrorCode], linked: &[Linked]) -> String {
     let page = Page {
         document,
         schemas: Schemas::of(document),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::html::{Row, escape, inline, mark, prose, table};
+use crate::html::{Row, escape, inline, mark, prose, table};
 
 /// The nesting depth at which rendering stops, because a schema may refer to itself.
 const DEPTH: usize = 6;
