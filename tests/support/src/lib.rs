@@ -1,5 +1,5 @@
-//! Code that several suites share: the contract of the store ports, recorded requests, a Postgres database for one test, and
-//! private servers.
+//! Code that several suites share: the contract of the store ports, recorded requests, a Postgres database for one test, private
+//! servers, and HTTP with an upstream that a test plays.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -9,6 +9,7 @@
 )]
 
 pub mod contract;
+pub mod http;
 pub mod recorded;
 pub mod servers;
 pub mod test_database;

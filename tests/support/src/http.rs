@@ -1,0 +1,217 @@
+//! HTTP over plain sockets: an upstream that a test plays, and a client that returns every byte of a response.
+//!
+//! Both block, and use one connection for each request. The upstream has threads of its own, so a test with a runtime can start it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Timeout of a response, longer than any deadline of a service.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A request that an upstream has received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The first line and the headers, unchanged, with the empty line at their end.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Reads a request; `None` if the connection ends before the request does.
+    fn read(stream: &mut impl BufRead) -> Option<Self> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+        }
+        let body = Vec::new();
+        let mut request = Self { head, body };
+        let length = request.header("content-length").parse().unwrap_or(0);
+        request.body.resize(length, 0);
+        stream.read_exact(&mut request.body).ok()?;
+        Some(request)
+    }
+
+    /// The method and the path with its query, such as `GET /health`.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        let (line, _) = self.head.split_once(" HTTP/1.1\r\n").unwrap();
+        line
+    }
+
+    #[must_use]
+    pub fn method(&self) -> &str {
+        let (method, _) = self.line().split_once(' ').unwrap();
+        method
+    }
+
+    /// The path with its query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        let (_, path) = self.line().split_once(' ').unwrap();
+        path
+    }
+
+    /// The value of a header; empty if absent.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = headers.find(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The body; null if it is not JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// What an upstream does with a request.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Sends these bytes and closes the connection.
+    Sends(String),
+    /// Closes the connection without a response.
+    Closes,
+    /// Keeps the connection open and never responds.
+    Waits,
+}
+
+impl Reply {
+    /// Responds with a status and a body in JSON.
+    #[must_use]
+    pub fn json(status: u16, body: &str) -> Self {
+        Self::with(status, &[("Content-Type", "application/json")], body)
+    }
+
+    /// Responds with a status, headers and a body.
+    #[must_use]
+    pub fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+        Self::Sends(message(&format!("HTTP/1.1 {status} X"), headers, body))
+    }
+}
+
+/// A server on this machine that a test plays. It serves until the test program ends.
+#[derive(Debug)]
+pub struct Upstream {
+    address: SocketAddr,
+    received: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Upstream {
+    /// Starts a server on a free port. A request counts as received once `reply` has returned.
+    #[must_use]
+    pub fn start(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let received = Arc::<Mutex<Vec<Request>>>::default();
+        let (reply, kept) = (Arc::new(reply), Arc::clone(&received));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (reply, kept) = (Arc::clone(&reply), Arc::clone(&kept));
+                std::thread::spawn(move || serve(stream, &*reply, &kept));
+            }
+        });
+        Self { address, received }
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request since the last call of [`Upstream::take`].
+    #[must_use]
+    pub fn received(&self) -> Vec<Request> {
+        self.received.lock().unwrap().clone()
+    }
+
+    /// The same requests, which are then forgotten.
+    pub fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut self.received.lock().unwrap())
+    }
+
+    /// The methods and paths of these requests.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let received = self.received.lock().unwrap();
+        received.iter().map(|one| one.line().to_owned()).collect()
+    }
+}
+
+fn serve(stream: TcpStream, reply: &impl Fn(&Request) -> Reply, received: &Mutex<Vec<Request>>) {
+    let mut stream = BufReader::new(stream);
+    let Some(request) = Request::read(&mut stream) else {
+        return;
+    };
+    let reply = reply(&request);
+    received.lock().unwrap().push(request);
+    // A client that has seen enough closes the connection.
+    let _ = match reply {
+        Reply::Sends(bytes) => stream.get_mut().write_all(bytes.as_bytes()),
+        Reply::Closes => Ok(()),
+        Reply::Waits => stream.read_exact(&mut [0]),
+    };
+}
+
+/// An address at which nothing listens.
+#[must_use]
+pub fn nowhere() -> SocketAddr {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    taken.local_addr().unwrap()
+}
+
+/// Sends `GET` for a path, and returns the whole response.
+pub fn get(address: &str, path: &str) -> String {
+    send(address, &format!("GET {path}"), &[], "")
+}
+
+/// Sends a method and a path such as `GET /health`, with headers and a body in JSON or none, and returns the whole response.
+pub fn send(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> String {
+    try_send(address, line, headers, body).expect("a response")
+}
+
+/// The same, for a server that may not respond.
+///
+/// # Errors
+/// An error without a connection, and if the response does not end in time.
+pub fn try_send(
+    address: &str,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<String> {
+    let mut all = vec![("Host", address)];
+    all.extend(headers);
+    if !body.is_empty() {
+        all.push(("Content-Type", "application/json"));
+    }
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+    stream.write_all(message(&format!("{line} HTTP/1.1"), &all, body).as_bytes())?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    Ok(response)
+}
+
+/// The body of a response.
+#[must_use]
+pub fn json(response: &str) -> Value {
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
+
+/// A request or a response, the last one of its connection.
+fn message(first: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut message = format!("{first}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        message.push_str(&format!("{name}: {value}\r\n"));
+    }
+    message + &format!("Content-Length: {}\r\n\r\n{body}", body.len())
+}
