@@ -1,9 +1,9 @@
 //! An engine and sources of rates over HTTP, named in the environment.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+
+use test_support::http::{Reply, Upstream};
 
 use crate::served::{
     Served, eventually, file_for_acme, get, json, output, provision, quote, text, transact,
@@ -12,29 +12,34 @@ use crate::served::{
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const SECRET: &str = "a-secret-of-the-engine";
 
-/// A server on this machine. It responds by the last segment of the path, and records the head of each request.
+/// A server on this machine. It responds by the last segment of the path.
 pub(crate) struct UpstreamServer {
     url: String,
-    heads: Arc<Mutex<Vec<String>>>,
+    played: Upstream,
     report: Arc<Mutex<String>>,
 }
 
 impl UpstreamServer {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let heads = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&heads);
         let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#.to_owned();
         let report = Arc::new(Mutex::new(delivered));
         let current_report = Arc::clone(&report);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let report = current_report.lock().unwrap().clone();
-                respond(stream, &report, &kept);
-            }
+        let played = Upstream::start(move |request| {
+            let report = current_report.lock().unwrap().clone();
+            let body = match request.path().rsplit('/').next().unwrap() {
+                "rates" => r#"{"mid":1.0850}"#,
+                "depth" => r#"{"status":"enough"}"#,
+                "hold" => r#"{"status":"held"}"#,
+                "confirm" => r#"{"status":"confirmed"}"#,
+                _ => report.as_str(),
+            };
+            Reply::json(200, body)
         });
-        Self { url, heads, report }
+        Self {
+            url: played.url(),
+            played,
+            report,
+        }
     }
 
     /// Sets the report of every trade from now on.
@@ -47,37 +52,11 @@ impl UpstreamServer {
         format!("http:{}", self.url)
     }
 
+    /// The heads of the requests since the last call of this method.
     fn heads(&self) -> Vec<String> {
-        std::mem::take(&mut self.heads.lock().unwrap())
+        let received = self.played.take().into_iter();
+        received.map(|request| request.head).collect()
     }
-}
-
-/// Reads one request, records its head, responds and closes the connection.
-fn respond(mut stream: TcpStream, report: &str, heads: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        reader.read_line(&mut head).unwrap();
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
-    let length = length.map_or(0, |length| length.parse().unwrap());
-    reader.read_exact(&mut vec![0; length]).unwrap();
-    let path = head.split(' ').nth(1).unwrap();
-    let body = match path.rsplit('/').next().unwrap() {
-        "rates" => r#"{"mid":1.0850}"#,
-        "depth" => r#"{"status":"enough"}"#,
-        "hold" => r#"{"status":"held"}"#,
-        "confirm" => r#"{"status":"confirmed"}"#,
-        _ => report,
-    };
-    let response = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    heads.lock().unwrap().push(head);
-    stream.write_all(response.as_bytes()).unwrap();
 }
 
 /// Writes `rates.toml` with one source.

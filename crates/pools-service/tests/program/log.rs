@@ -1,21 +1,19 @@
 //! A log or an output that its reader does not read.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde_json::Value;
+use test_support::http::{nowhere, send};
 
 use crate::served::{eventually, program};
 
 /// A key that the database does not have. Each request with it logs a statement.
 const UNKNOWN: &str = "sk_test_UnknownUnknownUnknownUnknown1234";
 const METRIC: &str = "\npenstock_log_lines_dropped_total ";
-/// The longest wait for a response. A service that waits for its log never responds.
-const SOON: Duration = Duration::from_secs(10);
 
 /// A service whose log is read only on request.
 struct Unread {
@@ -103,18 +101,11 @@ impl Unread {
     }
 }
 
+/// Fails after a minute. A service that waits for its log never responds.
 fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: pools\r\nAuthorization: Bearer {UNKNOWN}\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream
-        .read_to_string(&mut response)
-        .expect("a response within ten seconds");
-    response
+    let bearer = format!("Bearer {UNKNOWN}");
+    let headers = [("Authorization", bearer.as_str())];
+    send(address, &format!("GET {path}"), &headers, "")
 }
 
 /// Sends SIGTERM, and returns the exit code. The service must end within its time limit.
@@ -185,9 +176,7 @@ fn full_pipe() -> (std::io::PipeReader, Stdio, Stdio) {
 #[test]
 fn service_serves_and_stops_although_its_output_is_full_from_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    let address = nowhere().to_string();
     let (_reader, out, err) = full_pipe();
     let mut program = program(folder.path(), &[("POOLS_LISTEN", &address)]);
     let mut process = program.stdout(out).stderr(err).spawn().unwrap();

@@ -1,7 +1,6 @@
 //! The program as a child process in its own folder: starts, provisions, calls and ends it.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -17,6 +16,7 @@ use provisioning::{Setting, parse_document};
 use runtime::{Config, OpenedBase, Ports, Sources};
 use secrecy::ExposeSecret;
 use serde_json::Value;
+pub(crate) use test_support::http::{get, json};
 
 /// The program in a folder of its own, with these variables as its whole environment.
 pub(crate) fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
@@ -124,15 +124,7 @@ impl Served {
 
     /// Sends a request with these headers and this body.
     pub(crate) fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> String {
-        let mut request = format!("{line} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n");
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if !body.is_empty() {
-            request.push_str("Content-Type: application/json\r\n");
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        exchange(&self.address, &request)
+        test_support::http::send(&self.address, line, headers, body)
     }
 
     /// The address of the metrics, taken from the log.
@@ -178,19 +170,6 @@ pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(20));
     }
     panic!("no value after twenty seconds");
-}
-
-pub(crate) fn get(address: &str, path: &str) -> String {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n");
-    exchange(address, &request)
-}
-
-fn exchange(address: &str, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
 }
 
 fn configured(variables: &[(&str, &str)]) -> Config {
@@ -327,10 +306,4 @@ pub(crate) fn transact(served: &Served, headers: &[(&str, &str)], quote: &str) -
     let with_key = [headers, &[("Idempotency-Key", &*key)]].concat();
     let body = format!(r#"{{"quoteId":"{quote}"}}"#);
     json(&served.send("POST /v1/pools/EUR-USDT/transact", &with_key, &body))
-}
-
-/// The body of a response.
-pub(crate) fn json(response: &str) -> Value {
-    let (_, body) = response.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str(body).unwrap()
 }

@@ -1,61 +1,38 @@
 //! Traces: what a collector receives, and that no request waits for a collector.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
+use test_support::http::{Reply, Upstream, nowhere};
 
 use crate::served::{Served, eventually, file_for_acme, provision, quote, transact};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const CLIENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// A collector that accepts and records every post.
+/// A collector that accepts every post.
 pub(crate) struct Collector {
     pub(crate) address: String,
-    /// The path and body of each request.
-    posted: Posted,
+    played: Upstream,
 }
-
-type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 impl Collector {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let posted = Posted::default();
-        let kept = Arc::clone(&posted);
-        // The thread ends with the test program.
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut reader = BufReader::new(stream.unwrap());
-                let (mut head, mut length) = (Vec::new(), 0);
-                for line in reader.by_ref().lines() {
-                    let line = line.unwrap();
-                    if let Some(value) = line.strip_prefix("content-length: ") {
-                        length = value.parse().unwrap();
-                    }
-                    if line.is_empty() {
-                        break;
-                    }
-                    head.push(line);
-                }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).unwrap();
-                kept.lock().unwrap().push((head.join("\n"), body));
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-                reader.get_mut().write_all(answer).unwrap();
-            }
-        });
-        Self { address, posted }
+        let played = Upstream::start(|_| Reply::with(200, &[], ""));
+        Self {
+            address: played.url(),
+            played,
+        }
     }
 
+    /// The head and body of each request.
     pub(crate) fn posted(&self) -> Vec<(String, Vec<u8>)> {
-        self.posted.lock().unwrap().clone()
+        let received = self.played.received().into_iter();
+        received
+            .map(|request| (request.head, request.body))
+            .collect()
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -173,9 +150,7 @@ fn transact_is_one_trace_from_request_to_engine() {
 #[test]
 fn unreachable_collector_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", nobody.local_addr().unwrap());
-    drop(nobody);
+    let address = format!("http://{}", nowhere());
     let served = Served::start(folder.path(), &[("OTLP_ENDPOINT", &address)]);
     for _ in 0..50 {
         served.get("/v1/pools");
