@@ -1,9 +1,10 @@
 //! The program's output, its listener and its shutdown.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use test_support::http::get;
 
 /// The program in a folder of its own, with these variables as its whole environment.
 pub(crate) fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
@@ -22,15 +23,6 @@ pub(crate) fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str
 
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
 }
 
 fn assert_serves_widget(widget: &str, gate: &str) {

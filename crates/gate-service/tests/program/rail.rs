@@ -1,8 +1,6 @@
 //! A rail over HTTP, named in the settings: another server plays it through every end of a pay-in.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use partner_core::Tenant;
 use runtime::{Ports, Runtime};
 use serde_json::{Value, json};
+use test_support::http::{Reply, Request, Upstream};
 use tokio::task::JoinHandle;
 
 use crate::lifecycle::{output, text};
@@ -32,8 +31,6 @@ struct Book {
     silent: bool,
     /// Whether requests for instructions get a malformed response.
     malformed: bool,
-    /// The head of every request.
-    heads: Vec<String>,
 }
 
 impl Book {
@@ -65,20 +62,19 @@ impl Book {
 struct TestRail {
     setting: String,
     book: Arc<Mutex<Book>>,
+    played: Upstream,
 }
 
 impl TestRail {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let setting = format!("http:http://{}/desk", listener.local_addr().unwrap());
         let book = Arc::<Mutex<Book>>::default();
         let kept = Arc::clone(&book);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                respond(stream, &kept);
-            }
-        });
-        Self { setting, book }
+        let played = Upstream::start(move |request| respond(request, &kept));
+        Self {
+            setting: format!("http:{}/desk", played.url()),
+            book,
+            played,
+        }
     }
 
     fn ends(&self, end: Value) {
@@ -91,48 +87,22 @@ impl TestRail {
 
     /// The requests about a payment with this method.
     fn count(&self, method: &str, id: &str) -> usize {
-        let line = format!("{method} /desk/v1/payments/{id}");
-        let book = self.book.lock().unwrap();
-        book.heads
-            .iter()
-            .filter(|head| head.starts_with(&line))
-            .count()
+        let wanted = format!("{method} /desk/v1/payments/{id}");
+        let lines = self.played.lines();
+        lines.iter().filter(|it| it.starts_with(&wanted)).count()
     }
 }
 
-/// Reads one request and responds, or closes the connection after acting.
-fn respond(mut stream: TcpStream, book: &Mutex<Book>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap() == 0 {
-            return;
-        }
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    reader.read_exact(&mut body).unwrap();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    let mut words = head.split(' ');
-    let (method, path) = (words.next().unwrap(), words.next().unwrap());
-    let id = path.strip_prefix("/desk/v1/payments/").unwrap();
+/// Responds, or closes the connection after acting.
+fn respond(request: &Request, book: &Mutex<Book>) -> Reply {
+    let id = request.path().strip_prefix("/desk/v1/payments/").unwrap();
     let id = id.trim_end_matches("/instructions");
     let mut book = book.lock().unwrap();
-    let (status, answer) = book.act(method, id, &body);
-    let silent = book.silent && method != "POST";
-    book.heads.push(head);
-    drop(book);
-    if silent {
-        return;
+    let (status, body) = book.act(request.method(), id, &request.json());
+    if book.silent && request.method() != "POST" {
+        return Reply::Closes;
     }
-    let body = answer.to_string();
-    let response = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(response.as_bytes()).unwrap();
+    Reply::json(status, &body.to_string())
 }
 
 /// A gate service in this process, with the rail.
@@ -226,9 +196,10 @@ async fn pay_in_ends_as_the_rail_reports() {
             [1, 1]
         );
     }
-    let heads = std::mem::take(&mut rail.book.lock().unwrap().heads);
-    let shown = format!("authorization: Bearer {SECRET}\r\n");
-    assert!(heads.iter().all(|head| head.contains(&shown)), "{heads:#?}");
+    let asked = rail.played.take();
+    let shown = format!("Bearer {SECRET}");
+    let shows = |request: &Request| request.header("authorization") == shown;
+    assert!(asked.iter().all(shows), "{asked:#?}");
     gate.end().await;
 }
 

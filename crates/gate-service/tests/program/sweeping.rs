@@ -1,8 +1,6 @@
 //! A service in this process with the test's clock. It expires overdue sessions without a request, and advances the records of
 //! its rail.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -14,7 +12,7 @@ use partner_core::key::{KeyKind, NewKey};
 use partner_core::origin::Origin;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use runtime::{Config, Ports, Runtime, Sources};
-use serde_json::Value;
+use test_support::http::{json, send};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
@@ -92,28 +90,17 @@ pub(crate) async fn provision(runtime: &Runtime) -> Tenant {
 /// Creates an object over HTTP, and returns its id.
 pub(crate) fn make(address: &str, path: &str, body: &str) -> String {
     let response = post(address, path, body);
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 201"), "{response}");
-    let made: Value = serde_json::from_str(body).unwrap();
-    made["id"].as_str().unwrap().to_owned()
+    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
+    json(&response)["id"].as_str().unwrap().to_owned()
 }
 
 /// Sends a request under an idempotency key of its own, and returns the response.
 pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
     static KEYS: AtomicU64 = AtomicU64::new(0);
-    let key = KEYS.fetch_add(1, Ordering::SeqCst);
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
-         Idempotency-Key: key-{key}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .write_all(format!("{head}{body}").as_bytes())
-        .unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
+    let key = format!("key-{}", KEYS.fetch_add(1, Ordering::SeqCst));
+    let bearer = format!("Bearer {KEY}");
+    let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
+    send(address, &format!("POST {path}"), &headers, body)
 }
 
 fn create(address: &str) -> String {

@@ -1,8 +1,6 @@
 //! A verifier over HTTP, named in the settings: another server plays it through every response and every absence of one.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +13,7 @@ use gate_core::verification::{Verification, VerificationStatus};
 use partner_core::Tenant;
 use runtime::{Ports, Runtime};
 use serde_json::{Value, json};
+use test_support::http::{Reply, Request, Upstream};
 use tokio::task::JoinHandle;
 
 use crate::lifecycle::{output, text};
@@ -24,106 +23,62 @@ const SECRET: &str = "a-secret-of-the-verifier";
 /// A step of the clock. A service refuses to write after its clock has jumped far.
 const STEP_MS: i64 = 1_000;
 
-/// One response of the verifier. The id of the verification replaces `{id}`.
-#[derive(Debug, Clone)]
-enum Reply {
-    /// A status, further lines of the head, and a body.
-    Says(u16, &'static str, String),
-    /// Closes the connection without a response.
-    Silent,
+/// The status and the body of a response, with `{id}` for the id of the verification; `None` closes the connection.
+type Says = Option<(u16, String)>;
+
+fn says(body: &Value) -> Says {
+    Some((200, body.to_string()))
 }
 
-fn says(body: &Value) -> Reply {
-    Reply::Says(200, "", body.to_string())
-}
-
-fn status(status: &str) -> Reply {
+fn status(status: &str) -> Says {
     says(&json!({ "id": "{id}", "status": status }))
-}
-
-/// What the verifier has received and will do.
-#[derive(Default)]
-struct Book {
-    /// The next responses. Afterwards every request gets the last one again.
-    replies: VecDeque<Reply>,
-    last: Option<Reply>,
-    /// The head and the body of every request.
-    received: Vec<(String, String)>,
 }
 
 /// A verifier that listens on this machine.
 struct TestVerifier {
     setting: String,
-    book: Arc<Mutex<Book>>,
+    says: Arc<Mutex<VecDeque<Says>>>,
+    played: Upstream,
 }
 
 impl TestVerifier {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let setting = format!("http:http://{}/desk", listener.local_addr().unwrap());
-        let book = Arc::<Mutex<Book>>::default();
-        let kept = Arc::clone(&book);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                respond(stream, &kept);
-            }
-        });
-        Self { setting, book }
+        let says = Arc::<Mutex<VecDeque<Says>>>::default();
+        let given = Arc::clone(&says);
+        let played = Upstream::start(move |request| respond(request, &mut given.lock().unwrap()));
+        Self {
+            setting: format!("http:{}/desk", played.url()),
+            says,
+            played,
+        }
     }
 
     /// Gives these responses, the last one to every later request.
-    fn gives(&self, replies: &[Reply]) {
-        let mut book = self.book.lock().unwrap();
-        book.replies = replies.iter().cloned().collect();
-    }
-
-    /// The methods and paths of the requests so far.
-    fn lines(&self) -> Vec<String> {
-        let book = self.book.lock().unwrap();
-        let line = |(head, _): &(String, String)| head.split(" HTTP").next().unwrap().to_owned();
-        book.received.iter().map(line).collect()
+    fn gives(&self, says: &[Says]) {
+        *self.says.lock().unwrap() = says.iter().cloned().collect();
     }
 
     fn reports(&self) -> usize {
-        let lines = self.lines();
+        let lines = self.played.lines();
         lines.iter().filter(|line| line.starts_with("GET")).count()
     }
 }
 
-/// Reads one request and responds.
-fn respond(mut stream: TcpStream, book: &Mutex<Book>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap() == 0 {
-            return;
-        }
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    reader.read_exact(&mut body).unwrap();
-    let path = head.split(' ').nth(1).unwrap();
-    let id = path.strip_prefix("/desk/v1/verifications/").unwrap();
-    let id = id.trim_end_matches("/answers").to_owned();
-    let mut book = book.lock().unwrap();
-    if let Some(next) = book.replies.pop_front() {
-        book.last = Some(next);
-    }
-    let reply = book.last.clone().expect("a reply");
-    book.received.push((head, String::from_utf8(body).unwrap()));
-    drop(book);
-    let Reply::Says(status, more, body) = reply else {
-        return;
+fn respond(request: &Request, says: &mut VecDeque<Says>) -> Reply {
+    let path = request.path().strip_prefix("/desk/v1/verifications/");
+    let id = path.unwrap().trim_end_matches("/answers");
+    let said = match says.len() {
+        1 => says[0].clone(),
+        _ => says.pop_front().expect("a response"),
     };
-    let body = body.replace("{id}", &id);
-    let response = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nConnection: close\r\n{more}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    // A client that has seen enough closes the connection.
-    let _ = stream.write_all(response.as_bytes());
+    let Some((status, body)) = said else {
+        return Reply::Closes;
+    };
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Location", "http://127.0.0.1:1/"),
+    ];
+    Reply::with(status, &headers, &body.replace("{id}", id))
 }
 
 /// A gate service in this process, with the verifier.
@@ -202,7 +157,7 @@ impl Gate {
             self.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("the verifier was not asked: {:?}", verifier.lines());
+        panic!("the verifier was not asked: {:?}", verifier.played.lines());
     }
 
     /// Lets time pass until the verification has this status.
@@ -233,7 +188,7 @@ async fn verification_ends_as_the_verifier_reports() {
     ends_as_reported(says(&rejected), VerificationStatus::Rejected).await;
 }
 
-async fn ends_as_reported(end: Reply, expected: VerificationStatus) {
+async fn ends_as_reported(end: Says, expected: VerificationStatus) {
     let folder = tempfile::tempdir().unwrap();
     let verifier = TestVerifier::start();
     let gate = Gate::start(folder.path(), &verifier).await;
@@ -255,16 +210,20 @@ async fn ends_as_reported(end: Reply, expected: VerificationStatus) {
     let events = event_types(&gate.runtime, &gate.who, &id.to_string(), 2).await;
     assert_eq!(events, ["gate_session.created", "kyc.required"]);
     // An end is final: there is no further poll, and a later start makes no call.
-    let lines = verifier.lines();
+    let lines = verifier.played.lines();
     assert_eq!(gate.begin(id).await.unwrap().shown.status, expected);
     gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(verifier.lines(), lines);
+    assert_eq!(verifier.played.lines(), lines);
     let starts: Vec<_> = lines.iter().filter(|it| it.starts_with("PUT")).collect();
     assert_eq!((starts.len(), starts[0]), (2, starts[1]));
-    let received = std::mem::take(&mut verifier.book.lock().unwrap().received);
-    let shown = format!("authorization: Bearer {SECRET}\r\n");
-    assert!(received.iter().all(|(head, _)| head.contains(&shown)));
+    let shown = format!("Bearer {SECRET}");
+    let received = verifier.played.take();
+    assert!(
+        received
+            .iter()
+            .all(|one| one.header("authorization") == shown)
+    );
     gate.end().await;
 }
 
@@ -279,15 +238,14 @@ async fn invalid_response_decides_nothing() {
         r#"{{"id":"{{id}}","status":"approved","x":"{}"}}"#,
         "x".repeat(128 * 1024)
     );
-    let elsewhere = "Location: http://127.0.0.1:1/\r\n";
     let invalid = [
-        Reply::Silent,
-        Reply::Says(503, "", String::new()),
-        Reply::Says(404, "", r#"{"id":"{id}","status":"approved"}"#.to_owned()),
-        Reply::Says(307, elsewhere, String::new()),
-        Reply::Says(200, "", "approved".to_owned()),
-        Reply::Says(200, "", r#"["{id}","approved"]"#.to_owned()),
-        Reply::Says(200, "", huge),
+        None,
+        Some((503, String::new())),
+        Some((404, r#"{"id":"{id}","status":"approved"}"#.to_owned())),
+        Some((307, String::new())),
+        Some((200, "approved".to_owned())),
+        Some((200, r#"["{id}","approved"]"#.to_owned())),
+        Some((200, huge)),
         says(&json!({ "id": "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", "status": "approved" })),
         status("verified"),
         status("rejected"),
@@ -308,7 +266,7 @@ async fn invalid_response_decides_nothing() {
     }
     verifier.gives(&[status("approved")]);
     gate.reaches(id, VerificationStatus::Approved).await;
-    let lines = verifier.lines();
+    let lines = verifier.played.lines();
     let path = lines[0].split(' ').nth(1).unwrap();
     assert!(lines.iter().all(|line| line.ends_with(path)), "{lines:#?}");
     let events = event_types(&gate.runtime, &gate.who, &id.to_string(), 2).await;
@@ -335,14 +293,11 @@ async fn answers_reach_only_the_verifier() {
     let submitting = gate.verifying.start(&gate.who, id, Some(&answers), None);
     let submitted = submitting.await.unwrap();
     assert_eq!(submitted.shown.status, VerificationStatus::Approved);
-    let received = std::mem::take(&mut verifier.book.lock().unwrap().received);
-    let (head, body) = received
-        .iter()
-        .find(|(head, _)| head.starts_with("POST"))
-        .unwrap();
-    assert!(head.contains("/answers HTTP"), "{head}");
-    let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(body, json!({ "answers": { "birthday": "1815-12-10" } }));
+    let received = verifier.played.take();
+    let post = received.iter().find(|one| one.method() == "POST").unwrap();
+    assert!(post.path().ends_with("/answers"), "{}", post.head);
+    let answers = json!({ "answers": { "birthday": "1815-12-10" } });
+    assert_eq!(post.json(), answers);
     gate.end().await;
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();

@@ -1,7 +1,5 @@
 //! A verifier in a process of its own, which two gate services poll, each in its own process, on one database.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,6 +10,7 @@ use gate_core::usecases::verify_user::{StartedVerification, VerifyError, VerifyU
 use gate_core::verification::{Verification, VerificationStatus};
 use partner_core::Tenant;
 use runtime::{Ports, Runtime};
+use test_support::http::send;
 
 use crate::process::{GateProcess, Trial};
 use crate::sweeping::{CountingEntropy, config_with, event_types, make, provision};
@@ -238,33 +237,24 @@ async fn verification_outlives_restarts_of_verifier_and_gate() {
 
 const CASE: &str = "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
 
-/// The response of a trial verifier to a call with these header lines.
-fn response(verifier: &Trial, call: &str, head: &str) -> String {
-    let mut stream = TcpStream::connect(&verifier.address).unwrap();
-    let body = r#"{"amount":"10.61"}"#;
-    let length = body.len();
-    write!(
-        stream,
-        "{call} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}"
-    )
-    .unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
+/// The response of a trial verifier to a call with these headers.
+fn response(verifier: &Trial, call: &str, headers: &[(&str, &str)]) -> String {
+    send(&verifier.address, call, headers, r#"{"amount":"10.61"}"#)
 }
 
 #[test]
 fn delay_of_trial_verifier_ends_no_verification_that_a_command_has_named() {
     let arguments = ["--listen", "127.0.0.1:0", "--delay-ms", "5000"];
     let mut verifier = Trial::verifier_with(SECRET, &arguments);
-    let bearer = format!("Authorization: Bearer {SECRET}\r\n");
+    let bearer = format!("Bearer {SECRET}");
+    let shown = [("Authorization", bearer.as_str())];
     let other = CASE.replace("8JK", "8JM");
     for id in [CASE, &other] {
-        let started = response(&verifier, &format!("PUT /v1/verifications/{id}"), &bearer);
+        let started = response(&verifier, &format!("PUT /v1/verifications/{id}"), &shown);
         assert!(started.contains(r#""status":"pending""#), "{started}");
     }
     verifier.command(&format!("reject {CASE} A trial."));
-    let report = |id: &str| response(&verifier, &format!("GET /v1/verifications/{id}"), &bearer);
+    let report = |id: &str| response(&verifier, &format!("GET /v1/verifications/{id}"), &shown);
     // The delay of the case ends before that of the other.
     for _ in 0..600 {
         if report(&other).contains(r#""status":"approved""#) {
@@ -281,9 +271,9 @@ fn delay_of_trial_verifier_ends_no_verification_that_a_command_has_named() {
 fn page_of_trial_verifier_needs_no_secret() {
     let mut verifier = Trial::verifier(SECRET, "127.0.0.1:0");
     let page = format!("GET /pages/{CASE}");
-    assert!(response(&verifier, &page, "").starts_with("HTTP/1.1 404 "));
+    assert!(response(&verifier, &page, &[]).starts_with("HTTP/1.1 404 "));
     verifier.command(&format!("say {CASE} pending"));
-    let shown = response(&verifier, &page, "");
+    let shown = response(&verifier, &page, &[]);
     assert!(shown.starts_with("HTTP/1.1 200 "), "{shown}");
     assert!(
         shown.contains("Content-Type: text/html; charset=utf-8\r\n"),
@@ -298,13 +288,10 @@ fn page_of_trial_verifier_needs_no_secret() {
         "{shown}"
     );
     let report = format!("GET /v1/verifications/{CASE}");
-    assert!(response(&verifier, &report, "").starts_with("HTTP/1.1 401 "));
-    let approved = response(&verifier, &format!("POST /pages/{CASE}/approve"), "");
+    assert!(response(&verifier, &report, &[]).starts_with("HTTP/1.1 401 "));
+    let approved = response(&verifier, &format!("POST /pages/{CASE}/approve"), &[]);
     assert!(approved.contains("<strong>approved</strong>"), "{approved}");
-    let reported = response(
-        &verifier,
-        &report,
-        &format!("Authorization: Bearer {SECRET}\r\n"),
-    );
+    let bearer = format!("Bearer {SECRET}");
+    let reported = response(&verifier, &report, &[("Authorization", &bearer)]);
     assert!(reported.contains(r#""status":"approved""#), "{reported}");
 }
