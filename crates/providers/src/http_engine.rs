@@ -274,13 +274,13 @@ impl Engine for HttpEngine {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpListener;
 
     use kernel::Asset;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
     use pools_core::trade::TradeStatus;
+    use test_support::http::{Reply, Upstream, nowhere};
 
     use super::*;
 
@@ -296,35 +296,18 @@ mod tests {
         assert!(error_of(&"x".repeat(60_000)).len() < 300);
     }
 
-    /// Reads one request and responds by the last segment of its path.
-    fn respond(mut stream: TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
-        }
-        let mut lines = head.lines();
-        let path = lines.next().unwrap().split(' ').nth(1).unwrap();
-        let length = lines.find_map(|line| line.strip_prefix("content-length: "));
-        let length = length.map_or(0, |length| length.parse().unwrap());
-        reader.read_exact(&mut vec![0; length]).unwrap();
-        let status = match path.rsplit('/').next().unwrap() {
-            "depth" => "enough",
-            "hold" => "held",
-            "confirm" => "confirmed",
-            _ => "in_progress",
-        };
-        let body = format!(r#"{{"status":"{status}"}}"#);
-        let head = format!("Connection: close\r\nContent-Length: {}\r\n", body.len());
-        write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n{body}").unwrap();
-    }
-
-    /// An engine on this machine.
+    /// An engine on this machine. It responds by the last segment of the path.
     fn engine() -> HttpEngine {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        std::thread::spawn(move || listener.incoming().flatten().for_each(respond));
-        let url = UpstreamUrl::parse(&url).unwrap();
+        let far = Upstream::start(|request| {
+            let status = match request.path().rsplit('/').next().unwrap() {
+                "depth" => "enough",
+                "hold" => "held",
+                "confirm" => "confirmed",
+                _ => "in_progress",
+            };
+            Reply::json(200, &format!(r#"{{"status":"{status}"}}"#))
+        });
+        let url = UpstreamUrl::parse(&far.url()).unwrap();
         HttpEngine::new(url, None, Duration::from_secs(20)).unwrap()
     }
 
@@ -369,10 +352,7 @@ mod tests {
     // rule: pools.engine.unsent
     #[tokio::test]
     async fn hold_is_unsent_when_no_connection_can_be_opened() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", taken.local_addr().unwrap());
-        drop(taken);
-        let url = UpstreamUrl::parse(&url).unwrap();
+        let url = UpstreamUrl::parse(&format!("http://{}", nowhere())).unwrap();
         let engine = HttpEngine::new(url, None, Duration::from_secs(20)).unwrap();
         let request = request();
         let amount = request.order.amount;

@@ -2,6 +2,7 @@
 //!
 //! Both block, and use one connection for each request. The upstream has threads of its own, so a test with a runtime can start it.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -95,6 +96,13 @@ impl Reply {
     pub fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         Self::Sends(message(&format!("HTTP/1.1 {status} X"), headers, body))
     }
+
+    /// Closes the connection in the middle of a body in JSON.
+    #[must_use]
+    pub fn broken() -> Self {
+        let head = "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: 100";
+        Self::Sends(format!("{head}\r\n\r\n{{\"id\":"))
+    }
 }
 
 /// A server on this machine that a test plays. It serves until the test program ends.
@@ -119,6 +127,16 @@ impl Upstream {
             }
         });
         Self { address, received }
+    }
+
+    /// Starts a server that gives these replies in order, and the status 500 to every later request.
+    #[must_use]
+    pub fn giving(replies: &[Reply]) -> Self {
+        let left = Mutex::new(VecDeque::from(replies.to_vec()));
+        Self::start(move |_| {
+            let next = left.lock().unwrap().pop_front();
+            next.unwrap_or_else(|| Reply::with(500, &[], ""))
+        })
     }
 
     #[must_use]

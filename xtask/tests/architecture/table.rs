@@ -88,7 +88,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "providers",
         imports: Only("kernel partner-core pools-core gate-core instruments"),
         pure: None,
-        tests: "",
+        tests: "test-support",
         because: "implements the cores' ports towards the outside",
     },
     Row {

@@ -294,12 +294,10 @@ async fn sent_call_is_not_unsent_when_no_new_connection_can_be_opened() {
     server.ask(&client, PATIENT).await.unwrap();
     let failed = server.ask(&client, PATIENT).await.unwrap_err();
     assert!(!failed.is_unsent(), "{failed}");
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = ScriptedServer {
-        port: taken.local_addr().unwrap().port(),
+        port: test_support::http::nowhere().port(),
         requests: Arc::default(),
     };
-    drop(taken);
     let refused = closed.ask(&client, PATIENT).await.unwrap_err();
     assert!(refused.is_unsent(), "{refused}");
 }

@@ -1,13 +1,8 @@
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-
 use gate_core::payout::{AccountForm, Payout};
 use gate_core::rail::RailKind;
 use gate_core::usecases::advance_rails::RAIL_TIMEOUT;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use test_support::http::{Reply, Upstream, nowhere};
 
 use super::*;
 use crate::sandbox_rail::tests::{pay_in, swap};
@@ -17,24 +12,19 @@ const SECRET: &str = "a-secret-of-the-rail";
 /// Generous timeout for a busy machine.
 const PATIENT: Duration = Duration::from_secs(20);
 
-/// What the rail does with one request.
-#[derive(Debug, Clone)]
-enum Reply {
-    /// Responds with this status, this content type and this body.
-    Says(u16, &'static str, String),
-    /// Keeps the connection open and never responds.
-    Silent,
-    /// Closes the connection in the middle of the response.
-    Broken,
+fn says(body: &str) -> Reply {
+    Reply::json(200, &body.replace("ID", ID))
 }
 
-fn says(body: &str) -> Reply {
-    Reply::Says(200, "application/json", body.replace("ID", ID))
+/// A response that also names another location, which the client must not follow.
+fn typed(status: u16, content_type: &str, body: &str) -> Reply {
+    let location = ("Location", "/desk/v1/elsewhere");
+    Reply::with(status, &[("Content-Type", content_type), location], body)
 }
 
 fn status(status: u16) -> Reply {
-    let settled = json!({ "id": ID, "status": "settled" }).to_string();
-    Reply::Says(status, "application/json", settled)
+    let settled = json!({ "id": ID, "status": "settled" });
+    typed(status, "application/json", &settled.to_string())
 }
 
 fn accepted() -> Reply {
@@ -52,100 +42,22 @@ fn settled() -> Reply {
     says(r#"{"id":"ID","status":"settled","reference":"e2e-1"}"#)
 }
 
-/// One request that the rail has received.
-#[derive(Debug, PartialEq)]
-struct Received {
-    line: String,
-    authorization: String,
-    body: Value,
+/// A rail that gives these replies, and its adapter.
+fn giving(replies: &[Reply], timeout: Duration) -> (Upstream, HttpRail) {
+    let far = Upstream::giving(replies);
+    let url = UpstreamUrl::parse(&format!("{}/desk", far.url())).unwrap();
+    let secret = UpstreamSecret::parse(SECRET);
+    let rail = HttpRail::new(url, secret.as_ref(), timeout).unwrap();
+    (far, rail)
 }
 
-/// A rail on this machine that gives its replies in order. A request without a reply gets status 500.
-struct FarRail {
-    url: String,
-    replies: Arc<Mutex<VecDeque<Reply>>>,
-    received: Arc<Mutex<Vec<Received>>>,
-}
-
-impl FarRail {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/desk", listener.local_addr().unwrap());
-        let replies = Arc::<Mutex<VecDeque<Reply>>>::default();
-        let received = Arc::<Mutex<Vec<Received>>>::default();
-        let (given, kept) = (Arc::clone(&replies), Arc::clone(&received));
-        std::thread::spawn(move || {
-            let mut open = Vec::new();
-            for mut stream in listener.incoming().flatten() {
-                kept.lock().push(receive(&stream));
-                let reply = given.lock().pop_front();
-                reply_to(&mut stream, reply);
-                open.push(stream);
-            }
-        });
-        Self {
-            url,
-            replies,
-            received,
-        }
+/// The methods and paths of the requests. A request with a body says that it is JSON, and no other does.
+fn lines(far: &Upstream) -> Vec<String> {
+    for one in far.received() {
+        let is_json = one.header("content-type") == "application/json";
+        assert_eq!(is_json, !one.body.is_empty(), "{}", one.head);
     }
-
-    /// A rail that gives these replies, and its adapter.
-    fn giving(replies: &[Reply], timeout: Duration) -> (Self, HttpRail) {
-        let far = Self::start();
-        far.replies.lock().extend(replies.iter().cloned());
-        let url = UpstreamUrl::parse(&far.url).unwrap();
-        let secret = UpstreamSecret::parse(SECRET);
-        let rail = HttpRail::new(url, secret.as_ref(), timeout).unwrap();
-        (far, rail)
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let received = self.received.lock();
-        received.iter().map(|one| one.line.clone()).collect()
-    }
-}
-
-fn receive(stream: &TcpStream) -> Received {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
-    }
-    let header = |name: &str| {
-        let found = head.lines().find_map(|line| line.strip_prefix(name));
-        found.unwrap_or_default().to_owned()
-    };
-    let length = header("content-length: ").parse().unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let json = header("content-type: ") == "application/json";
-    assert_eq!(json, length > 0, "{head}");
-    let line = head.lines().next().unwrap();
-    Received {
-        line: line.trim_end_matches(" HTTP/1.1").to_owned(),
-        authorization: header("authorization: "),
-        body: serde_json::from_slice(&body).unwrap_or_default(),
-    }
-}
-
-fn reply_to(stream: &mut TcpStream, reply: Option<Reply>) {
-    let (status, content_type, body, length) = match reply {
-        Some(Reply::Silent) => return,
-        Some(Reply::Broken) => (200, "application/json", r#"{"id":"#.to_owned(), 100),
-        Some(Reply::Says(status, content_type, body)) => {
-            let length = body.len();
-            (status, content_type, body, length)
-        }
-        None => (500, "text/plain", String::new(), 0),
-    };
-    let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nLocation: /desk/v1/elsewhere\r\n\
-         Connection: close\r\nContent-Length: {length}\r\n\r\n"
-    );
-    // The client may have closed the connection after the head.
-    let _ = stream.write_all((head + &body).as_bytes());
-    let _ = stream.shutdown(std::net::Shutdown::Write);
+    far.lines()
 }
 
 fn order() -> RailOrder {
@@ -160,16 +72,16 @@ fn report() -> String {
     format!("GET /desk/v1/payments/{ID}")
 }
 
-/// Responses that are valid for no operation.
-fn faults() -> Vec<Reply> {
-    let settled = |content_type| {
-        let body = json!({ "id": ID, "status": "settled", "instructions": {} });
-        Reply::Says(200, content_type, body.to_string())
-    };
+/// Responses that are valid for no operation. But for its fault, each would report this outcome.
+fn faults(outcome: &str) -> Vec<Reply> {
+    let says = |body: &str| says(&body.replace("settled", outcome));
+    let body = json!({ "id": ID, "status": outcome, "instructions": {} }).to_string();
+    let settled = |content_type| typed(200, content_type, &body);
+    let status = |status| typed(status, "application/json", &body);
     let padded = json!({ "id": ID, "status": "settled", "pad": "x".repeat(200_000) });
     let other = ID.replace("8JK", "8JM");
     let mut faults = vec![
-        Reply::Broken,
+        Reply::broken(),
         settled("text/plain"),
         settled("application/problem+json"),
         settled(""),
@@ -199,20 +111,24 @@ fn faults() -> Vec<Reply> {
 async fn payment_begins_at_first_poll_and_is_reported_under_its_id() {
     let processing = says(r#"{"id":"ID","status":"processing"}"#);
     let replies = [accepted(), processing, settled()];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let (far, rail) = giving(&replies, PATIENT);
     let order = order();
     assert_eq!(rail.advance(&order, 1).await, Some(RailReport::InProgress));
     assert_eq!(rail.advance(&order, 2).await, Some(was_settled()));
-    assert_eq!(far.lines(), [begin(), report(), report()]);
-    let received = far.received.lock();
+    assert_eq!(lines(&far), [begin(), report(), report()]);
+    let received = far.received();
     let bearer = format!("Bearer {SECRET}");
-    assert!(received.iter().all(|one| one.authorization == bearer));
+    assert!(
+        received
+            .iter()
+            .all(|one| one.header("authorization") == bearer)
+    );
     let payment = json!({
         "kind": "pay_in", "currency": "EUR", "asset": "USDT", "network": "tron", "payment_method": "sepa",
         "fiat_amount": "100.00", "crypto_amount": "1",
     });
-    assert_eq!(received[0].body, payment);
-    assert_eq!(received[1].body, Value::Null);
+    assert_eq!(received[0].json(), payment);
+    assert_eq!(received[1].json(), Value::Null);
 }
 
 // rule: rail.http.calls
@@ -226,18 +142,18 @@ async fn pay_out_begins_with_its_kind() {
     order.payout = Payout::parse(AccountForm::Uk, &given.into()).ok();
     let reply = |status| {
         let body = json!({ "id": id, "status": status });
-        Reply::Says(200, "application/json", body.to_string())
+        Reply::json(200, &body.to_string())
     };
     let replies = [reply("accepted"), reply("settled")];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let (far, rail) = giving(&replies, PATIENT);
     assert_eq!(
         rail.advance(&order, 1).await,
         Some(RailReport::Settled { reference: None })
     );
-    assert_eq!(far.received.lock()[0].body["kind"], "pay_out");
+    assert_eq!(far.received()[0].json()["kind"], "pay_out");
     let payout = json!({ "sort_code": "123456", "account_number": "12345678" });
-    assert_eq!(far.received.lock()[0].body["payout"], payout);
-    assert_eq!(far.lines()[1], format!("GET /desk/v1/payments/{id}"));
+    assert_eq!(far.received()[0].json()["payout"], payout);
+    assert_eq!(lines(&far)[1], format!("GET /desk/v1/payments/{id}"));
 }
 
 // rule: rail.http.calls, gate.payment.swap
@@ -247,10 +163,10 @@ async fn swap_begins_with_both_assets_and_the_wallet() {
     let id = order.id.to_string();
     let reply = |status| {
         let body = json!({ "id": id, "status": status });
-        Reply::Says(200, "application/json", body.to_string())
+        Reply::json(200, &body.to_string())
     };
     let replies = [reply("accepted"), reply("cancelled")];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let (far, rail) = giving(&replies, PATIENT);
     let report = rail.advance(&order, 1).await;
     assert_eq!(report, Some(RailReport::Cancelled));
     let payment = json!({
@@ -258,52 +174,52 @@ async fn swap_begins_with_both_assets_and_the_wallet() {
         "source_network": "bitcoin", "source_amount": "0.002", "fiat_amount": "100.00", "crypto_amount": "1",
         "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
     });
-    assert_eq!(far.received.lock()[0].body, payment);
+    assert_eq!(far.received()[0].json(), payment);
 }
 
 // rule: rail.http.once
 #[tokio::test]
 async fn unknown_payment_begins_again_with_the_same_id_and_terms() {
-    let replies = [Reply::Broken, status(404), accepted(), settled()];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let replies = [Reply::broken(), status(404), accepted(), settled()];
+    let (far, rail) = giving(&replies, PATIENT);
     let order = order();
     assert_eq!(rail.advance(&order, 1).await, None);
     assert_eq!(rail.advance(&order, 2).await, Some(was_settled()));
-    assert_eq!(far.lines(), [begin(), report(), begin(), report()]);
-    let received = far.received.lock();
-    assert_eq!(received[0].body, received[2].body);
+    assert_eq!(lines(&far), [begin(), report(), begin(), report()]);
+    let received = far.received();
+    assert_eq!(received[0].json(), received[2].json());
 }
 
 // rule: rail.http.silence
 #[tokio::test]
 async fn payment_that_the_rail_forgets_is_neither_begun_twice_nor_decided() {
     let order = order();
-    let (far, rail) = FarRail::giving(&[accepted(), status(404)], PATIENT);
+    let (far, rail) = giving(&[accepted(), status(404)], PATIENT);
     assert_eq!(rail.advance(&order, 1).await, None);
-    assert_eq!(far.lines(), [begin(), report()]);
+    assert_eq!(lines(&far), [begin(), report()]);
     let replies = [status(404), accepted(), status(404)];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let (far, rail) = giving(&replies, PATIENT);
     assert_eq!(rail.advance(&order, 2).await, None);
-    assert_eq!(far.lines(), [report(), begin(), report()]);
+    assert_eq!(lines(&far), [report(), begin(), report()]);
 }
 
 // rule: rail.http.silence
 #[tokio::test]
 async fn invalid_response_decides_nothing_and_is_not_followed() {
     let order = order();
-    for fault in faults() {
+    for fault in faults("settled") {
         let faulty = std::slice::from_ref(&fault);
-        let (far, rail) = FarRail::giving(faulty, PATIENT);
+        let (far, rail) = giving(faulty, PATIENT);
         assert_eq!(rail.instructions(&order).await, None, "{fault:?}");
         let asked = format!("POST /desk/v1/payments/{ID}/instructions");
-        assert_eq!(far.lines(), [asked], "{fault:?}");
-        let (far, rail) = FarRail::giving(faulty, PATIENT);
+        assert_eq!(lines(&far), [asked], "{fault:?}");
+        let (far, rail) = giving(faulty, PATIENT);
         assert_eq!(rail.advance(&order, 1).await, None, "{fault:?}");
         // Without an acceptance the rail is not asked for a report.
-        assert_eq!(far.lines(), [begin()], "{fault:?}");
-        let (far, rail) = FarRail::giving(faulty, PATIENT);
+        assert_eq!(lines(&far), [begin()], "{fault:?}");
+        let (far, rail) = giving(faulty, PATIENT);
         assert_eq!(rail.advance(&order, 2).await, None, "{fault:?}");
-        assert_eq!(far.lines(), [report()], "{fault:?}");
+        assert_eq!(lines(&far), [report()], "{fault:?}");
     }
 }
 
@@ -312,24 +228,21 @@ async fn invalid_response_decides_nothing_and_is_not_followed() {
 async fn late_response_decides_nothing_and_next_poll_asks_again() {
     let order = order();
     let short = Duration::from_secs(2);
-    let (_far, rail) = FarRail::giving(&[Reply::Silent], short);
+    let (_far, rail) = giving(&[Reply::Waits], short);
     assert_eq!(rail.instructions(&order).await, None);
-    let (far, rail) = FarRail::giving(&[Reply::Silent], short);
+    let (far, rail) = giving(&[Reply::Waits], short);
     assert_eq!(rail.advance(&order, 2).await, None);
-    assert_eq!(far.lines(), [report()]);
-    let (far, rail) = FarRail::giving(&[Reply::Broken, settled()], PATIENT);
+    assert_eq!(lines(&far), [report()]);
+    let (far, rail) = giving(&[Reply::broken(), settled()], PATIENT);
     assert_eq!(rail.advance(&order, 2).await, None);
     assert_eq!(rail.advance(&order, 3).await, Some(was_settled()));
-    assert_eq!(far.lines(), [report(), report()]);
+    assert_eq!(lines(&far), [report(), report()]);
 }
 
 // rule: rail.http.silence
 #[tokio::test]
 async fn rail_that_does_not_listen_decides_nothing() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", taken.local_addr().unwrap());
-    drop(taken);
-    let url = UpstreamUrl::parse(&url).unwrap();
+    let url = UpstreamUrl::parse(&format!("http://{}", nowhere())).unwrap();
     let rail = HttpRail::new(url, None, PATIENT).unwrap();
     assert_eq!(rail.advance(&order(), 1).await, None);
     assert_eq!(rail.instructions(&order()).await, None);
@@ -344,12 +257,15 @@ async fn cancellation_sends_the_terms_and_returns_what_the_rail_decides() {
         ("not_cancellable", CancelReport::TooLate),
     ] {
         let said = json!({ "id": ID, "status": word, "news": 1 }).to_string();
-        let (far, rail) = FarRail::giving(&[says(&said)], PATIENT);
+        let (far, rail) = giving(&[says(&said)], PATIENT);
         assert_eq!(rail.cancel(&order()).await, Some(decided), "{word}");
-        assert_eq!(far.lines(), [format!("POST /desk/v1/payments/{ID}/cancel")]);
-        let received = far.received.lock();
-        assert_eq!(received[0].authorization, format!("Bearer {SECRET}"));
-        assert_eq!(received[0].body["fiat_amount"], "100.00");
+        assert_eq!(lines(&far), [format!("POST /desk/v1/payments/{ID}/cancel")]);
+        let received = far.received();
+        assert_eq!(
+            received[0].header("authorization"),
+            format!("Bearer {SECRET}")
+        );
+        assert_eq!(received[0].json()["fiat_amount"], "100.00");
     }
 }
 
@@ -358,42 +274,37 @@ async fn cancellation_sends_the_terms_and_returns_what_the_rail_decides() {
 async fn invalid_or_late_response_to_cancellation_decides_nothing() {
     let order = order();
     let asked = [format!("POST /desk/v1/payments/{ID}/cancel")];
-    let mut replies = faults();
-    replies.extend([status(404), says(r#"{"id":"ID"}"#)]);
-    // But for its fault, each of these would be a cancellation.
-    for reply in &mut replies {
-        if let Reply::Says(_, _, body) = reply {
-            *body = body.replace("settled", "cancelled");
-        }
-    }
+    let mut replies = faults("cancelled");
+    let cancelled = json!({ "id": ID, "status": "cancelled" }).to_string();
+    replies.extend([Reply::json(404, &cancelled), says(r#"{"id":"ID"}"#)]);
     // Valid for another operation.
     replies.extend([accepted(), settled()]);
     for reply in replies {
-        let (far, rail) = FarRail::giving(std::slice::from_ref(&reply), PATIENT);
+        let (far, rail) = giving(std::slice::from_ref(&reply), PATIENT);
         assert_eq!(rail.cancel(&order).await, None, "{reply:?}");
-        assert_eq!(far.lines(), asked, "{reply:?}");
+        assert_eq!(lines(&far), asked, "{reply:?}");
     }
-    let (far, rail) = FarRail::giving(&[Reply::Silent], Duration::from_secs(2));
+    let (far, rail) = giving(&[Reply::Waits], Duration::from_secs(2));
     assert_eq!(rail.cancel(&order).await, None);
-    assert_eq!(far.lines(), asked);
+    assert_eq!(lines(&far), asked);
 }
 
 // rule: rail.http.instructions
 #[tokio::test]
 async fn instructions_send_the_terms_and_return_the_rails_texts() {
     let body = r#"{"id":"ID","instructions":{"iban":"DE89","reference":"r-1"},"news":1}"#;
-    let with_charset = Reply::Says(
+    let with_charset = typed(
         200,
         "Application/JSON; charset=utf-8",
-        body.replace("ID", ID),
+        &body.replace("ID", ID),
     );
-    let (far, rail) = FarRail::giving(&[with_charset], PATIENT);
+    let (far, rail) = giving(&[with_charset], PATIENT);
     let instructions = rail.instructions(&order()).await.unwrap().0;
     assert_eq!(
         json!(instructions),
         json!({ "iban": "DE89", "reference": "r-1" })
     );
-    assert_eq!(far.received.lock()[0].body["fiat_amount"], "100.00");
+    assert_eq!(far.received()[0].json()["fiat_amount"], "100.00");
 }
 
 // rule: rail.http.contract
@@ -446,16 +357,16 @@ async fn unknown_payment_is_no_sign_that_the_rail_responds_again() {
         accepted(),
         status(404),
     ];
-    let (far, rail) = FarRail::giving(&replies, PATIENT);
+    let (far, rail) = giving(&replies, PATIENT);
     for attempt in 1..=3 {
         assert_eq!(rail.advance(&order, attempt).await, None);
         assert!(!rail.answering.load(Ordering::Relaxed), "{attempt}");
     }
     let polls = [begin(), report(), begin(), report(), begin(), report()];
-    assert_eq!(far.lines(), polls);
+    assert_eq!(lines(&far), polls);
     // Nor is it a sign that the rail does not respond.
     let replies = [accepted(), settled(), status(404), accepted(), settled()];
-    let (_far, rail) = FarRail::giving(&replies, PATIENT);
+    let (_far, rail) = giving(&replies, PATIENT);
     for attempt in 1..=2 {
         assert!(rail.advance(&order, attempt).await.is_some());
         assert!(rail.answering.load(Ordering::Relaxed), "{attempt}");

@@ -1,12 +1,9 @@
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use gate_core::verification::form::{Form, FormField};
 use kernel::{Bound, Timestamp};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use test_support::http::{Reply, Upstream, nowhere};
 
 use super::*;
 use crate::sandbox_verifier::tests::order;
@@ -16,106 +13,27 @@ const SECRET: &str = "a-secret-of-the-verifier";
 /// Generous timeout for a busy machine.
 const PATIENT: Duration = Duration::from_secs(20);
 
-/// What the verifier does with one request.
-#[derive(Debug, Clone)]
-enum Reply {
-    /// Responds with this status, this content type and this body.
-    Says(u16, &'static str, String),
-    /// Keeps the connection open and never responds.
-    Silent,
-    /// Closes the connection in the middle of the response.
-    Broken,
+fn says(body: &Value) -> Reply {
+    Reply::json(200, &body.to_string())
 }
 
-fn says(body: &Value) -> Reply {
-    Reply::Says(200, "application/json", body.to_string())
+/// A response that also names another location, which the client must not follow.
+fn typed(status: u16, content_type: &str, body: &str) -> Reply {
+    let location = ("Location", "/desk/v1/elsewhere");
+    Reply::with(status, &[("Content-Type", content_type), location], body)
 }
 
 fn approved() -> Reply {
     says(&json!({ "id": ID, "status": "approved" }))
 }
 
-/// One request that the verifier has received.
-#[derive(Debug, Clone, PartialEq)]
-struct Received {
-    line: String,
-    authorization: String,
-    body: Value,
-}
-
-/// A verifier on this machine that gives its replies in order. A request without a reply gets status 500.
-struct FarVerifier {
-    received: Arc<Mutex<Vec<Received>>>,
-}
-
-impl FarVerifier {
-    /// A verifier that gives these replies, and its adapter.
-    fn giving(replies: &[Reply], timeout: Duration) -> (Self, HttpVerifier) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/desk", listener.local_addr().unwrap());
-        let mut replies: VecDeque<Reply> = replies.iter().cloned().collect();
-        let received = Arc::<Mutex<Vec<Received>>>::default();
-        let kept = Arc::clone(&received);
-        std::thread::spawn(move || {
-            let mut open = Vec::new();
-            for mut stream in listener.incoming().flatten() {
-                kept.lock().push(receive(&stream));
-                reply_to(&mut stream, replies.pop_front());
-                open.push(stream);
-            }
-        });
-        let url = UpstreamUrl::parse(&url).unwrap();
-        let secret = UpstreamSecret::parse(SECRET);
-        let verifier = HttpVerifier::new(url, secret.as_ref(), timeout).unwrap();
-        (Self { received }, verifier)
-    }
-
-    fn received(&self) -> Vec<Received> {
-        self.received.lock().clone()
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.received().into_iter().map(|one| one.line).collect()
-    }
-}
-
-fn receive(stream: &TcpStream) -> Received {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
-    }
-    let header = |name: &str| {
-        let found = head.lines().find_map(|line| line.strip_prefix(name));
-        found.unwrap_or_default().to_owned()
-    };
-    let mut body = vec![0; header("content-length: ").parse().unwrap_or(0)];
-    reader.read_exact(&mut body).unwrap();
-    let line = head.lines().next().unwrap();
-    Received {
-        line: line.trim_end_matches(" HTTP/1.1").to_owned(),
-        authorization: header("authorization: "),
-        body: serde_json::from_slice(&body).unwrap_or_default(),
-    }
-}
-
-fn reply_to(stream: &mut TcpStream, reply: Option<Reply>) {
-    let (status, content_type, body, length) = match reply {
-        Some(Reply::Silent) => return,
-        Some(Reply::Broken) => (200, "application/json", r#"{"id":"#.to_owned(), 100),
-        Some(Reply::Says(status, content_type, body)) => {
-            let length = body.len();
-            (status, content_type, body, length)
-        }
-        None => (500, "text/plain", String::new(), 0),
-    };
-    let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nLocation: /desk/v1/elsewhere\r\n\
-         Connection: close\r\nContent-Length: {length}\r\n\r\n"
-    );
-    // The client may have closed the connection after the head.
-    let _ = stream.write_all((head + &body).as_bytes());
-    let _ = stream.shutdown(std::net::Shutdown::Write);
+/// A verifier that gives these replies, and its adapter.
+fn giving(replies: &[Reply], timeout: Duration) -> (Upstream, HttpVerifier) {
+    let far = Upstream::giving(replies);
+    let url = UpstreamUrl::parse(&format!("{}/desk", far.url())).unwrap();
+    let secret = UpstreamSecret::parse(SECRET);
+    let verifier = HttpVerifier::new(url, secret.as_ref(), timeout).unwrap();
+    (far, verifier)
 }
 
 fn start() -> String {
@@ -128,14 +46,14 @@ fn report() -> String {
 
 /// Responses that are valid for no operation.
 fn faults() -> Vec<Reply> {
-    let good = json!({ "id": ID, "status": "approved" });
-    let status = |status| Reply::Says(status, "application/json", good.to_string());
-    let text = |body: &str| Reply::Says(200, "application/json", body.to_owned());
+    let good = json!({ "id": ID, "status": "approved" }).to_string();
+    let status = |status| typed(status, "application/json", &good);
+    let text = |body: &str| Reply::json(200, body);
     let other = ID.replace("8JK", "8JM");
     let mut faults = vec![
-        Reply::Broken,
-        Reply::Says(200, "text/plain", good.to_string()),
-        Reply::Says(200, "", good.to_string()),
+        Reply::broken(),
+        typed(200, "text/plain", &good),
+        typed(200, "", &good),
         text(""),
         text("<html>approved</html>"),
         text(&json!([ID, "approved"]).to_string()),
@@ -173,11 +91,11 @@ async fn verification_starts_takes_answers_and_is_reported_under_its_id() {
     let charset = "Application/JSON; charset=utf-8";
     let reason = "The document has expired.";
     let replies = [
-        Reply::Says(200, charset, started),
+        typed(200, charset, &started),
         says(&json!({ "id": ID, "status": "pending" })),
         says(&json!({ "id": ID, "status": "rejected", "reason": reason })),
     ];
-    let (far, verifier) = FarVerifier::giving(&replies, PATIENT);
+    let (far, verifier) = giving(&replies, PATIENT);
     let order = order("100.50");
     let start_of = verifier.start(&order).await.unwrap();
     let expires_at = Timestamp::parse("2026-05-25T13:00:00Z", Bound::Upper).unwrap();
@@ -203,14 +121,18 @@ async fn verification_starts_takes_answers_and_is_reported_under_its_id() {
     assert_eq!(far.lines(), [start(), submit, report()]);
     let received = far.received();
     let bearer = format!("Bearer {SECRET}");
-    assert!(received.iter().all(|one| one.authorization == bearer));
+    assert!(
+        received
+            .iter()
+            .all(|one| one.header("authorization") == bearer)
+    );
     let created_at = order.created_at.to_string();
     assert_eq!(
-        received[0].body,
+        received[0].json(),
         json!({ "amount": "100.50", "currency": "EUR", "created_at": created_at })
     );
-    assert_eq!(received[1].body, json!({ "answers": { "level": "two" } }));
-    assert_eq!(received[2].body, Value::Null);
+    assert_eq!(received[1].json(), json!({ "answers": { "level": "two" } }));
+    assert_eq!(received[2].json(), Value::Null);
 }
 
 // rule: verifier.http.silence
@@ -219,7 +141,7 @@ async fn invalid_response_decides_nothing_and_is_not_followed() {
     let order = order("100.00");
     for fault in faults() {
         let three = [fault.clone(), fault.clone(), fault.clone()];
-        let (far, verifier) = FarVerifier::giving(&three, PATIENT);
+        let (far, verifier) = giving(&three, PATIENT);
         assert_eq!(verifier.start(&order).await, None, "{fault:?}");
         let submitted = verifier.submit(&order, &JsonObject::empty()).await;
         assert_eq!(submitted, None, "{fault:?}");
@@ -272,7 +194,7 @@ async fn start_with_invalid_field_counts_as_no_response() {
     ] {
         let mut body = json!({ "id": ID, "status": "pending" });
         body[field] = value.clone();
-        let (_far, verifier) = FarVerifier::giving(&[says(&body)], PATIENT);
+        let (_far, verifier) = giving(&[says(&body)], PATIENT);
         let started = verifier.start(&order("100.00")).await;
         assert_eq!(started.is_some(), valid, "{field} {value}");
     }
@@ -294,7 +216,7 @@ async fn plain_page_of_live_verification_counts_as_no_response() {
         ("https://v.example/c", true),
     ] {
         let body = json!({ "id": live.to_string(), "status": "pending", "url": url });
-        let (_far, verifier) = FarVerifier::giving(&[says(&body)], PATIENT);
+        let (_far, verifier) = giving(&[says(&body)], PATIENT);
         let started = verifier.start(&order).await;
         assert_eq!(started.is_some(), valid, "{url}");
     }
@@ -309,7 +231,7 @@ fn three_calls_fit_into_the_timeout_of_a_start() {
 #[tokio::test]
 async fn call_without_response_is_repeated_with_same_id_and_content() {
     let order = order("100.00");
-    let (far, verifier) = FarVerifier::giving(&[Reply::Broken, approved(), approved()], PATIENT);
+    let (far, verifier) = giving(&[Reply::broken(), approved(), approved()], PATIENT);
     assert_eq!(verifier.start(&order).await, None);
     let first = verifier.start(&order).await.unwrap();
     assert_eq!(first.report, VerificationReport::Approved);
@@ -324,8 +246,8 @@ async fn call_without_response_is_repeated_with_same_id_and_content() {
 #[tokio::test]
 async fn late_response_decides_nothing() {
     let order = order("100.00");
-    let silent = [Reply::Silent, Reply::Silent];
-    let (far, verifier) = FarVerifier::giving(&silent, Duration::from_secs(2));
+    let silent = [Reply::Waits, Reply::Waits];
+    let (far, verifier) = giving(&silent, Duration::from_secs(2));
     assert_eq!(verifier.start(&order).await, None);
     assert_eq!(verifier.report(&order).await, None);
     assert_eq!(far.lines(), [start(), report()]);
@@ -334,10 +256,7 @@ async fn late_response_decides_nothing() {
 // rule: verifier.http.silence
 #[tokio::test]
 async fn verifier_that_does_not_listen_decides_nothing() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", taken.local_addr().unwrap());
-    drop(taken);
-    let url = UpstreamUrl::parse(&url).unwrap();
+    let url = UpstreamUrl::parse(&format!("http://{}", nowhere())).unwrap();
     let verifier = HttpVerifier::new(url, None, PATIENT).unwrap();
     assert_eq!(verifier.report(&order("100.00")).await, None);
 }
@@ -352,7 +271,7 @@ async fn contradicting_report_is_passed_on_and_refused_by_the_state_machine() {
     };
     let order = order("100.00");
     let opposite = json!({ "id": ID, "status": "rejected", "reason": "x" });
-    let (_far, verifier) = FarVerifier::giving(&[approved(), says(&opposite)], PATIENT);
+    let (_far, verifier) = giving(&[approved(), says(&opposite)], PATIENT);
     let at = order.created_at;
     let made = Verification {
         id: order.id,
