@@ -1,12 +1,11 @@
 //! `penstock master-key`: a rotation encrypts everything with the new key while services run, and the old key can be removed.
 
-use std::process::Command;
-
 use kernel::StoreError;
 use partner_core::ports::{ResealedValue, SealedKind};
 use provisioning::apply::ApplyError;
 use runtime::OpenedBase;
 use serde_json::{Value, json};
+use test_support::http;
 
 use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
 use crate::sandbox::{Sandbox, demo_of};
@@ -15,17 +14,10 @@ const URL: &str = "sqlite://s/penstock.db";
 /// Another key, in base64.
 const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 
-/// Calls the gate at this address with these lines of the head.
-fn call(gate: &str, path: &str, head: &[&str], body: &str) -> Value {
-    let url = format!("{gate}/v1/{path}");
-    let given = head.iter().flat_map(|line| ["-H", line]);
-    let run = Command::new("curl")
-        .args(["-s", &url, "-H", "Content-Type: application/json"])
-        .args(given)
-        .args(["-d", body])
-        .output()
-        .unwrap();
-    serde_json::from_slice(&run.stdout).unwrap()
+/// Calls the gate at this address with these headers.
+fn call(gate: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Value {
+    let response = http::send(gate, &format!("POST /v1/{path}"), headers, body);
+    http::json(&response)
 }
 
 /// Calls the gate of a sandbox as the demo partner.
@@ -35,12 +27,9 @@ fn post(sandbox: &Sandbox, demo: &Value, path: &str, key: &str, body: &str) -> V
 
 /// Calls the gate as the partner with these keys.
 fn post_to(gate: &str, keys: &Value, path: &str, key: &str, body: &str) -> Value {
-    let credential = format!(
-        "Authorization: Bearer {}",
-        keys["secret_key"].as_str().unwrap()
-    );
-    let head = [&credential, &format!("Idempotency-Key: {key}")];
-    call(gate, path, &head.map(String::as_str), body)
+    let bearer = format!("Bearer {}", keys["secret_key"].as_str().unwrap());
+    let headers = [("Authorization", &*bearer), ("Idempotency-Key", key)];
+    call(gate, path, &headers, body)
 }
 
 /// Sells in a widget of the partner with these keys. The database keeps the account of the sale sealed.
@@ -49,22 +38,16 @@ fn sell(gate: &str, keys: &Value) {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let url = text(&made["url"]);
     let (origin, _) = url.split_once("/checkout").unwrap();
-    let head = [
-        format!("Origin: {origin}"),
-        format!("Authorization: Bearer {}", text(&keys["publishable_key"])),
-    ];
+    let bearer = format!("Bearer {}", text(&keys["publishable_key"]));
+    let headers = [("Origin", origin), ("Authorization", &*bearer)];
     let secret = json!({ "clientSecret": made["client_secret"] }).to_string();
-    let begun = call(
-        gate,
-        "embed/bootstrap",
-        &head.each_ref().map(String::as_str),
-        &secret,
-    );
-    let token = format!("X-Embed-Token: {}", text(&begun["embed_token"]));
-    let quote = call(gate, "embed/quotes", &[&token], SOLD);
+    let begun = call(gate, "embed/bootstrap", &headers, &secret);
+    let token = text(&begun["embed_token"]);
+    let token = ("X-Embed-Token", &*token);
+    let quote = call(gate, "embed/quotes", &[token], SOLD);
     let payment = json!({ "quote_id": quote["id"], "payout": { "iban": IBAN } }).to_string();
-    let head = [&token, "Idempotency-Key: payout"];
-    let paid = call(gate, "embed/payments", &head, &payment);
+    let headers = [token, ("Idempotency-Key", "payout")];
+    let paid = call(gate, "embed/payments", &headers, &payment);
     assert_eq!(paid["status"], "processing", "{paid}");
 }
 
@@ -168,11 +151,7 @@ fn services_without_new_key_store_nothing_until_restarted_with_it() {
     assert_eq!(rotated["outcome"], "rotated", "{rotated}");
     let refused = post(&sandbox, &demo, "gate_sessions", "two", SESSION);
     assert_eq!(refused["code"], "service_unavailable", "{refused}");
-    let ready = Command::new("curl")
-        .args(["-s", &format!("{}/health/ready", sandbox.gate())])
-        .output()
-        .unwrap();
-    let ready: Value = serde_json::from_slice(&ready.stdout).unwrap();
+    let ready = http::json(&http::get(sandbox.gate(), "/health/ready"));
     assert_eq!(ready["code"], "not_ready", "{ready}");
     assert_eq!(older(&installation), "0");
     sandbox.stop();
@@ -241,7 +220,7 @@ async fn rotation_encrypts_payout_account_again() {
     let installation = provisioned(&format!("{ACME}{SHOP}"));
     let runtime = installation.serve_with(KEY).await;
     let gate = gate_service::start(&runtime).await.unwrap();
-    let address = format!("http://{}", gate.address());
+    let address = gate.address().to_string();
     let serving = tokio::spawn(gate.run());
     tokio::task::block_in_place(|| sell(&address, &keys_of_shop()));
     runtime.shutdown.cancel();

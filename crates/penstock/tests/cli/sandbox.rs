@@ -1,6 +1,6 @@
 //! `sandbox`: the first command that a developer runs.
 
-use std::io::{BufRead as _, BufReader, Lines, PipeReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, PipeReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -11,6 +11,7 @@ use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::{PartnerId, Tenant};
 use serde_json::Value;
+use test_support::http::{json, nowhere, send, try_send};
 
 use crate::fixture::{Installation, POOL};
 
@@ -155,7 +156,7 @@ impl Sandbox {
     pub(crate) fn gate(&self) -> &str {
         let line = |line: &'_ String| line.starts_with("gate-service listening on ");
         let line = self.printed.iter().find(|printed| line(printed));
-        line.and_then(|line| line.rsplit(' ').next()).unwrap()
+        line.and_then(|line| line.rsplit('/').next()).unwrap()
     }
 
     pub(crate) fn stop(mut self) {
@@ -252,32 +253,11 @@ fn events_are_received_verified_and_shown() {
     let installation = Installation::in_a_file();
     let mut sandbox = Sandbox::start(&installation, &[]);
     let demo = demo_of(&installation);
-    let gate = sandbox
-        .printed
-        .iter()
-        .find_map(|line| line.strip_prefix("gate-service listening on "));
-    let create = Command::new("curl")
-        .args(["-s", &format!("{}/v1/gate_sessions", gate.unwrap())])
-        .args([
-            "-H",
-            &format!(
-                "Authorization: Bearer {}",
-                demo["secret_key"].as_str().unwrap()
-            ),
-        ])
-        .args([
-            "-H",
-            "Content-Type: application/json",
-            "-H",
-            "Idempotency-Key: one",
-        ])
-        .args([
-            "-d",
-            r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done"}"#,
-        ])
-        .output()
-        .unwrap();
-    let session: Value = serde_json::from_slice(&create.stdout).unwrap();
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
+    let headers = [("Authorization", &*bearer), ("Idempotency-Key", "one")];
+    let body =
+        r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done"}"#;
+    let (_, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
     let id = session["id"].as_str().unwrap();
     let line = sandbox.read_until(" event ");
     assert!(
@@ -359,12 +339,8 @@ fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 // rule: program.log-never-blocks, program.shutdown
 #[test]
 fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
-    /// A sandbox that waits for its reader never responds.
-    const SOON: Duration = Duration::from_secs(10);
     let installation = Installation::in_a_file();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = nowhere();
     let port = address.port().to_string();
     let (_reader, out, err) = full_pipe();
     let mut words = vec!["sandbox", "--dir", "s", "--pools-port", port.as_str()];
@@ -373,16 +349,13 @@ fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
     }
     let mut program = installation.program(&words);
     let mut process = program.stdout(out).stderr(err).spawn().unwrap();
-    let mut stream = eventually(|| TcpStream::connect(address).ok());
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    let request = "GET /health HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    let read = stream.read_to_string(&mut response);
-    if read.is_err() {
+    eventually(|| TcpStream::connect(address).ok().map(drop));
+    // A sandbox that waits for its reader never responds.
+    let response = try_send(&address.to_string(), "GET /health", &[], "");
+    if response.is_err() {
         process.kill().unwrap();
     }
-    read.expect("a response although the output is full");
+    let response = response.expect("a response although the output is full");
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     terminate(process.id());
     let status = eventually(|| process.try_wait().unwrap());
@@ -394,33 +367,23 @@ fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
 fn sandbox_does_not_limit_creates() {
     let installation = Installation::in_a_file();
     let sandbox = Sandbox::start(&installation, &[]);
-    let gate = sandbox.gate().trim_start_matches("http://").to_owned();
     let demo = demo_of(&installation);
-    let key = demo["secret_key"].as_str().unwrap();
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
     let body = r#"{"amount":"1","currency":"EUR","return_url":"https://shop.example/done"}"#;
     for number in 0..15 {
-        let headers = format!(
-            "Authorization: Bearer {key}\r\nIdempotency-Key: key-{number}\r\nContent-Type: application/json\r\n"
-        );
-        let (status, session) = exchange(&gate, "POST /v1/gate_sessions", &headers, body);
+        let key = format!("key-{number}");
+        let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
+        let (status, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
         assert_eq!(status, 201, "{number}: {session}");
     }
     sandbox.stop();
 }
 
 /// Sends one request on its own connection. Returns the status and the JSON body of the response.
-fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let length = body.len();
-    let request = format!(
-        "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    let status = head.get(9..12).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap())
+fn exchange(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    let response = send(address, line, headers, body);
+    let status = response.get(9..12).unwrap().parse().unwrap();
+    (status, json(&response))
 }
 
 // rule: openapi.examples
@@ -435,14 +398,12 @@ fn sandbox_accepts_the_example_order_of_its_document() {
     let address = address.unwrap().to_owned();
     let demo = demo_of(&installation);
 
-    let (_, document) = exchange(&address, "GET /openapi/pools-v1.json", "", "");
+    let (_, document) = exchange(&address, "GET /openapi/pools-v1.json", &[], "");
     let operation = &document["paths"]["/v1/pools/{id}/quote"]["post"];
     let example = &operation["requestBody"]["content"]["application/json"]["example"];
     let pool = operation["parameters"][0]["example"].as_str().unwrap();
-    let headers = format!(
-        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
-        demo["secret_key"].as_str().unwrap()
-    );
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
+    let headers = [("Authorization", bearer.as_str())];
     let line = format!("POST /v1/pools/{pool}/quote");
     let (status, quote) = exchange(&address, &line, &headers, &example.to_string());
     sandbox.stop();
@@ -547,16 +508,10 @@ fn lost_demo_credentials_are_replaced() {
 }
 
 /// The status of a start of the widget from a page.
-fn started_from(sandbox: &Sandbox, demo: &Value, page: &str) -> String {
-    let key = demo["publishable_key"].as_str().unwrap();
-    let run = Command::new("curl")
-        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"])
-        .args(["-H", &format!("Authorization: Bearer {key}")])
-        .args(["-H", &format!("Origin: {page}")])
-        .arg(format!("{}/v1/embed/bootstrap", sandbox.gate()))
-        .output()
-        .unwrap();
-    String::from_utf8(run.stdout).unwrap()
+fn started_from(sandbox: &Sandbox, demo: &Value, page: &str) -> u16 {
+    let bearer = format!("Bearer {}", demo["publishable_key"].as_str().unwrap());
+    let headers = [("Authorization", &*bearer), ("Origin", page)];
+    exchange(sandbox.gate(), "POST /v1/embed/bootstrap", &headers, "").0
 }
 
 // rule: cli.sandbox.demo-kept
@@ -573,14 +528,14 @@ fn page_of_earlier_start_is_no_longer_allowed() {
     let first = Sandbox::start(&installation, &[]);
     let demo = demo_of(&installation);
     let earlier = page(&first);
-    assert_eq!(started_from(&first, &demo, &earlier), "200");
+    assert_eq!(started_from(&first, &demo, &earlier), 200);
     // The next sandbox cannot get this port.
     let port = earlier.rsplit(':').next().unwrap().parse::<u16>().unwrap();
     first.stop();
     let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let second = Sandbox::start(&installation, &[]);
-    assert_eq!(started_from(&second, &demo, &page(&second)), "200");
-    assert_eq!(started_from(&second, &demo, &earlier), "403");
-    assert_eq!(started_from(&second, &demo, "https://shop.example"), "200");
+    assert_eq!(started_from(&second, &demo, &page(&second)), 200);
+    assert_eq!(started_from(&second, &demo, &earlier), 403);
+    assert_eq!(started_from(&second, &demo, "https://shop.example"), 200);
     second.stop();
 }
