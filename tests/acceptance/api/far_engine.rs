@@ -222,7 +222,7 @@ async fn invalid_engine_response_neither_prices_nor_holds() {
         let refused = acme.transact("EUR-USDT", &quote, "k").await;
         refused.refused(503, "engine_unavailable");
     }
-    world.engine().becomes(FarEngine::nowhere().await);
+    world.engine().becomes(FarEngine::nowhere());
     let unavailable = acme.ask("EUR-USDT", &order).await.ok();
     assert_eq!(unavailable["unavailableReason"], "engine_unavailable");
     acme.transact("EUR-USDT", &quote, "k")
@@ -265,7 +265,7 @@ async fn invalid_engine_response_leaves_the_trade_unchanged() {
             );
         }
     }
-    world.engine().becomes(FarEngine::nowhere().await);
+    world.engine().becomes(FarEngine::nowhere());
     assert_eq!(acme.status(&quote).await, "reserved");
     assert_eq!(acme.balance("EUR-USDT").await, before);
     far.mended();
@@ -394,7 +394,7 @@ async fn hold_that_was_not_sent_is_not_released() {
     let (world, far) = far().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "10.00").await;
-    world.engine().becomes(FarEngine::nowhere().await);
+    world.engine().becomes(FarEngine::nowhere());
     world.engine().asked();
     acme.transact("EUR-USDT", &quote, "k")
         .await

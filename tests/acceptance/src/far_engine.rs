@@ -183,10 +183,9 @@ impl FarEngine {
     }
 
     /// The adapter of an engine that does not exist.
-    pub async fn nowhere() -> Arc<HttpEngine> {
-        let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}", taken.local_addr().expect("an address"));
-        drop(taken);
+    #[must_use]
+    pub fn nowhere() -> Arc<HttpEngine> {
+        let url = format!("http://{}", test_support::http::nowhere());
         adapter(&url, None, TIMEOUT)
     }
 

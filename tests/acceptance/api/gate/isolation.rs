@@ -2,8 +2,8 @@
 //!
 //! An embedded database has no lock of one partner: a lock stops every write. There these tests run without a lock.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use acceptance::{ACME, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP};
@@ -23,9 +23,7 @@ use runtime::background::sweep_idempotency;
 use runtime::polls::{settle_rails, settle_verifications, sweep_sessions};
 use serde_json::json;
 use sqlx::Connection as _;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use test_support::http::{Reply, Upstream};
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use super::rails::{DAY, PAY_INS, id, purchase, redeem, session};
@@ -195,45 +193,15 @@ async fn verifications_of_other_partners_end_while_one_partner_is_locked() {
     }
 }
 
-/// Responds to requests. Those to `/acme` wait for a permit.
-async fn respond(stream: TcpStream, permits: Arc<Semaphore>) -> std::io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    loop {
-        let (mut is_acme, mut length) = (false, 0);
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await? == 0 {
-                return Ok(());
-            }
-            let line = line.trim_end().to_ascii_lowercase();
-            is_acme |= line.starts_with("post /acme ");
-            if let Some(bytes) = line.strip_prefix("content-length: ") {
-                length = bytes.parse().unwrap();
-            }
-            if line.is_empty() {
-                break;
-            }
+/// Responds to requests, but to those to `/acme` only once this is set.
+fn receiver(released: &Arc<AtomicBool>) -> Upstream {
+    let released = Arc::clone(released);
+    Upstream::start(move |request| {
+        while request.path() == "/acme" && !released.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
         }
-        stream.read_exact(&mut vec![0_u8; length]).await?;
-        if is_acme {
-            permits.acquire().await.unwrap().forget();
-        }
-        let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-        stream.write_all(response).await?;
-        stream.flush().await?;
-    }
-}
-
-async fn receiver(permits: &Arc<Semaphore>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let permits = Arc::clone(permits);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(respond(stream, Arc::clone(&permits)));
-        }
-    });
-    address
+        Reply::with(200, &[], "")
+    })
 }
 
 fn worker(gate: &Gate) -> Worker {
@@ -273,10 +241,10 @@ async fn until_delivered(gate: &Gate, partner: &str, object: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_other_partners_are_delivered_while_one_partner_is_locked() {
     let gate = Gate::new().await;
-    let permits = Arc::new(Semaphore::new(0));
-    let address = receiver(&permits).await;
+    let released = Arc::<AtomicBool>::default();
+    let receiver = receiver(&released);
     for partner in [ACME, RIVAL] {
-        let url = format!("http://{address}/{partner}");
+        let url = format!("{}/{partner}", receiver.url());
         let operator = gate.world().operator();
         operator.put_endpoint_at(partner, Service::Gate, url).await;
     }
@@ -292,7 +260,7 @@ async fn events_of_other_partners_are_delivered_while_one_partner_is_locked() {
     for table in ["books", "deliveries"] {
         locks.extend(gate.world().lock_rows(table, ACME).await);
     }
-    permits.add_permits(1);
+    released.store(true, Ordering::SeqCst);
     for session in opened(&gate.rival(), RIVAL_SHOP, "100.00", 3).await {
         until_delivered(&gate, RIVAL, &session).await;
     }
