@@ -431,9 +431,7 @@ fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
         file.display().to_string()
     };
     let (shown, kept) = (file("certificate", &certificate), file("key", &key));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = test_support::http::nowhere().port();
     let port_text = port.to_string();
     let settings = [
         ["tls-cert-file", &shown],

@@ -328,9 +328,7 @@ async fn several_hosts_are_tried_in_order_until_one_takes_writes() {
     let url = database.serving();
     let proxy = Proxy::before(&url).await;
     proxy.go_silent();
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let refusing = closed.local_addr().unwrap();
-    drop(closed);
+    let refusing = test_support::http::nowhere();
     let host = |url: &str| {
         let rest = url.rsplit_once('@').unwrap().1.to_owned();
         rest.split_once('/').unwrap().0.to_owned()
