@@ -1,6 +1,6 @@
 //! `penstock sandbox`: runs both services with a demo partner in this process.
 
-mod buyer;
+mod calls;
 mod check;
 mod client;
 mod demo;
@@ -9,7 +9,6 @@ mod event_log;
 mod inbox;
 mod listener;
 mod receiver;
-mod seller;
 mod shop;
 mod tour;
 
@@ -30,7 +29,6 @@ use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
-use check::Services;
 use client::Client;
 use demo::Demo;
 use event_log::EventLog;
@@ -137,7 +135,7 @@ async fn run_on(
             error => Failure::Failed(start_failure(&error)),
         })?;
     if command.check {
-        return checked(runtime, &installation, &demo, services, terminal).await;
+        return checked(runtime, installation, &demo, services, terminal).await;
     }
     let shop = bind_shop(command.demo_port, demo.demo_port).await?;
     demo.admit_page(&installation, folder, shop.port()).await?;
@@ -284,7 +282,7 @@ struct Started<'d> {
 
 async fn checked(
     runtime: &Runtime,
-    installation: &Installation,
+    installation: Installation,
     demo: &Demo,
     services: Listeners,
     terminal: &Terminal,
@@ -292,12 +290,9 @@ async fn checked(
     let client = |listening: &BoundService| Client {
         address: listening.address(),
     };
-    let addresses = Services {
-        pools: client(&services.pools),
-        gate: client(&services.gate),
-    };
+    let clients = (client(&services.pools), client(&services.gate));
     let serving = tokio::spawn(services.run());
-    let outcome = check::check(installation, demo, addresses, terminal).await;
+    let outcome = check::check(installation, demo, clients, terminal).await;
     runtime.shutdown.cancel();
     // The outcome of the check does not depend on how the listener ended.
     let _ = serving.await;

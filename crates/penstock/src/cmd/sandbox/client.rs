@@ -1,4 +1,4 @@
-//! A plain HTTP client for calls to the services of this process.
+//! A plain HTTP client for calls to the services of this process, and the readers of their responses.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -106,4 +106,24 @@ impl Client {
         driving.abort();
         Ok((status, body))
     }
+}
+
+pub(super) fn expect(holds: bool, expected: &str, response: &Value) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("expected {expected}, got {response}"))
+    }
+}
+
+pub(super) fn text(response: &Value, field: &str) -> Result<String, String> {
+    let value = response.get(field).and_then(Value::as_str);
+    value
+        .map(str::to_owned)
+        .ok_or_else(|| format!("expected a text in `{field}`, got {response}"))
+}
+
+pub(super) fn number(response: &Value, field: &str) -> Result<u64, String> {
+    let value = response.get(field).and_then(Value::as_u64);
+    value.ok_or_else(|| format!("expected a number in `{field}`, got {response}"))
 }

@@ -23,7 +23,7 @@ const MAX_WAITING: usize = 8;
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A delivery as it was posted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Delivery {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,

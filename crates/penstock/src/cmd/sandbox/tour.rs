@@ -7,9 +7,6 @@ use partner_core::origin::Origin;
 use super::demo::Demo;
 use crate::terminal::Style;
 
-/// The address for deliveries of the check. No one has its key.
-pub(super) const DESTINATION: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
-
 /// The addresses of the pages for people.
 #[derive(Debug)]
 pub(super) struct Pages<'p> {
