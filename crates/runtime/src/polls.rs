@@ -46,6 +46,11 @@ const SWEEP_LIMITS: Limits = Limits {
 };
 /// Pause before a read that continues the previous one, because requests have priority.
 const PAUSE: Duration = Duration::from_millis(10);
+/// What a task logs if a read or a call fails.
+const RAIL_FAILED: &str = "Failed to ask the rail about an open record; it is asked again";
+const VERIFIER_FAILED: &str =
+    "Failed to ask the verifier about a pending verification; it is asked again";
+const SESSION_FAILED: &str = "Failed to expire sessions";
 /// How long an unreadable row is not logged again.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -64,7 +69,7 @@ pub async fn settle_rails(
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
-    let task = Task::new(Subject::Rails, POLL_INTERVAL, POLL_LIMITS, readiness);
+    let task = Task::new(RAIL_FAILED, POLL_INTERVAL, POLL_LIMITS, readiness);
     task.run(due, advance, &stop).await;
 }
 
@@ -83,12 +88,7 @@ pub async fn settle_verifications(
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
-    let task = Task::new(
-        Subject::Verifications,
-        POLL_INTERVAL,
-        POLL_LIMITS,
-        readiness,
-    );
+    let task = Task::new(VERIFIER_FAILED, POLL_INTERVAL, POLL_LIMITS, readiness);
     task.run(due, advance, &stop).await;
 }
 
@@ -118,41 +118,17 @@ pub async fn sweep_sessions(
             ended
         }
     };
-    let task = Task::new(Subject::Sessions, interval, SWEEP_LIMITS, readiness);
+    let task = Task::new(SESSION_FAILED, interval, SWEEP_LIMITS, readiness);
     task.run(due, advance, &stop).await;
 }
 
-/// What a task works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
-    Rails,
-    Verifications,
-    Sessions,
-}
-
-impl Subject {
-    /// Logs the failure of a read, or of a call about an object of a partner.
-    fn log(self, who: Option<&Tenant>, error: &GateError) {
-        let partner = who.map(|who| who.partner.as_str());
-        let chain = causes(error);
-        match self {
-            Self::Rails => tracing::warn!(
-                partner.id = partner,
-                error.chain = chain,
-                "Failed to ask the rail about an open record; it is asked again"
-            ),
-            Self::Verifications => tracing::warn!(
-                partner.id = partner,
-                error.chain = chain,
-                "Failed to ask the verifier about a pending verification; it is asked again"
-            ),
-            Self::Sessions => tracing::warn!(
-                partner.id = partner,
-                error.chain = chain,
-                "Failed to expire sessions"
-            ),
-        }
-    }
+/// Logs the failure of a read, or of a call about an object of a partner.
+fn log_failure(message: &str, who: Option<&Tenant>, error: &GateError) {
+    tracing::warn!(
+        partner.id = who.map(|who| who.partner.as_str()),
+        error.chain = causes(error),
+        "{message}"
+    );
 }
 
 /// The end of a call.
@@ -165,7 +141,8 @@ struct Ended<I> {
 
 /// A task that reads what is due and makes calls about it.
 struct Task<I> {
-    subject: Subject,
+    /// The message about a failure.
+    failed: &'static str,
     /// Interval between two reads.
     interval: Duration,
     limits: Limits,
@@ -178,13 +155,13 @@ struct Task<I> {
 
 impl<I: Copy + Ord + Send + 'static> Task<I> {
     fn new(
-        subject: Subject,
+        failed: &'static str,
         interval: Duration,
         limits: Limits,
         readiness: Arc<dyn Readiness>,
     ) -> Self {
         Self {
-            subject,
+            failed,
             interval,
             limits,
             readiness,
@@ -272,7 +249,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
             }
             Err(error) => {
                 faults::of_store(&error);
-                self.subject.log(None, &GateError::Store(error));
+                log_failure(self.failed, None, &GateError::Store(error));
                 self.schedule.forget_read();
             }
         }
@@ -298,7 +275,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
         if let Err(error) = result
             && is_news
         {
-            self.subject.log(Some(&who), &error);
+            log_failure(self.failed, Some(&who), &error);
         }
     }
 }

@@ -154,7 +154,7 @@ impl Fake {
     async fn run(self: &Arc<Self>, limits: Limits, test: impl Future<Output = ()>) {
         let stop = CancellationToken::new();
         let readiness = Arc::clone(self) as Arc<dyn Readiness>;
-        let task = Task::new(Subject::Rails, POLL_INTERVAL, limits, readiness);
+        let task = Task::new(RAIL_FAILED, POLL_INTERVAL, limits, readiness);
         let due = |share| Arc::clone(self).due(share);
         let advance = |who, number| Arc::clone(self).advance(who, number);
         let testing = async {
