@@ -12,7 +12,7 @@ use kernel::{Mode, StoreError, causes};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::Store;
-use crate::supervise::Ticks;
+use crate::supervise::every;
 
 const GAUGE_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -23,29 +23,31 @@ pub(crate) async fn sample(
     file: Option<PathBuf>,
     stop: CancellationToken,
 ) {
-    let mut failing = false;
-    let mut ticks = Ticks::new(GAUGE_INTERVAL, &stop);
-    while ticks.next().await {
-        for (pool, in_use, idle) in store.connections() {
-            of_store::connections(pool, in_use, idle);
-        }
-        of_store::clock_ahead(store.clock_ahead());
-        of_store::clock_jump(store.clock_jump());
-        if let Some(file) = file.clone() {
-            measure(file).await;
-        }
-        let sampled = trades(&*store, mode).await;
-        if let Err(error) = &sampled {
-            faults::of_store(error);
-            if !failing {
-                tracing::warn!(
-                    error.chain = causes(error),
-                    "Failed to count trades and payments for the metrics"
-                );
-            }
-        }
-        failing = sampled.is_err();
+    let turn = |was_failing| refresh(&*store, mode, file.clone(), was_failing);
+    every(GAUGE_INTERVAL, &stop, false, turn).await;
+}
+
+/// Refreshes the gauges. Returns whether the store failed.
+async fn refresh(store: &dyn Store, mode: Mode, file: Option<PathBuf>, was_failing: bool) -> bool {
+    for (pool, in_use, idle) in store.connections() {
+        of_store::connections(pool, in_use, idle);
     }
+    of_store::clock_ahead(store.clock_ahead());
+    of_store::clock_jump(store.clock_jump());
+    if let Some(file) = file {
+        measure(file).await;
+    }
+    let sampled = trades(store, mode).await;
+    if let Err(error) = &sampled {
+        faults::of_store(error);
+        if !was_failing {
+            tracing::warn!(
+                error.chain = causes(error),
+                "Failed to count trades and payments for the metrics"
+            );
+        }
+    }
+    sampled.is_err()
 }
 
 /// Reads the disk on a blocking thread, because a disk may be slow.

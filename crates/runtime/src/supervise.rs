@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use instruments::faults;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,29 +35,23 @@ impl Tasks {
     }
 }
 
-/// The turns of a periodic task: the first at once, and one after each interval.
-pub(crate) struct Ticks {
-    ticks: Interval,
-    stop: CancellationToken,
-}
-
-impl Ticks {
-    pub(crate) fn new(interval: Duration, stop: &CancellationToken) -> Self {
-        let mut ticks = tokio::time::interval(interval);
-        // A slow turn delays the next one.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
-            ticks,
-            stop: stop.clone(),
-        }
-    }
-
-    /// Waits for the next turn. Returns false as soon as the task has to stop.
-    pub(crate) async fn next(&mut self) -> bool {
+/// Takes a turn at once, and one after each interval, until `stop`. A turn gets what the previous one returned, and the first one
+/// `state`.
+pub(crate) async fn every<S, F: Future<Output = S>>(
+    interval: Duration,
+    stop: &CancellationToken,
+    mut state: S,
+    turn: impl Fn(S) -> F,
+) {
+    let mut ticks = tokio::time::interval(interval);
+    // A slow turn delays the next one.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
         tokio::select! {
-            () = self.stop.cancelled() => false,
-            _ = self.ticks.tick() => true,
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
         }
+        state = turn(state).await;
     }
 }
 
