@@ -4,12 +4,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use kernel::Timestamp;
-use partner_core::PartnerId;
-use partner_core::key::KeyId;
-use partner_core::ports::KeysSwept;
-use pools_core::ports::Forgotten;
+use kernel::{Mode, Readable, Timestamp};
+use partner_core::events::Service;
+use partner_core::key::{KeyId, KeyUse};
+use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
+use partner_core::{PartnerId, Tenant};
+use pools_core::ports::{Forgotten, QuoteRetention};
+use tokio_util::sync::CancellationToken;
 
+use super::idempotency::{SWEEP_GRACE, sweep_keys};
+use super::key_uses::store_uses;
+use super::quotes::forget;
 use super::*;
 use crate::process::OsEntropy;
 

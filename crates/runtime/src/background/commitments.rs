@@ -1,0 +1,76 @@
+//! Recounts contingent credits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kernel::{Asset, StoreError};
+use partner_core::Tenant;
+use partner_core::ports::Readiness;
+use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
+use tokio_util::sync::CancellationToken;
+
+use super::{SWEEP_INTERVAL, SWEEP_PAUSE, concerns_one_partner, failed};
+use crate::supervise::every;
+
+const FAILED: &str = "Failed to recount contingent credits";
+
+/// Recounts what is due, each minute, until `stop`.
+pub(super) async fn recount_all(
+    recounting: RecountContingentCredits,
+    readiness: Arc<dyn Readiness>,
+    stop: CancellationToken,
+) {
+    let turn = |()| recount_due(&recounting, &*readiness, &stop);
+    every(SWEEP_INTERVAL, &stop, (), turn).await;
+}
+
+/// Recounts what is due. It continues after a partner that fails.
+async fn recount_due(
+    recounting: &RecountContingentCredits,
+    readiness: &dyn Readiness,
+    stop: &CancellationToken,
+) {
+    let due = match recounting.due().await {
+        Ok(due) => due,
+        Err(error) => return failed(&error, FAILED),
+    };
+    due.unreadable
+        .iter()
+        .for_each(|error| failed(error, FAILED));
+    let mut without = BTreeSet::new();
+    for (who, asset) in due.rows {
+        if without.contains(&who) {
+            continue;
+        }
+        match recount(recounting, &who, asset, stop).await {
+            Ok(0) => {}
+            Ok(slices) => tracing::debug!(
+                partner.id = %who.partner,
+                recount.slices = slices,
+                "Contingent credits recounted"
+            ),
+            Err(error) => {
+                failed(&error, FAILED);
+                if !concerns_one_partner(&error, readiness).await {
+                    break;
+                }
+                without.insert(who);
+            }
+        }
+    }
+}
+
+/// Runs the slices of one account's recount. It stops only between slices, and continues there later.
+async fn recount(
+    recounting: &RecountContingentCredits,
+    who: &Tenant,
+    asset: Asset,
+    stop: &CancellationToken,
+) -> Result<u64, StoreError> {
+    let mut slices = 0_u64;
+    while !stop.is_cancelled() && recounting.advance(who, asset).await? {
+        slices = slices.saturating_add(1);
+        tokio::time::sleep(SWEEP_PAUSE).await;
+    }
+    Ok(slices)
+}
