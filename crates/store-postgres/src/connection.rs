@@ -150,6 +150,7 @@ impl ReadStore for PostgresStore {
 }
 
 store_sql::implement_reads!(PostgresStore);
+store_sql::implement_ports!(PostgresStore);
 
 #[async_trait]
 impl Reader for PgReader<'_> {

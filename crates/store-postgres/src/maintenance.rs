@@ -1,18 +1,16 @@
 //! Maintenance: bounds the tables, records when keys were used, and gathers statistics.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use kernel::{Mode, Readable, StoreError};
-use partner_core::Tenant;
-use partner_core::events::Service;
+use kernel::{StoreError, Timestamp};
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
-use pools_core::ports::{Forgotten, QuoteRetention};
-use store_sql::{idempotency, previews, quote_retention, rails};
+use sqlx::types::Uuid;
+use store_sql::maintenance;
 
+use crate::conn::Conn;
+use crate::row::key;
 use crate::tx::PgTx;
-use crate::{PostgresStore, errors, keys};
+use crate::{PostgresStore, errors};
 
 #[async_trait]
 impl Maintenance for PostgresStore {
@@ -21,27 +19,14 @@ impl Maintenance for PostgresStore {
         sweep: &KeySweep,
         limit: u32,
     ) -> Result<KeysSwept, StoreError> {
-        let mut tx = PgTx::begin(self, "idempotency_sweep").await?;
-        let now = tx.instant().await?;
-        let ttl = self.inner.options.idempotency_ttl;
-        let mut swept = idempotency::sweep(tx.conn(), sweep, limit, now, ttl).await?;
-        if sweep.service == Service::Gate {
-            let previews = previews::sweep(tx.conn(), now.minus(sweep.age), limit).await?;
-            let payouts = rails::erase_payouts(tx.conn(), sweep.mode, now, limit).await?;
-            swept.deleted = swept
-                .deleted
-                .saturating_add(previews)
-                .saturating_add(payouts);
-            swept.more |= previews.max(payouts) >= u64::from(limit);
-        }
-        tx.finish().await?;
-        Ok(swept)
+        let tx = self.begin_tx("idempotency_sweep").await?;
+        maintenance::sweep(tx, sweep, limit, self.inner.options.idempotency_ttl).await
     }
 
     async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut tx = PgTx::begin(self, "key_uses_record").await?;
         let now = tx.instant().await?;
-        keys::record_uses(tx.conn(), uses, now).await?;
+        record_uses(tx.conn(), uses, now).await?;
         tx.finish().await
     }
 
@@ -55,25 +40,24 @@ impl Maintenance for PostgresStore {
     }
 }
 
-#[async_trait]
-impl QuoteRetention for PostgresStore {
-    async fn quotes_overdue(
-        &self,
-        mode: Mode,
-        expired_for: Duration,
-        limit: u32,
-    ) -> Result<Readable<Tenant>, StoreError> {
-        let mut reader = self.inner.read().await?;
-        quote_retention::overdue(&mut reader, mode, expired_for, limit).await
-    }
-
-    async fn quotes_forget(
-        &self,
-        who: &Tenant,
-        expired_for: Duration,
-        limit: u32,
-    ) -> Result<Forgotten, StoreError> {
-        let tx = self.begin_tx("quotes_forget").await?;
-        quote_retention::forget(tx, who, expired_for, limit).await
-    }
+/// Stores last uses, none later than `now`. It writes them in one order, so that replicas do not deadlock.
+async fn record_uses(conn: &mut Conn, uses: &[KeyUse], now: Timestamp) -> Result<(), StoreError> {
+    let modes: Vec<&str> = uses.iter().map(|one| one.who.mode.as_str()).collect();
+    let partners: Vec<&str> = uses.iter().map(|one| one.who.partner.as_str()).collect();
+    let keys: Vec<Uuid> = uses.iter().map(|one| key(one.key)).collect();
+    let instants: Vec<i64> = uses.iter().map(|one| one.at.min(now).millis()).collect();
+    sqlx::query(
+        "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at)
+         SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) ORDER BY 1, 2, 3
+         ON CONFLICT (mode, partner_id, key_id)
+         DO UPDATE SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
+    )
+    .bind(modes)
+    .bind(partners)
+    .bind(keys)
+    .bind(instants)
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
 }

@@ -166,6 +166,7 @@ impl ReadStore for SqliteStore {
 }
 
 store_sql::implement_reads!(SqliteStore);
+store_sql::implement_ports!(SqliteStore);
 
 #[async_trait]
 impl Reader for SqliteReader<'_> {

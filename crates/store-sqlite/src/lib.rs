@@ -19,9 +19,7 @@ mod health;
 #[cfg(test)]
 mod isolation;
 mod jumps;
-mod keys;
 mod maintenance;
-mod master_keys;
 mod migrations;
 mod open;
 #[cfg(test)]

@@ -1,18 +1,15 @@
 //! Maintenance: bounds the tables and records when keys were used.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use kernel::{Mode, Readable, StoreError};
-use partner_core::Tenant;
-use partner_core::events::Service;
+use kernel::{StoreError, Timestamp};
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
-use pools_core::ports::{Forgotten, QuoteRetention};
-use store_sql::{EngineTx as _, idempotency, previews, quote_retention, rails};
+use sqlx::SqliteConnection;
+use store_sql::maintenance;
 
+use crate::row::key;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, keys};
+use crate::{SqliteStore, errors};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
@@ -21,27 +18,14 @@ impl Maintenance for SqliteStore {
         sweep: &KeySweep,
         limit: u32,
     ) -> Result<KeysSwept, StoreError> {
-        let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
-        let now = tx.instant().await?;
-        let ttl = self.inner.options.idempotency_ttl;
-        let mut swept = idempotency::sweep(tx.connection(), sweep, limit, now, ttl).await?;
-        if sweep.service == Service::Gate {
-            let previews = previews::sweep(tx.connection(), now.minus(sweep.age), limit).await?;
-            let payouts = rails::erase_payouts(tx.connection(), sweep.mode, now, limit).await?;
-            swept.deleted = swept
-                .deleted
-                .saturating_add(previews)
-                .saturating_add(payouts);
-            swept.more |= previews.max(payouts) >= u64::from(limit);
-        }
-        tx.finish().await?;
-        Ok(swept)
+        let tx = self.begin_tx("idempotency_sweep").await?;
+        maintenance::sweep(tx, sweep, limit, self.inner.options.idempotency_ttl).await
     }
 
     async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut tx = SqliteTx::begin(self, "key_uses_record").await?;
         let now = tx.instant().await?;
-        keys::record_uses(tx.conn(), uses, now).await?;
+        record_uses(tx.conn(), uses, now).await?;
         tx.finish().await
     }
 
@@ -51,25 +35,25 @@ impl Maintenance for SqliteStore {
     }
 }
 
-#[async_trait]
-impl QuoteRetention for SqliteStore {
-    async fn quotes_overdue(
-        &self,
-        mode: Mode,
-        expired_for: Duration,
-        limit: u32,
-    ) -> Result<Readable<Tenant>, StoreError> {
-        let mut reader = self.inner.read().await?;
-        quote_retention::overdue(&mut reader, mode, expired_for, limit).await
+/// Stores last uses, none later than `now`.
+async fn record_uses(
+    conn: &mut SqliteConnection,
+    uses: &[KeyUse],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for one in uses {
+        sqlx::query(
+            "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (mode, partner_id, key_id)
+             DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
+        )
+        .bind(one.who.mode.as_str())
+        .bind(one.who.partner.as_str())
+        .bind(key(one.key))
+        .bind(one.at.min(now).millis())
+        .execute(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
     }
-
-    async fn quotes_forget(
-        &self,
-        who: &Tenant,
-        expired_for: Duration,
-        limit: u32,
-    ) -> Result<Forgotten, StoreError> {
-        let tx = self.begin_tx("quotes_forget").await?;
-        quote_retention::forget(tx, who, expired_for, limit).await
-    }
+    Ok(())
 }

@@ -1,0 +1,103 @@
+//! The ports beside those of `reads.rs`. A macro implements them for a store, because the ports and the store's type belong to other
+//! crates.
+
+/// The items that the implementations name.
+#[doc(hidden)]
+pub mod names {
+    pub use std::time::Duration;
+
+    pub use async_trait::async_trait;
+    pub use kernel::{Cas, Mode, Readable, StoreError};
+    pub use partner_core::Tenant;
+    pub use partner_core::ports::{
+        MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
+        UnitOfWork,
+    };
+    pub use partner_core::sealing::{Fingerprint, Sealed};
+    pub use pools_core::ports::{Forgotten, QuoteRetention};
+
+    pub use crate::{ReadStore, master_keys, quote_retention};
+}
+
+/// Implements `MasterKeyStore` and `QuoteRetention` for a [`ReadStore`](crate::ReadStore) whose method `begin_tx` begins a
+/// [`StoreTx`](crate::StoreTx).
+#[macro_export]
+macro_rules! implement_ports {
+    ($store:ty) => {
+        const _: () = {
+            use $crate::ports::names::*;
+
+            #[async_trait]
+            impl MasterKeyStore for $store {
+                async fn master_keys(&self) -> Result<Vec<StoredMasterKey>, StoreError> {
+                    master_keys::all(&mut self.reader().await?).await
+                }
+
+                async fn master_key_promote(
+                    &self,
+                    current: Fingerprint,
+                    fingerprint: Fingerprint,
+                    derived: &Sealed,
+                ) -> Result<Cas, StoreError> {
+                    let mut tx = self.begin_tx("master_key_promote").await?;
+                    let outcome = tx.master_key_promote(current, fingerprint, derived).await?;
+                    tx.commit().await?;
+                    Ok(outcome)
+                }
+
+                async fn master_keys_retire(
+                    &self,
+                    current: Fingerprint,
+                ) -> Result<Cas, StoreError> {
+                    let mut tx = self.begin_tx("master_keys_retire").await?;
+                    let outcome = tx.master_keys_retire(current).await?;
+                    tx.commit().await?;
+                    Ok(outcome)
+                }
+
+                async fn sealed_page(
+                    &self,
+                    kind: SealedKind,
+                    after: Option<&SealedRow>,
+                    limit: u32,
+                ) -> Result<Vec<SealedValue>, StoreError> {
+                    master_keys::sealed_page(&mut self.reader().await?, kind, after, limit).await
+                }
+
+                async fn sealed_replace(
+                    &self,
+                    kind: SealedKind,
+                    values: &[ResealedValue],
+                ) -> Result<u64, StoreError> {
+                    let mut tx = self.begin_tx("sealed_replace").await?;
+                    let replaced = tx.sealed_replace(kind, values).await?;
+                    tx.commit().await?;
+                    Ok(replaced)
+                }
+            }
+
+            #[async_trait]
+            impl QuoteRetention for $store {
+                async fn quotes_overdue(
+                    &self,
+                    mode: Mode,
+                    expired_for: Duration,
+                    limit: u32,
+                ) -> Result<Readable<Tenant>, StoreError> {
+                    let mut reader = self.reader().await?;
+                    quote_retention::overdue(&mut reader, mode, expired_for, limit).await
+                }
+
+                async fn quotes_forget(
+                    &self,
+                    who: &Tenant,
+                    expired_for: Duration,
+                    limit: u32,
+                ) -> Result<Forgotten, StoreError> {
+                    let tx = self.begin_tx("quotes_forget").await?;
+                    quote_retention::forget(tx, who, expired_for, limit).await
+                }
+            }
+        };
+    };
+}
