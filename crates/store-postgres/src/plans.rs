@@ -403,7 +403,7 @@ async fn reads(conn: &mut PgConnection) {
     run(conn, settings).await;
     lists(conn).await;
     pages_of_deliveries(conn).await;
-    assert_looked_up(conn, crate::quotes::FIND, &["quotes_key"]).await;
+    assert_looked_up(conn, store_sql::quotes::FIND.sql.postgres, &["quotes_key"]).await;
     for statement in [
         store_sql::stats::SLICE_END.sql.postgres,
         store_sql::stats::SETTLED_ELSEWHERE.sql.postgres,
@@ -430,12 +430,12 @@ async fn pages_of_deliveries(conn: &mut PgConnection) {
 
 async fn writes(conn: &mut PgConnection) {
     use crate::batch::{load, write};
-    use crate::{partner_lock, quotes};
+    use crate::partner_lock;
     use partner_core::events::Service;
     use store_sql::idempotency::Sweep;
     use store_sql::{
-        contingent_credits, customers, quote_retention, sessions, stored_responses, transactions,
-        velocity,
+        contingent_credits, customers, quote_retention, quotes, sessions, stored_responses,
+        transactions, velocity,
     };
     let loaded = [
         "quotes_key",
@@ -449,7 +449,7 @@ async fn writes(conn: &mut PgConnection) {
         (partner_lock::TAKE, &["books_key"][..]),
         (partner_lock::TAKE_UNLOCKED, &["books_key"][..]),
         (partner_lock::EXISTING, &["books_key"][..]),
-        (quotes::FIND, &["quotes_key"]),
+        (quotes::FIND.sql.postgres, &["quotes_key"]),
         (load::READ, &loaded),
         (load::TRADES, &["trades_one_per_quote"]),
         (write::WRITE, &["quotes_key", "accounts_key", "books_key"]),

@@ -1,63 +1,19 @@
-//! Reads and writes quotes.
+//! Inserts quotes.
 
 use std::time::Duration;
 
 use crate::conn::Conn;
-use async_trait::async_trait;
-use instruments::failpoint::around;
-use kernel::{Cas, StoreError, Timestamp};
-use partner_core::Tenant;
-use pools_core::ports::{NewQuote, QuoteTx};
-use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
+use kernel::{StoreError, Timestamp};
+use pools_core::ports::NewQuote;
+use pools_core::quote::{Quote, QuoteOutcome};
 use sqlx::types::Uuid;
 use store_sql::quotes::check_new;
 
 use crate::durability::raise_synchronous_commit;
 use crate::errors;
-use crate::row::{Columns, key, own_key};
-use crate::tx::PgTx;
+use crate::row::{Columns, key};
 
-pub(crate) use store_sql::quotes::{opt_quote, quote};
-
-pub(crate) async fn find(
-    conn: &mut Conn,
-    who: &Tenant,
-    id: QuoteId,
-) -> Result<Option<Quote>, StoreError> {
-    let found = find_at(conn, who, id).await?;
-    Ok(found.map(|(quote, _)| quote))
-}
-
-/// A quote, and the server's instant after the quote was read.
-pub(crate) async fn find_at(
-    conn: &mut Conn,
-    who: &Tenant,
-    id: QuoteId,
-) -> Result<Option<(Quote, i64)>, StoreError> {
-    let Some(key) = own_key(who, id) else {
-        return Ok(None);
-    };
-    let row = sqlx::query(FIND)
-        .bind(who.mode.as_str())
-        .bind(who.partner.as_str())
-        .bind(key)
-        .fetch_optional(conn)
-        .await
-        .map_err(errors::statement)?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let row = Columns::new("quotes", &row);
-    Ok(Some((quote(&row, who.mode)?, row.integer("clock")?)))
-}
-
-/// Reads the clock with the row, after the statement has taken its snapshot.
-pub(crate) const FIND: &str = concat!(
-    "SELECT ",
-    store_sql::quote_columns!(""),
-    ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
-     FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
-);
+pub(crate) use store_sql::quotes::opt_quote;
 
 /// A batch of quotes, column by column.
 #[derive(Default)]
@@ -224,38 +180,3 @@ pub(crate) const INSERT: &str = concat!(
      )
      SELECT base, at, (SELECT count(*) FROM written) AS written FROM moment"
 );
-
-#[async_trait]
-impl QuoteTx for PgTx {
-    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
-        let found = find(self.locked_connection(who).await?, who, id).await?;
-        if let Some(quote) = &found {
-            self.after(quote.created_at);
-        }
-        Ok(found)
-    }
-
-    async fn quote_reject(
-        &mut self,
-        who: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError> {
-        let Some(key) = own_key(who, id) else {
-            return Ok(Cas::Lost);
-        };
-        let rejecting = sqlx::query(
-            "UPDATE quotes SET rejected_at = $4
-             WHERE mode = $1 AND partner_id = $2 AND id = $3
-               AND consumed_at IS NULL AND rejected_at IS NULL AND $4 < expires_at",
-        )
-        .bind(who.mode.as_str())
-        .bind(who.partner.as_str())
-        .bind(key)
-        .bind(at.millis())
-        .execute(self.locked_connection(who).await?);
-        let rejecting = async { rejecting.await.map_err(errors::statement) };
-        let rows = around("quote.reject", rejecting).await?.rows_affected();
-        Ok(self.record_race(Cas::from_rows(rows)?))
-    }
-}

@@ -11,9 +11,9 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{Reader as _, ledger, preflight, trades};
+use store_sql::{Reader as _, ledger, preflight, quotes, trades};
 
-use crate::{PostgresStore, errors, partner_lock, quotes};
+use crate::{PostgresStore, errors, partner_lock};
 
 #[async_trait]
 impl PoolsReads for PostgresStore {
@@ -22,9 +22,7 @@ impl PoolsReads for PostgresStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let found = quotes::find_at(&mut conn, who, id).await?;
-        found.map(|(quote, at)| self.seen(quote, at)).transpose()
+        quotes::get(&mut self.inner.read().await?, who, id).await
     }
 
     /// Waits for the transactions that write the partner's money, and keeps others out until the clock is read. So a quote that is
@@ -38,9 +36,13 @@ impl PoolsReads for PostgresStore {
         let mut tx = self.inner.write().await?;
         partner_lock::share(&mut tx, who).await?;
         drop(turn);
-        let found = quotes::find_at(&mut tx, who, id).await?;
+        let found = quotes::find(&mut *tx, who, id).await?;
         tx.rollback().await.map_err(errors::statement)?;
-        found.map(|(quote, at)| self.seen(quote, at)).transpose()
+        let Some((value, row)) = found else {
+            return Ok(None);
+        };
+        let at = self.inner.clock.seen(row.integer("clock")?, 0)?;
+        Ok(Some(Seen { value, at }))
     }
 
     async fn trade_by_quote(
@@ -94,13 +96,5 @@ impl TransactPreflight for PostgresStore {
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let ttl = self.inner.options.idempotency_ttl;
         preflight::read(&mut self.inner.read().await?, scope, pool, quote, ttl).await
-    }
-}
-
-impl PostgresStore {
-    /// Adds the instant of a read, given the server's.
-    pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
-        let at = self.inner.clock.seen(server, 0)?;
-        Ok(Seen { value, at })
     }
 }

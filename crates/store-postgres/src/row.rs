@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::ops::Deref;
 
 use kernel::{Id, IdKind, StoreError};
-use partner_core::Tenant;
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::types::Uuid;
 use sqlx::{Decode, Row as _, Type};
@@ -96,9 +95,4 @@ pub(crate) fn written(id: Uuid) -> String {
 /// An id as its column stores it.
 pub(crate) fn key<K: IdKind>(id: Id<K>) -> Uuid {
     Uuid::from_u128(id.ulid().0)
-}
-
-/// The stored id for a tenant's look-up; `None` for an id of the other mode. A row of the tenant may have the same ULID.
-pub(crate) fn own_key<K: IdKind>(who: &Tenant, id: Id<K>) -> Option<Uuid> {
-    (id.mode() == who.mode).then(|| key(id))
 }

@@ -10,7 +10,7 @@ use gate_core::access::GateAccess;
 use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Asset, Cas, Mode, Readable, StoreError, Timestamp};
+use kernel::{Asset, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
@@ -188,11 +188,6 @@ impl PgTx {
         Ok(found.await?.remove(&key))
     }
 
-    /// Makes every instant of this transaction no earlier than `written`.
-    pub(crate) fn after(&mut self, written: Timestamp) {
-        self.floor = self.floor.max(written.millis());
-    }
-
     /// The instant of this transaction, read from the server after the locks taken so far.
     pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
         let server = clock::server(&mut self.tx).await?;
@@ -230,14 +225,6 @@ impl PgTx {
             inner.watchers.wake();
         }
         committed
-    }
-
-    /// Returns the outcome of a guarded write, and records a lost race.
-    pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
-        if outcome == Cas::Lost {
-            self.measured.lost();
-        }
-        outcome
     }
 }
 
@@ -314,6 +301,10 @@ impl EngineTx for PgTx {
             return Ok(());
         };
         stats::count_trade(&mut self.tx, who, *first, *last).await
+    }
+
+    fn after(&mut self, read: Timestamp) {
+        self.floor = self.floor.max(read.millis());
     }
 
     async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {

@@ -10,7 +10,6 @@ use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
-use pools_core::ports::QuoteTx;
 use pools_core::trade::TradeStatus;
 
 use crate::{Row, Statement, Value};
@@ -111,7 +110,7 @@ pub trait ReadStore {
 
 /// An open write transaction of an engine. It rolls back if it is dropped before its commit.
 #[async_trait]
-pub trait EngineTx: QuoteTx + UnitOfWork {
+pub trait EngineTx: UnitOfWork {
     /// The connection, without a lock on a partner.
     fn connection(&mut self) -> &mut dyn Connection;
 
@@ -157,6 +156,9 @@ pub trait EngineTx: QuoteTx + UnitOfWork {
         who: &Tenant,
         statuses: &[TradeStatus],
     ) -> Result<(), StoreError>;
+
+    /// Makes every instant of this transaction no earlier than one that it has read. SQLite's clock is never earlier.
+    fn after(&mut self, read: Timestamp);
 
     /// Rolls back and waits for it. A dropped transaction releases its locks later.
     async fn roll_back(self: Box<Self>) -> Result<(), StoreError>;

@@ -1,19 +1,25 @@
-//! Quotes, and the terms that quotes and trades have in common. Each engine has its own statements for quotes.
+//! Quotes, and the terms that quotes and trades have in common. Each engine has its own insert of quotes.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mid, Mode, Rate, StoreError, Timestamp};
+use instruments::failpoint::around;
+use kernel::{Cas, Mid, Mode, Rate, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
 use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::profile::{Network, PoolId};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
-use crate::{Row, StoreTx};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl QuoteTx for StoreTx {
     async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
-        self.engine.quote_lock(who, id).await
+        let found = find(self.locked(who).await?, who, id).await?;
+        let quote = found.map(|(quote, _)| quote);
+        if let Some(quote) = &quote {
+            self.engine.after(quote.created_at);
+        }
+        Ok(quote)
     }
 
     async fn quote_reject(
@@ -22,9 +28,22 @@ impl QuoteTx for StoreTx {
         id: QuoteId,
         at: Timestamp,
     ) -> Result<Cas, StoreError> {
-        self.engine.quote_reject(who, id, at).await
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(Cas::Lost);
+        };
+        let values = values![who.mode, &who.partner, id, at];
+        let rejecting = self.locked(who).await?.execute(&REJECT, values);
+        let written = around("quote.reject", rejecting).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
     }
 }
+
+static REJECT: Statement = Statement::new(
+    "quotes",
+    "UPDATE quotes SET rejected_at = $4
+     WHERE mode = $1 AND partner_id = $2 AND id = $3
+       AND consumed_at IS NULL AND rejected_at IS NULL AND $4 < expires_at",
+);
 
 /// Every column that [`quote`] reads, each after the table's prefix, such as `"q."` or `""`.
 #[macro_export]
@@ -37,6 +56,53 @@ macro_rules! quote_columns {
         )
     };
 }
+
+/// A quote, with the store's instant after it was read.
+pub async fn get(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    id: QuoteId,
+) -> Result<Option<Seen<Quote>>, StoreError> {
+    let Some((value, row)) = find(reader.connection(), who, id).await? else {
+        return Ok(None);
+    };
+    let at = reader.instant_of(&*row)?;
+    Ok(Some(Seen { value, at }))
+}
+
+/// A quote and its row, which on Postgres has the server's instant after the quote was read.
+pub async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: QuoteId,
+) -> Result<Option<(Quote, Box<dyn Row>)>, StoreError> {
+    let Some(id) = id.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, id];
+    let Some(row) = connection.fetch_optional(&FIND, values).await? else {
+        return Ok(None);
+    };
+    Ok(Some((quote(&*row, who.mode)?, row)))
+}
+
+/// Postgres reads its clock with the row, after the statement has taken its snapshot.
+pub static FIND: Statement = Statement::per_engine(
+    "quotes",
+    Sql {
+        sqlite: concat!(
+            "SELECT ",
+            quote_columns!(""),
+            " FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
+        ),
+        postgres: concat!(
+            "SELECT ",
+            quote_columns!(""),
+            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+             FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
+        ),
+    },
+);
 
 pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
     let fate = match (

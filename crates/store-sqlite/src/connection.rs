@@ -116,11 +116,15 @@ impl fmt::Debug for SqliteReader<'_> {
 
 impl Inner {
     pub(crate) async fn read(&self) -> Result<SqliteReader<'_>, StoreError> {
-        Ok(SqliteReader {
-            connection: Link(self.reader().await?),
+        Ok(self.read_on(self.reader().await?))
+    }
+
+    fn read_on(&self, connection: PoolConnection<Sqlite>) -> SqliteReader<'_> {
+        SqliteReader {
+            connection: Link(connection),
             clock: &self.clock,
             _turn: None,
-        })
+        }
     }
 
     /// A reader for a page of a partner, within the partner's share of the readers.
@@ -135,11 +139,12 @@ impl Inner {
 
     /// A reader for what keeps the service up. It never waits for the reads of partners.
     pub(crate) async fn read_reserved(&self) -> Result<SqliteReader<'_>, StoreError> {
-        Ok(SqliteReader {
-            connection: Link(self.reserved_reader().await?),
-            clock: &self.clock,
-            _turn: None,
-        })
+        Ok(self.read_on(self.reserved_reader().await?))
+    }
+
+    /// A reader that sees the writes that waited before.
+    pub(crate) async fn read_behind_writes(&self) -> Result<SqliteReader<'_>, StoreError> {
+        Ok(self.read_on(self.writer().await?))
     }
 }
 

@@ -1,43 +1,16 @@
-//! Reads and writes quotes.
+//! Inserts quotes.
 
-use async_trait::async_trait;
-use instruments::failpoint::around;
-use kernel::{Cas, StoreError, Timestamp};
-use partner_core::Tenant;
-use pools_core::ports::{NewQuote, QuoteTx};
-use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
+use kernel::{StoreError, Timestamp};
+use pools_core::ports::NewQuote;
+use pools_core::quote::{Quote, QuoteOutcome};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use store_sql::quotes::check_new;
 
 use crate::errors;
-use crate::row::{Columns, json, key, own_key};
-use crate::tx::SqliteTx;
+use crate::row::{json, key};
 
 pub(crate) use store_sql::quotes::quote;
-
-pub(crate) async fn find(
-    conn: &mut SqliteConnection,
-    who: &Tenant,
-    id: QuoteId,
-) -> Result<Option<Quote>, StoreError> {
-    let Some(key) = own_key(who, id) else {
-        return Ok(None);
-    };
-    let row = sqlx::query(concat!(
-        "SELECT ",
-        store_sql::quote_columns!(""),
-        " FROM quotes WHERE mode = ?1 AND partner_id = ?2 AND id = ?3"
-    ))
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(key)
-    .fetch_optional(conn)
-    .await
-    .map_err(errors::statement)?;
-    row.map(|row| quote(&Columns::new("quotes", &row), who.mode))
-        .transpose()
-}
 
 /// The columns of a new quote, in the order in which [`insert_all`] reads them.
 fn new_row(new: &NewQuote, at: Timestamp) -> Result<impl Serialize, StoreError> {
@@ -101,35 +74,4 @@ pub(crate) async fn insert_all(
             fate: QuoteOutcome::Open,
         })
         .collect())
-}
-
-#[async_trait]
-impl QuoteTx for SqliteTx {
-    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
-        find(self.conn(), who, id).await
-    }
-
-    async fn quote_reject(
-        &mut self,
-        who: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError> {
-        let Some(key) = own_key(who, id) else {
-            return Ok(Cas::Lost);
-        };
-        let rejecting = sqlx::query(
-            "UPDATE quotes SET rejected_at = ?4
-             WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
-               AND consumed_at IS NULL AND rejected_at IS NULL AND ?4 < expires_at",
-        )
-        .bind(who.mode.as_str())
-        .bind(who.partner.as_str())
-        .bind(key)
-        .bind(at.millis())
-        .execute(self.conn());
-        let rejecting = async { rejecting.await.map_err(errors::statement) };
-        let rows = around("quote.reject", rejecting).await?.rows_affected();
-        Ok(self.record_race(Cas::from_rows(rows)?))
-    }
 }

@@ -11,10 +11,10 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{Reader as _, ledger, preflight, trades};
+use store_sql::{Reader as _, ledger, preflight, quotes, trades};
 
 use crate::connection::Link;
-use crate::{SqliteStore, errors, quotes};
+use crate::{SqliteStore, errors};
 
 #[async_trait]
 impl PoolsReads for SqliteStore {
@@ -23,9 +23,7 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let quote = quotes::find(&mut conn, who, id).await?;
-        Ok(quote.map(|value| self.seen(value)))
+        quotes::get(&mut self.inner.read().await?, who, id).await
     }
 
     async fn quote_get_behind_writes(
@@ -33,9 +31,7 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        let mut conn = self.inner.writer().await?;
-        let quote = quotes::find(&mut conn, who, id).await?;
-        Ok(quote.map(|value| self.seen(value)))
+        quotes::get(&mut self.inner.read_behind_writes().await?, who, id).await
     }
 
     async fn trade_by_quote(
@@ -89,15 +85,5 @@ impl TransactPreflight for SqliteStore {
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let ttl = self.inner.options.idempotency_ttl;
         preflight::read(&mut self.inner.read().await?, scope, pool, quote, ttl).await
-    }
-}
-
-impl SqliteStore {
-    /// Reads the clock after the row, so that the instant is not earlier than what was read.
-    pub(crate) fn seen<T>(&self, value: T) -> Seen<T> {
-        Seen {
-            value,
-            at: self.inner.clock.now(),
-        }
     }
 }

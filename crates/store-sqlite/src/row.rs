@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::ops::Deref;
 
 use kernel::{Id, IdKind};
-use partner_core::Tenant;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{Decode, Row as _, Type};
 use store_sql::{Found, Row, Unreadable};
@@ -86,9 +85,4 @@ where
 /// An id as its column stores it.
 pub(crate) fn key<K: IdKind>(id: Id<K>) -> String {
     id.ulid().to_string()
-}
-
-/// The stored id for a tenant's look-up; `None` for an id of the other mode. A row of the tenant may have the same ULID.
-pub(crate) fn own_key<K: IdKind>(who: &Tenant, id: Id<K>) -> Option<String> {
-    (id.mode() == who.mode).then(|| key(id))
 }

@@ -10,7 +10,7 @@ use gate_core::access::GateAccess;
 use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Asset, Cas, Mode, Readable, StoreError, Timestamp};
+use kernel::{Asset, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
@@ -107,14 +107,6 @@ impl SqliteTx {
         }
         committed
     }
-
-    /// Returns the outcome of a guarded write, and records a lost race.
-    pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
-        if outcome == Cas::Lost {
-            self.measured.lost();
-        }
-        outcome
-    }
 }
 
 #[async_trait]
@@ -190,6 +182,8 @@ impl EngineTx for SqliteTx {
         }
         Ok(())
     }
+
+    fn after(&mut self, _: Timestamp) {}
 
     async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
         self.tx.0.rollback().await.map_err(errors::statement)
