@@ -136,6 +136,10 @@ impl ReadStore for PostgresStore {
         self.inner.read_page(who).await
     }
 
+    async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        Ok(Box::new(self.inner.long_snapshot().await?))
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.reader().await?.now().await
     }

@@ -19,7 +19,6 @@ mod durability;
 mod endpoints;
 mod errors;
 mod events;
-mod exports;
 mod health;
 mod hosts;
 mod jumps;

@@ -3,15 +3,11 @@
 use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
-use partner_core::idempotency::Scope;
 use pools_core::ledger::Account;
-use pools_core::ports::{
-    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactPreflight, TransactSnapshot,
-};
-use pools_core::profile::PoolId;
+use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{Reader as _, ledger, preflight, quotes, trades};
+use store_sql::{Reader as _, ledger, quotes, trades};
 
 use crate::{PostgresStore, errors, partner_lock};
 
@@ -83,18 +79,5 @@ impl PoolsReads for PostgresStore {
         let page = ledger::page(&mut *snapshot, who, asset, filter, limit).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
         Ok(page)
-    }
-}
-
-#[async_trait]
-impl TransactPreflight for PostgresStore {
-    async fn transact_snapshot(
-        &self,
-        scope: &Scope,
-        pool: &PoolId,
-        quote: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
-        let ttl = self.inner.options.idempotency_ttl;
-        preflight::read(&mut self.inner.read().await?, scope, pool, quote, ttl).await
     }
 }

@@ -98,6 +98,10 @@ pub trait ReadStore {
         who: &Tenant,
     ) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
+    /// A snapshot for an export, whose reader may be slow.
+    fn export_snapshot(&self)
+    -> impl Future<Output = Result<Box<dyn Snapshot>, StoreError>> + Send;
+
     /// The store's instant.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 

@@ -7,20 +7,27 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use kernel::{Cas, Mode, Readable, StoreError};
+    pub use kernel::{Cas, Mode, Readable, Seen, StoreError};
     pub use partner_core::Tenant;
+    pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{
         MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
         UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
-    pub use pools_core::ports::{Forgotten, QuoteRetention};
+    pub use pools_core::export::{ExportedEntry, Window};
+    pub use pools_core::ports::{
+        Exports, Forgotten, Pages, QuoteRetention, TransactPreflight, TransactSnapshot,
+    };
+    pub use pools_core::profile::PoolId;
+    pub use pools_core::quote::QuoteId;
+    pub use pools_core::trade::Trade;
 
-    pub use crate::{ReadStore, master_keys, quote_retention};
+    pub use crate::{ReadStore, exports, master_keys, preflight, quote_retention};
 }
 
-/// Implements `MasterKeyStore` and `QuoteRetention` for a [`ReadStore`](crate::ReadStore) whose method `begin_tx` begins a
-/// [`StoreTx`](crate::StoreTx).
+/// Implements `MasterKeyStore`, `QuoteRetention`, `TransactPreflight` and `Exports` for a [`ReadStore`](crate::ReadStore) whose method
+/// `begin_tx` begins a [`StoreTx`](crate::StoreTx).
 #[macro_export]
 macro_rules! implement_ports {
     ($store:ty) => {
@@ -96,6 +103,39 @@ macro_rules! implement_ports {
                 ) -> Result<Forgotten, StoreError> {
                     let tx = self.begin_tx("quotes_forget").await?;
                     quote_retention::forget(tx, who, expired_for, limit).await
+                }
+            }
+
+            #[async_trait]
+            impl TransactPreflight for $store {
+                async fn transact_snapshot(
+                    &self,
+                    scope: &Scope,
+                    pool: &PoolId,
+                    quote: QuoteId,
+                ) -> Result<Seen<TransactSnapshot>, StoreError> {
+                    let ttl = self.idempotency_ttl();
+                    preflight::read(&mut self.reader().await?, scope, pool, quote, ttl).await
+                }
+            }
+
+            // Each export reads its own snapshot.
+            #[async_trait]
+            impl Exports for $store {
+                async fn trades_export(
+                    &self,
+                    who: &Tenant,
+                    window: Window,
+                ) -> Result<Box<dyn Pages<Trade>>, StoreError> {
+                    Ok(exports::trades(self.export_snapshot().await?, who, window))
+                }
+
+                async fn ledger_export(
+                    &self,
+                    who: &Tenant,
+                    window: Window,
+                ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError> {
+                    exports::ledger(self.export_snapshot().await?, who, window).await
                 }
             }
         };

@@ -157,6 +157,10 @@ impl ReadStore for SqliteStore {
         self.inner.read_page(who).await
     }
 
+    async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        Ok(Box::new(Link(self.inner.snapshot().await?)))
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.inner.clock.now())
     }

@@ -13,7 +13,6 @@ mod connection;
 mod deliveries;
 mod endpoints;
 mod errors;
-mod exports;
 mod files;
 mod health;
 #[cfg(test)]
