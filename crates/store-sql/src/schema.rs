@@ -7,14 +7,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The migrations of both engines, in order: version, description and text. A new migration needs its line here.
+/// The migrations of an engine, in order: version, description and text. `migrations!(versions)` has the versions, which are those of
+/// both engines. A new migration needs its line here.
 ///
 /// sqlx stores the description and checks the text's checksum. The paths are relative to the file that calls the macro.
 #[macro_export]
 macro_rules! migrations {
-    ($engine:literal) => {
+    ($what:tt) => {
         $crate::migrations!(
-            $engine:
+            $what:
             1 "initial" "0001_initial.sql",
             2 "delivery queue" "0002_delivery_queue.sql",
             3 "clock and commitments" "0003_clock_and_commitments.sql",
@@ -45,6 +46,9 @@ macro_rules! migrations {
             28 "unique texts additive" "0028_unique_texts_additive.sql",
             29 "due of partner additive" "0029_due_of_partner_additive.sql",
         )
+    };
+    (versions: $($version:literal $description:literal $file:literal,)+) => {
+        [$($version),+]
     };
     ($engine:literal: $($version:literal $description:literal $file:literal,)+) => {
         [$((
@@ -77,8 +81,7 @@ pub struct Migrated {
 
 impl Migrated {
     /// Compares the applied migrations with those that the program knows.
-    #[must_use]
-    pub fn between(applied: &[Applied], known: &[i64]) -> Self {
+    fn between(applied: &[Applied], known: &[i64]) -> Self {
         let from = applied.iter().map(|one| one.version).max();
         let newest = known.iter().copied().max().unwrap_or_default();
         Self {
@@ -141,9 +144,23 @@ impl Standing {
     }
 }
 
-/// Compares the migrations that a program knows with those that were applied.
+/// The migrations that a run adds to a database that has `applied`.
 #[must_use]
-pub fn compare(known: &[i64], applied: &[Applied]) -> Standing {
+pub fn migrated(applied: &[Applied]) -> Migrated {
+    Migrated::between(applied, KNOWN)
+}
+
+/// Compares a database's migrations with those that this program knows.
+#[must_use]
+pub fn compare(applied: &[Applied]) -> Standing {
+    standing(KNOWN, applied)
+}
+
+/// The versions that this program knows.
+const KNOWN: &[i64] = &migrations!(versions);
+
+/// Compares the migrations that a program knows with those that were applied.
+fn standing(known: &[i64], applied: &[Applied]) -> Standing {
     let newest = known.iter().copied().max().unwrap_or_default();
     let Some(found) = applied.iter().map(|one| one.version).max() else {
         return Standing::Missing;
@@ -168,7 +185,35 @@ pub fn compare(known: &[i64], applied: &[Applied]) -> Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
     use super::*;
+
+    /// sqlx takes a migration's version and description from the name of its file.
+    #[test]
+    fn lists_match_the_folders() {
+        for (engine, list) in [
+            ("sqlite", migrations!("sqlite")),
+            ("postgres", migrations!("postgres")),
+        ] {
+            let folder = format!("{}/../../migrations/{engine}", env!("CARGO_MANIFEST_DIR"));
+            let files = fs::read_dir(folder).unwrap().map(|file| {
+                let path = file.unwrap().path();
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let (version, description) = name.split_once('_').unwrap();
+                let text = fs::read_to_string(&path).unwrap();
+                let content = (description.replace('_', " "), text);
+                (version.parse().unwrap(), content)
+            });
+            let files: BTreeMap<i64, (String, String)> = files.collect();
+            let list = list.map(|(version, description, text)| {
+                assert!(!text.starts_with("-- no-transaction"), "{version}");
+                (version, (description.to_owned(), text.to_owned()))
+            });
+            assert_eq!(BTreeMap::from(list), files, "{engine}");
+        }
+    }
 
     fn applied(migrations: &[(i64, &str)]) -> Vec<Applied> {
         let one = |(version, description): &(i64, &str)| Applied {
@@ -183,7 +228,7 @@ mod tests {
     fn program_works_on_its_own_schema_and_one_additive_migration_ahead() {
         let known = [1, 2, 4];
         let own = [(1, "initial"), (2, "more"), (4, "labels additive")];
-        let of = |ahead: &[(i64, &str)]| compare(&known, &applied(&[&own, ahead].concat()));
+        let of = |ahead: &[(i64, &str)]| standing(&known, &applied(&[&own, ahead].concat()));
         assert_eq!(of(&[]), Standing::Current);
         assert_eq!(of(&[(6, "names additive")]), Standing::OneAhead);
         assert_eq!(of(&[(6, "names")]), Standing::Unknown { found: 6 });
@@ -215,13 +260,13 @@ mod tests {
 
     #[test]
     fn program_refuses_schema_without_migration() {
-        assert_eq!(compare(&[1, 2], &[]), Standing::Missing);
+        assert_eq!(standing(&[1, 2], &[]), Standing::Missing);
         let (found, needed) = (1, 2);
         assert_eq!(
-            compare(&[1, 2], &applied(&[(1, "initial")])),
+            standing(&[1, 2], &applied(&[(1, "initial")])),
             Standing::Behind { found, needed }
         );
         let other = applied(&[(1, "initial"), (3, "names additive")]);
-        assert_eq!(compare(&[1, 2], &other), Standing::Unknown { found: 3 });
+        assert_eq!(standing(&[1, 2], &other), Standing::Unknown { found: 3 });
     }
 }
