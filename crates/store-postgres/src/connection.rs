@@ -136,6 +136,10 @@ impl ReadStore for PostgresStore {
         self.inner.read_page(who).await
     }
 
+    async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
+        self.inner.read().await
+    }
+
     async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         Ok(Box::new(self.inner.long_snapshot().await?))
     }

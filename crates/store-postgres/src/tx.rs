@@ -7,18 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use gate_core::ports::{GateStore, GateTx};
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Asset, Mode, Readable, StoreError, Timestamp};
+use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
-use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
-use pools_core::ports::{PoolsStore, PoolsTx};
+use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
-use provisioning::ports::{ProvisionStore, ProvisionTx};
-use store_sql::{Connection, EngineTx, Reader as _, StoreTx, contingent_credits};
+use store_sql::{Connection, EngineTx, StoreTx};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -78,13 +75,6 @@ impl PgTx {
             reconfigured: false,
             queued: false,
         })
-    }
-
-    /// Begins a change of the configuration. It locks the configuration's version, so such changes are serial.
-    async fn begin_change(store: &PostgresStore, name: &'static str) -> Result<Self, StoreError> {
-        let mut tx = Self::begin(store, name).await?;
-        config::lock(tx.conn()).await?;
-        Ok(tx)
     }
 
     pub(crate) fn conn(&mut self) -> &mut Conn {
@@ -317,57 +307,14 @@ impl PostgresStore {
         let engine = PgTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
-}
 
-#[async_trait]
-impl GateStore for PostgresStore {
-    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
-        Ok(self.begin_tx(name).await?)
-    }
-}
-
-#[async_trait]
-impl PoolsStore for PostgresStore {
-    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
-        Ok(self.begin_tx(name).await?)
-    }
-
-    async fn commitments_above(
-        &self,
-        mode: Mode,
-        total: i64,
-    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
-        contingent_credits::above(&mut self.inner.read().await?, mode, total).await
-    }
-}
-
-#[async_trait]
-impl PartnerStore for PostgresStore {
-    async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
-        let engine = PgTx::begin_change(self, name).await?;
-        Ok(Box::new(StoreTx::new(Box::new(engine))))
-    }
-
-    async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
-        let mut conn = self.inner.read().await?;
-        store_sql::config::current_fingerprint(conn.connection()).await
-    }
-
-    async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
-        let mut tx = PgTx::begin(self, "master_key_check").await?;
-        let stored = store_sql::config::master_key(tx.connection(), fingerprint).await?;
-        tx.finish().await?;
-        Ok(stored)
-    }
-}
-
-#[async_trait]
-impl ProvisionStore for PostgresStore {
-    async fn provision_begin(
+    /// Begins a change of the configuration. It locks the configuration's version, so such changes are serial.
+    pub(crate) async fn begin_change(
         &self,
         name: &'static str,
-    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        let engine = PgTx::begin_change(self, name).await?;
+    ) -> Result<Box<StoreTx>, StoreError> {
+        let mut engine = PgTx::begin(self, name).await?;
+        config::lock(engine.conn()).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }

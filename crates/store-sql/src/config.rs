@@ -15,7 +15,7 @@ static VERSION: Statement = Statement::new(
 );
 
 /// Stores the fingerprint of the first master key, and returns the current key's.
-pub async fn master_key(
+pub(crate) async fn master_key(
     connection: &mut dyn Connection,
     fingerprint: &str,
 ) -> Result<String, StoreError> {

@@ -88,7 +88,8 @@ impl dyn Reader + '_ {
     }
 }
 
-/// A store that opens connections for reads. [`implement_reads`](crate::implement_reads) implements the ports of reads for it.
+/// A store that opens connections for reads. [`implement_reads`](crate::implement_reads) and
+/// [`implement_ports`](crate::implement_ports) implement ports for it.
 pub trait ReadStore {
     fn reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
@@ -97,6 +98,9 @@ pub trait ReadStore {
         &self,
         who: &Tenant,
     ) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
+
+    /// A reader for what keeps the service up. On SQLite it never waits for the reads of partners.
+    fn reserved_reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
     /// A snapshot for an export, whose reader may be slow.
     fn export_snapshot(&self)

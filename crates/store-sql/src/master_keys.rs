@@ -9,6 +9,7 @@ use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::key::publishable_place;
 use partner_core::ports::{
     MasterKeyState, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
+    UnitOfWork as _,
 };
 use partner_core::sealing::{Fingerprint, Sealed};
 use partner_core::stored_response;
@@ -41,6 +42,13 @@ fn master_key(row: &dyn Row) -> Result<StoredMasterKey, StoreError> {
             .opt_bytes("derived")?
             .map(|bytes| Sealed(bytes.to_vec())),
     })
+}
+
+/// Stores the fingerprint of the first master key, commits, and returns the current key's.
+pub async fn check(mut tx: Box<StoreTx>, fingerprint: &str) -> Result<String, StoreError> {
+    let stored = config::master_key(tx.connection(), fingerprint).await?;
+    tx.commit().await?;
+    Ok(stored)
 }
 
 impl StoreTx {

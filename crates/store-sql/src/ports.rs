@@ -7,32 +7,93 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use kernel::{Cas, Mode, Readable, Seen, StoreError};
+    pub use gate_core::ports::{GateStore, GateTx};
+    pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
     pub use partner_core::Tenant;
     pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{
-        MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
-        UnitOfWork,
+        MasterKeyStore, PartnerStore, PartnerTx, ResealedValue, SealedKind, SealedRow, SealedValue,
+        StoredMasterKey, UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
     pub use pools_core::export::{ExportedEntry, Window};
     pub use pools_core::ports::{
-        Exports, Forgotten, Pages, QuoteRetention, TransactPreflight, TransactSnapshot,
+        Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, TransactPreflight,
+        TransactSnapshot,
     };
     pub use pools_core::profile::PoolId;
     pub use pools_core::quote::QuoteId;
     pub use pools_core::trade::Trade;
+    pub use provisioning::ports::{ProvisionStore, ProvisionTx};
 
-    pub use crate::{ReadStore, exports, master_keys, preflight, quote_retention};
+    pub use crate::{
+        ReadStore, Reader, config, contingent_credits, exports, master_keys, preflight,
+        quote_retention,
+    };
 }
 
-/// Implements `MasterKeyStore`, `QuoteRetention`, `TransactPreflight` and `Exports` for a [`ReadStore`](crate::ReadStore) whose method
-/// `begin_tx` begins a [`StoreTx`](crate::StoreTx).
+/// Implements the ports above for a [`ReadStore`](crate::ReadStore). Its method `begin_tx` begins a [`StoreTx`](crate::StoreTx), and
+/// `begin_change` one that changes the configuration.
 #[macro_export]
 macro_rules! implement_ports {
     ($store:ty) => {
         const _: () = {
             use $crate::ports::names::*;
+
+            #[async_trait]
+            impl GateStore for $store {
+                async fn gate_begin(
+                    &self,
+                    name: &'static str,
+                ) -> Result<Box<dyn GateTx>, StoreError> {
+                    Ok(self.begin_tx(name).await?)
+                }
+            }
+
+            #[async_trait]
+            impl PoolsStore for $store {
+                async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+                    Ok(self.begin_tx(name).await?)
+                }
+
+                async fn commitments_above(
+                    &self,
+                    mode: Mode,
+                    total: i64,
+                ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+                    contingent_credits::above(&mut self.reader().await?, mode, total).await
+                }
+            }
+
+            #[async_trait]
+            impl PartnerStore for $store {
+                async fn partner_begin(
+                    &self,
+                    name: &'static str,
+                ) -> Result<Box<dyn PartnerTx>, StoreError> {
+                    Ok(self.begin_change(name).await?)
+                }
+
+                async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
+                    let mut reader = self.reserved_reader().await?;
+                    config::current_fingerprint(reader.connection()).await
+                }
+
+                async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
+                    let tx = self.begin_tx("master_key_check").await?;
+                    master_keys::check(tx, fingerprint).await
+                }
+            }
+
+            #[async_trait]
+            impl ProvisionStore for $store {
+                async fn provision_begin(
+                    &self,
+                    name: &'static str,
+                ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+                    Ok(self.begin_change(name).await?)
+                }
+            }
 
             #[async_trait]
             impl MasterKeyStore for $store {

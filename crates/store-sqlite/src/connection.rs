@@ -157,6 +157,10 @@ impl ReadStore for SqliteStore {
         self.inner.read_page(who).await
     }
 
+    async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
+        self.inner.read_reserved().await
+    }
+
     async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         Ok(Box::new(Link(self.inner.snapshot().await?)))
     }
