@@ -3,22 +3,18 @@
 //! The counts are read every few seconds, so no statement scans the trades: reserved trades are found in the list's index, and
 //! closed trades are counted in their partners' rows of `books`.
 
-use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
-use pools_core::engine::EngineName;
-use pools_core::ports::{StatsReads, TradeStats};
+use pools_core::ports::TradeStats;
 use pools_core::trade::TradeStatus;
-use store_sql::{EngineTx as _, stats};
 
 use crate::conn::Conn;
 use crate::row::Columns;
-use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
 
-#[async_trait]
-impl StatsReads for PostgresStore {
-    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+impl PostgresStore {
+    /// The number of trades in each status, and the age of the oldest reserved one.
+    pub(crate) async fn standing_trades(&self, mode: Mode) -> Result<TradeStats, StoreError> {
         let mut conn = self.inner.conn().await?;
         let row = sqlx::query(TRADE_STATS)
             .bind(mode.as_str())
@@ -36,30 +32,6 @@ impl StatsReads for PostgresStore {
             by_status,
             oldest_reserved: row.opt_instant("oldest")?.map(|at| now.since(at)),
         })
-    }
-
-    async fn trades_held_elsewhere(
-        &self,
-        mode: Mode,
-        engine: &EngineName,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        stats::held_elsewhere(&mut self.inner.read().await?, mode, engine).await
-    }
-
-    async fn trades_returnable_elsewhere(
-        &self,
-        mode: Mode,
-        engine: &EngineName,
-        slice: u32,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        stats::returnable_elsewhere(self, mode, engine, slice).await
-    }
-
-    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
-        let mut tx = PgTx::begin(self, "trades_claim").await?;
-        let claimed = stats::claim(tx.connection(), mode, engine).await?;
-        tx.finish().await?;
-        Ok(claimed)
     }
 }
 

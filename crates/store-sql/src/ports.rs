@@ -16,10 +16,11 @@ pub mod names {
         StoredMasterKey, UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
+    pub use pools_core::engine::EngineName;
     pub use pools_core::export::{ExportedEntry, Window};
     pub use pools_core::ports::{
-        Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, TransactPreflight,
-        TransactSnapshot,
+        Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
+        TransactPreflight, TransactSnapshot,
     };
     pub use pools_core::profile::PoolId;
     pub use pools_core::quote::QuoteId;
@@ -28,12 +29,12 @@ pub mod names {
 
     pub use crate::{
         ReadStore, Reader, config, contingent_credits, exports, master_keys, preflight,
-        quote_retention,
+        quote_retention, stats,
     };
 }
 
-/// Implements the ports above for a [`ReadStore`](crate::ReadStore). Its method `begin_tx` begins a [`StoreTx`](crate::StoreTx), and
-/// `begin_change` one that changes the configuration.
+/// Implements the ports above for a [`ReadStore`](crate::ReadStore). Its method `begin_tx` begins a [`StoreTx`](crate::StoreTx),
+/// `begin_change` begins one that changes the configuration, and `standing_trades` counts trades.
 #[macro_export]
 macro_rules! implement_ports {
     ($store:ty) => {
@@ -177,6 +178,39 @@ macro_rules! implement_ports {
                 ) -> Result<Seen<TransactSnapshot>, StoreError> {
                     let ttl = self.idempotency_ttl();
                     preflight::read(&mut self.reader().await?, scope, pool, quote, ttl).await
+                }
+            }
+
+            #[async_trait]
+            impl StatsReads for $store {
+                async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+                    self.standing_trades(mode).await
+                }
+
+                async fn trades_held_elsewhere(
+                    &self,
+                    mode: Mode,
+                    engine: &EngineName,
+                ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+                    stats::held_elsewhere(&mut self.reader().await?, mode, engine).await
+                }
+
+                async fn trades_returnable_elsewhere(
+                    &self,
+                    mode: Mode,
+                    engine: &EngineName,
+                    slice: u32,
+                ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+                    stats::returnable_elsewhere(self, mode, engine, slice).await
+                }
+
+                async fn trades_claim(
+                    &self,
+                    mode: Mode,
+                    engine: &EngineName,
+                ) -> Result<u64, StoreError> {
+                    let tx = self.begin_tx("trades_claim").await?;
+                    stats::claim(tx, mode, engine).await
                 }
             }
 

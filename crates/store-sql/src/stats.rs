@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use kernel::{Mode, StoreError, Timestamp};
+use partner_core::ports::UnitOfWork as _;
 use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
 use pools_core::usecases::poll_trade::RETURN_WINDOW;
 
 use crate::trades::{held, open};
-use crate::{Connection, ReadStore, Reader, Sql, Statement, values};
+use crate::{Connection, ReadStore, Reader, Sql, Statement, StoreTx, values};
 
 pub async fn held_elsewhere(
     reader: &mut dyn Reader,
@@ -171,13 +172,16 @@ pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
     },
 );
 
+/// Names the engine in the open trades that name none, commits, and returns their number.
 pub async fn claim(
-    connection: &mut dyn Connection,
+    mut tx: Box<StoreTx>,
     mode: Mode,
     engine: &EngineName,
 ) -> Result<u64, StoreError> {
     let values = values![mode, engine.as_str()];
-    connection.execute(&CLAIM, values).await
+    let claimed = tx.connection().execute(&CLAIM, values).await?;
+    tx.commit().await?;
+    Ok(claimed)
 }
 
 /// Finds the trades in the same way as [`ELSEWHERE`].

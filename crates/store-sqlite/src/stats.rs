@@ -6,16 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use async_trait::async_trait;
 use kernel::{Mode, StoreError};
-use pools_core::engine::EngineName;
-use pools_core::ports::{StatsReads, TradeStats};
+use pools_core::ports::TradeStats;
 use pools_core::trade::TradeStatus;
 use sqlx::SqliteConnection;
-use store_sql::{EngineTx as _, stats};
 
 use crate::row::Columns;
-use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
 /// Transitions that one statement reads, so that the first count in a large database does not block for long.
@@ -29,9 +25,9 @@ pub(crate) struct Tally {
     closed: BTreeMap<(Mode, TradeStatus), u64>,
 }
 
-#[async_trait]
-impl StatsReads for SqliteStore {
-    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+impl SqliteStore {
+    /// The number of trades in each status, and the age of the oldest reserved one.
+    pub(crate) async fn standing_trades(&self, mode: Mode) -> Result<TradeStats, StoreError> {
         let mut tally = self.tally();
         let mut conn = self.inner.reader().await?;
         while tally.read_next(&mut conn).await? {}
@@ -56,32 +52,6 @@ impl StatsReads for SqliteStore {
         Ok(stats)
     }
 
-    async fn trades_held_elsewhere(
-        &self,
-        mode: Mode,
-        engine: &EngineName,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        stats::held_elsewhere(&mut self.inner.read().await?, mode, engine).await
-    }
-
-    async fn trades_returnable_elsewhere(
-        &self,
-        mode: Mode,
-        engine: &EngineName,
-        slice: u32,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
-        stats::returnable_elsewhere(self, mode, engine, slice).await
-    }
-
-    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
-        let mut tx = SqliteTx::begin(self, "trades_claim").await?;
-        let claimed = stats::claim(tx.connection(), mode, engine).await?;
-        tx.finish().await?;
-        Ok(claimed)
-    }
-}
-
-impl SqliteStore {
     fn tally(&self) -> Tally {
         self.lock_tally().clone()
     }
