@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::conn::Conn;
 use kernel::{StoreError, Timestamp};
 use pools_core::ports::NewQuote;
-use pools_core::quote::{Quote, QuoteOutcome};
+use pools_core::quote::Quote;
 use sqlx::types::Uuid;
-use store_sql::quotes::check_new;
+use store_sql::quotes::{check_new, inserted};
 
 use crate::durability::raise_synchronous_commit;
 use crate::errors;
@@ -141,18 +141,7 @@ impl Inserted {
         batch: &[NewQuote],
         at: Timestamp,
     ) -> Result<Vec<Quote>, StoreError> {
-        if usize::try_from(self.rows) != Ok(batch.len()) {
-            let written = self.rows.unsigned_abs();
-            return Err(errors::rows("quotes", batch.len(), written));
-        }
-        let quotes = batch.iter().map(|new| Quote {
-            id: new.id,
-            terms: new.terms.clone(),
-            created_at: at,
-            expires_at: at.plus(new.ttl),
-            fate: QuoteOutcome::Open,
-        });
-        Ok(quotes.collect())
+        inserted(batch, at, self.rows.unsigned_abs())
     }
 }
 

@@ -172,3 +172,21 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
         new.id
     )))
 }
+
+/// The quotes of a batch that was inserted at this instant. The insert must have written all of them.
+pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> Result<Vec<Quote>, StoreError> {
+    let expected = batch.len();
+    if usize::try_from(written) != Ok(expected) {
+        return Err(StoreError::Guard(format!(
+            "quotes: {expected} rows expected, {written} written"
+        )));
+    }
+    let quotes = batch.iter().map(|new| Quote {
+        id: new.id,
+        terms: new.terms.clone(),
+        created_at: at,
+        expires_at: at.plus(new.ttl),
+        fate: QuoteOutcome::Open,
+    });
+    Ok(quotes.collect())
+}

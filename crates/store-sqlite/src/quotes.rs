@@ -2,10 +2,10 @@
 
 use kernel::{StoreError, Timestamp};
 use pools_core::ports::NewQuote;
-use pools_core::quote::{Quote, QuoteOutcome};
+use pools_core::quote::Quote;
 use serde::Serialize;
 use sqlx::SqliteConnection;
-use store_sql::quotes::check_new;
+use store_sql::quotes::{check_new, inserted};
 
 use crate::errors;
 use crate::row::{json, key};
@@ -61,17 +61,5 @@ pub(crate) async fn insert_all(
     .await
     .map_err(errors::statement)?
     .rows_affected();
-    if usize::try_from(written) != Ok(batch.len()) {
-        return Err(errors::rows("quotes", batch.len(), written));
-    }
-    Ok(batch
-        .iter()
-        .map(|new| Quote {
-            id: new.id,
-            terms: new.terms.clone(),
-            created_at: at,
-            expires_at: at.plus(new.ttl),
-            fate: QuoteOutcome::Open,
-        })
-        .collect())
+    inserted(batch, at, written)
 }
