@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use kernel::{Mode, StoreError};
-use partner_core::key::{KeyHash, KeyId};
-use partner_core::ports::{ConfigVersions, Directory};
+use partner_core::key::KeyId;
 use partner_core::{Access, PartnerId, Tenant};
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_sql::access::{self, StoredProfile};
-use store_sql::{Reader as _, config};
+use store_sql::access::{StoredProfile, access};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -19,51 +15,16 @@ use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
 use crate::{PostgresStore, errors};
 
-#[async_trait]
-impl ConfigVersions for PostgresStore {
-    async fn config_version(&self) -> Result<i64, StoreError> {
-        config::version(self.inner.read().await?.connection()).await
-    }
-}
-
-#[async_trait]
-impl<P: StoredProfile> Directory<P> for PostgresStore {
-    async fn access_find(
-        &self,
-        mode: Mode,
-        hash: &KeyHash,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let row = sqlx::query(P::BY_HASH)
-            .bind(mode.as_str())
-            .bind(hash.0.as_slice())
-            .fetch_optional(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-        row.map(|row| access(&row, mode)).transpose()
-    }
-
-    async fn access_of(
+impl PostgresStore {
+    /// A key of the tenant's mode with its partner and profile, if it exists.
+    pub(crate) async fn read_access<P: StoredProfile>(
         &self,
         who: &Tenant,
         id: KeyId,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
-        if id.mode() != who.mode {
-            return Ok(None);
-        }
+    ) -> Result<Vec<Arc<Access<P>>>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        let found = read(&mut conn, who.mode, &[who.partner.as_str()], &[key(id)]).await?;
-        let mut found = found.into_iter();
-        Ok(found.find(|access: &Arc<Access<P>>| access.partner.id == who.partner))
+        read(&mut conn, who.mode, &[who.partner.as_str()], &[key(id)]).await
     }
-
-    async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
-        P::listing(self.inner.read().await?.connection(), mode).await
-    }
-}
-
-fn access<P: StoredProfile>(row: &PgRow, mode: Mode) -> Result<Arc<Access<P>>, StoreError> {
-    access::access(|table| Columns::new(table, row), mode)
 }
 
 impl Inner {
@@ -118,5 +79,7 @@ async fn read<P: StoredProfile>(
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
-    rows.iter().map(|row| access(row, mode)).collect()
+    rows.iter()
+        .map(|row| access(&Columns::new("api_keys", row), mode))
+        .collect()
 }

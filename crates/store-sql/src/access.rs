@@ -8,12 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
-use partner_core::key::KeyId;
+use partner_core::key::{KeyHash, KeyId};
 use partner_core::ports::LONGEST_CACHED;
 use partner_core::{Access, PartnerId, Profile};
 use pools_core::profile::PoolsProfile;
 
-use crate::{Connection, Row, Sql, gate, keys, partners, pools};
+use crate::row::of_table;
+use crate::{Connection, Row, Sql, Statement, gate, keys, partners, pools, values};
 
 /// The maximum number of cached accesses of a product. Above it all are dropped.
 const MAX_CACHED: usize = 10_000;
@@ -24,7 +25,7 @@ pub trait StoredProfile: Profile {
     /// The table that errors name.
     const TABLE: &'static str;
     /// Finds the key of a mode (`$1`) by its hash (`$2`).
-    const BY_HASH: &'static str;
+    const BY_HASH: &'static Statement;
     /// Finds keys of a mode by their ids. SQLite takes the ids as a JSON array, Postgres takes an array of partners and one of ids.
     const BY_IDS: Sql;
 
@@ -63,12 +64,15 @@ macro_rules! keys_with {
 macro_rules! statements {
     ($table:literal, $columns:literal) => {
         const TABLE: &'static str = $table;
-        const BY_HASH: &'static str = keys_with!(
-            $table,
-            $columns,
-            "",
-            "api_keys AS k",
-            " WHERE k.hash = $2 AND k.mode = $1"
+        const BY_HASH: &'static Statement = &Statement::new(
+            "api_keys",
+            keys_with!(
+                $table,
+                $columns,
+                "",
+                "api_keys AS k",
+                " WHERE k.hash = $2 AND k.mode = $1"
+            ),
         );
         const BY_IDS: Sql = Sql {
             sqlite: keys_with!(
@@ -143,14 +147,22 @@ impl StoredProfile for GateProfile {
     }
 }
 
-/// Reads a row of [`StoredProfile::BY_HASH`] or [`StoredProfile::BY_IDS`]. `of` wraps the row, with the table that errors name.
-pub fn access<P: StoredProfile, R: Row>(
-    of: impl Fn(&'static str) -> R,
+/// The key with this hash, with its partner and profile.
+pub async fn find<P: StoredProfile>(
+    connection: &mut dyn Connection,
     mode: Mode,
-) -> Result<Arc<Access<P>>, StoreError> {
-    let partner = partners::partner(&of("partners"))?;
-    let profile = P::beside_key(&of(P::TABLE), &partner.id)?;
-    let key = keys::record(&of("api_keys"), mode)?;
+    hash: &KeyHash,
+) -> Result<Option<Arc<Access<P>>>, StoreError> {
+    let values = values![mode, hash.0.as_slice()];
+    let row = connection.fetch_optional(P::BY_HASH, values).await?;
+    row.map(|row| access(&*row, mode)).transpose()
+}
+
+/// Reads a row of [`StoredProfile::BY_HASH`] or [`StoredProfile::BY_IDS`].
+pub fn access<P: StoredProfile>(row: &dyn Row, mode: Mode) -> Result<Arc<Access<P>>, StoreError> {
+    let partner = of_table("partners", partners::partner(row))?;
+    let profile = of_table(P::TABLE, P::beside_key(row, &partner.id))?;
+    let key = of_table("api_keys", keys::record(row, mode))?;
     Ok(Arc::new(Access::new(mode, key, partner, profile)))
 }
 

@@ -4,18 +4,20 @@
 /// The items that the implementations name.
 #[doc(hidden)]
 pub mod names {
+    pub use std::sync::Arc;
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
     pub use gate_core::ports::{GateStore, GateTx};
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
-    pub use partner_core::Tenant;
     pub use partner_core::idempotency::Scope;
+    pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
-        MasterKeyStore, PartnerStore, PartnerTx, ResealedValue, SealedKind, SealedRow, SealedValue,
-        StoredMasterKey, UnitOfWork,
+        ConfigVersions, Directory, MasterKeyStore, PartnerStore, PartnerTx, ResealedValue,
+        SealedKind, SealedRow, SealedValue, StoredMasterKey, UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
+    pub use partner_core::{Access, Tenant};
     pub use pools_core::engine::EngineName;
     pub use pools_core::export::{ExportedEntry, Window};
     pub use pools_core::ports::{
@@ -27,6 +29,7 @@ pub mod names {
     pub use pools_core::trade::Trade;
     pub use provisioning::ports::{ProvisionStore, ProvisionTx};
 
+    pub use crate::access::{self, StoredProfile};
     pub use crate::{
         ReadStore, Reader, config, contingent_credits, exports, master_keys, preflight,
         quote_retention, stats,
@@ -34,12 +37,47 @@ pub mod names {
 }
 
 /// Implements the ports above for a [`ReadStore`](crate::ReadStore). Its method `begin_tx` begins a [`StoreTx`](crate::StoreTx),
-/// `begin_change` begins one that changes the configuration, and `standing_trades` counts trades.
+/// `begin_change` begins one that changes the configuration, `standing_trades` counts trades, and `read_access` reads a tenant's key.
 #[macro_export]
 macro_rules! implement_ports {
     ($store:ty) => {
         const _: () = {
             use $crate::ports::names::*;
+
+            #[async_trait]
+            impl ConfigVersions for $store {
+                async fn config_version(&self) -> Result<i64, StoreError> {
+                    config::version(self.reserved_reader().await?.connection()).await
+                }
+            }
+
+            #[async_trait]
+            impl<P: StoredProfile> Directory<P> for $store {
+                async fn access_find(
+                    &self,
+                    mode: Mode,
+                    hash: &KeyHash,
+                ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+                    access::find(self.reader().await?.connection(), mode, hash).await
+                }
+
+                async fn access_of(
+                    &self,
+                    who: &Tenant,
+                    id: KeyId,
+                ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+                    if id.mode() != who.mode {
+                        return Ok(None);
+                    }
+                    let found: Vec<Arc<Access<P>>> = self.read_access(who, id).await?;
+                    let mut found = found.into_iter();
+                    Ok(found.find(|access| access.partner.id == who.partner))
+                }
+
+                async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
+                    P::listing(self.reader().await?.connection(), mode).await
+                }
+            }
 
             #[async_trait]
             impl GateStore for $store {
