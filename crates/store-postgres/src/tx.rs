@@ -144,40 +144,6 @@ impl PgTx {
         Err(StoreError::Retry)
     }
 
-    /// Takes the lock of a partner that may be new.
-    pub(crate) async fn lock_new_partner(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        partner_lock::create(&mut self.tx, who).await?;
-        self.held.remove(who);
-        self.lock(who).await.map(drop)
-    }
-
-    /// Takes the lock of a partner that must exist.
-    pub(crate) async fn lock_known_partner(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        if self.lock(who).await? {
-            return Ok(());
-        }
-        let (mode, partner) = (who.mode, who.partner.as_str());
-        Err(StoreError::Guard(format!(
-            "books: no partner {partner} of mode {mode}"
-        )))
-    }
-
-    /// A key with its partner and profile. Takes the partner lock, so they do not change before the transaction ends.
-    pub(crate) async fn access_of(
-        &mut self,
-        who: &Tenant,
-        key: KeyId,
-    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
-        self.lock(who).await?;
-        let Some(held) = self.held.get(who).copied().flatten() else {
-            return Ok(None);
-        };
-        let wanted = BTreeMap::from([(key, who.partner.clone())]);
-        let held = BTreeMap::from([(who.partner.clone(), held)]);
-        let found = self.inner.access_of(&mut self.tx, who.mode, &wanted, &held);
-        Ok(found.await?.remove(&key))
-    }
-
     /// The instant of this transaction, read from the server after the locks taken so far.
     pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
         let server = clock::server(&mut self.tx).await?;
@@ -247,12 +213,20 @@ impl EngineTx for PgTx {
         events::lock_deliveries_of_object(self.locked_connection(&event.tenant).await?, event).await
     }
 
+    /// Takes the partner lock, so the access does not change before the transaction ends.
     async fn access_get(
         &mut self,
         who: &Tenant,
         key: KeyId,
     ) -> Result<Option<Arc<GateAccess>>, StoreError> {
-        self.access_of(who, key).await
+        self.lock(who).await?;
+        let Some(held) = self.held.get(who).copied().flatten() else {
+            return Ok(None);
+        };
+        let wanted = BTreeMap::from([(key, who.partner.clone())]);
+        let held = BTreeMap::from([(who.partner.clone(), held)]);
+        let found = self.inner.access_of(&mut self.tx, who.mode, &wanted, &held);
+        Ok(found.await?.remove(&key))
     }
 
     fn record_queued(&mut self) {
@@ -260,11 +234,19 @@ impl EngineTx for PgTx {
     }
 
     async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        self.lock_known_partner(who).await
+        if self.lock(who).await? {
+            return Ok(());
+        }
+        let (mode, partner) = (who.mode, who.partner.as_str());
+        Err(StoreError::Guard(format!(
+            "books: no partner {partner} of mode {mode}"
+        )))
     }
 
     async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        self.lock_new_partner(who).await
+        partner_lock::create(&mut self.tx, who).await?;
+        self.held.remove(who);
+        self.lock(who).await.map(drop)
     }
 
     async fn lock_config(&mut self) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use instruments::failpoint::around_commit;
 use instruments::store as measured;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
@@ -71,17 +71,6 @@ impl SqliteTx {
         };
         self.used = Some(now);
         Ok(now)
-    }
-
-    /// A key with its partner and entitlements, as of this transaction.
-    pub(crate) async fn access_of(
-        &mut self,
-        mode: Mode,
-        key: KeyId,
-    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
-        let wanted = BTreeSet::from([key]);
-        let found = self.inner.access_of(&mut self.tx.0, mode, &wanted);
-        Ok(found.await?.remove(&key))
     }
 
     /// Stores the transaction's instant and commits. A change of configuration also gets a new version, which other processes watch.
@@ -157,7 +146,9 @@ impl EngineTx for SqliteTx {
         who: &Tenant,
         key: KeyId,
     ) -> Result<Option<Arc<GateAccess>>, StoreError> {
-        let found = self.access_of(who.mode, key).await?;
+        let wanted = BTreeSet::from([key]);
+        let found = self.inner.access_of(&mut self.tx.0, who.mode, &wanted);
+        let found: Option<Arc<GateAccess>> = found.await?.remove(&key);
         Ok(found.filter(|access| access.tenant == *who))
     }
 
