@@ -21,7 +21,7 @@ pub use form::{
     Changes, CustomerDraft, CustomerFormError, CustomerUpdate, is_email, is_external_id,
 };
 pub use indexes::{
-    CustomerIndexes, IdentityIndexes, TextIndexes, email_indexes, external_id_indexes,
+    CustomerIndexes, Forms, IdentityIndexes, TextIndexes, email_indexes, external_id_indexes,
 };
 
 #[derive(Debug)]
@@ -151,6 +151,17 @@ impl CustomerEvent {
 pub enum Unique {
     Email,
     ExternalId,
+}
+
+impl Unique {
+    /// The field's name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::ExternalId => "external_id",
+        }
+    }
 }
 
 /// A customer as the store keeps it.

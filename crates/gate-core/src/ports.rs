@@ -1,5 +1,7 @@
 //! The ports of the gate domain.
 
+mod forms;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +26,8 @@ use crate::signed_quote::{Installation, QuoteTerms, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 use crate::verification::form::Form;
 use crate::verification::{Contradiction, Verification, VerificationId, VerificationReport};
+
+pub use forms::{CustomerForms, CustomerFormsTx, FormsPage, HeldForms};
 
 /// Reads that never write. They do not apply expiry: a use case that reads an overdue session expires it in its own
 /// transaction.

@@ -5,6 +5,7 @@ pub mod advance_rails;
 pub mod advance_verifications;
 pub mod bootstrap_embed;
 pub mod cancel_payment;
+pub mod compare_customers;
 pub mod create_session;
 pub mod customers;
 pub mod expiry;

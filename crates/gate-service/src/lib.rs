@@ -43,8 +43,8 @@ const WIDGET_LISTEN: &str = "PENSTOCK_WIDGET_LISTEN";
 /// The name of the widget's listener in metrics and in [`BoundService::beside`].
 pub const WIDGET: &str = "widget";
 
-/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, and advance
-/// rail records and verifications.
+/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, advance
+/// rail records and verifications, and fill in the forms of comparison of customers of earlier versions.
 ///
 /// # Errors
 /// [`StartError`]; the service does not listen.
@@ -106,6 +106,7 @@ async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartE
     let router = gate_http::service(setup(runtime, &bound, home, context.clone()))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_keys(Service::Gate);
+    runtime.compare_customers();
     runtime.sweep_sessions(context.clone());
     runtime.settle_rails(context.clone());
     runtime.settle_verifications(context);

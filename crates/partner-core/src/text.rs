@@ -61,6 +61,17 @@ fn refused_class(character: char) -> Option<&'static str> {
     }
 }
 
+/// Whether every character of a text has a meaning in Unicode. A later version of Unicode gives other characters a meaning, and then a
+/// text that has one of them gets another form of comparison.
+#[must_use]
+pub fn is_assigned(text: &str) -> bool {
+    let classes = CodePointMapData::<GeneralCategory>::new();
+    text.is_ascii()
+        || text
+            .chars()
+            .all(|character| classes.get(character) != GeneralCategory::Unassigned)
+}
+
 /// The form in which two texts are compared: NFC, with a plain space for every kind of space. Case counts.
 ///
 /// Texts of earlier versions may have refused characters. The form omits them.
@@ -165,6 +176,23 @@ mod tests {
             "cat@shop.example",
         ] {
             assert_eq!(check(text), Ok(()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_assigned_without_characters_that_have_no_meaning() {
+        for text in [
+            "",
+            "wire-77",
+            "Überweisung 7",
+            "ca\u{200b}t",
+            "\u{e000}",
+            "\0",
+        ] {
+            assert!(is_assigned(text), "{text:?}");
+        }
+        for text in ["\u{378}", "a\u{378}", "\u{10ffff}b"] {
+            assert!(!is_assigned(text), "{text:?}");
         }
     }
 

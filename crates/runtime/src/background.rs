@@ -97,7 +97,7 @@ fn failed(error: &StoreError, message: &str) {
 
 /// Whether the transactions of other partners may succeed after this error: it concerns one partner, or the store is ready and has
 /// room for them.
-async fn concerns_one_partner(error: &StoreError, readiness: &dyn Readiness) -> bool {
+pub(crate) async fn concerns_one_partner(error: &StoreError, readiness: &dyn Readiness) -> bool {
     match error {
         StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
             !error.is_busy() && readiness.ready().await.is_ok()

@@ -5,6 +5,7 @@
 
 pub mod background;
 pub mod config;
+pub mod customer_forms;
 pub mod descriptors;
 pub mod master_key;
 pub mod open;

@@ -15,6 +15,7 @@ use gate_core::profile::GateProfile;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
+use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::expiry::GateContext;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
@@ -35,6 +36,7 @@ use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 use crate::background::{follow_rates, forget_quotes, spawn_maintenance, sweep_idempotency};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database};
+use crate::customer_forms::compare_customers;
 use crate::durability;
 use crate::engine_check::count_returnable;
 use crate::master_key;
@@ -476,6 +478,18 @@ impl Runtime {
         let settling = AdvanceVerifications { context, verifier };
         self.tasks.start("verifications", move |stop| {
             settle_verifications(settling.clone(), mode, store.clone(), stop)
+        });
+    }
+
+    /// Starts filling in the forms of comparison of customers that an earlier version stored, until shutdown.
+    pub fn compare_customers(&self) {
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
+        let comparing = CompareCustomers {
+            store: self.base.store.clone(),
+            sealer: Arc::clone(&self.base.sealer),
+        };
+        self.tasks.start("customer_forms", move |stop| {
+            compare_customers(comparing.clone(), mode, store.clone(), stop)
         });
     }
 

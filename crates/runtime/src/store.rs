@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::GateStore;
+use gate_core::ports::{CustomerForms, GateStore};
 use gate_core::profile::GateProfile;
 use kernel::StoreError;
 use partner_core::ports::{
@@ -35,6 +35,7 @@ pub trait Store:
     + Exports
     + StatsReads
     + GateStore
+    + CustomerForms
     + Directory<PoolsProfile>
     + Directory<GateProfile>
     + EventReads

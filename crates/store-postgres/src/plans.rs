@@ -263,7 +263,7 @@ const SPELLINGS: &str =
 /// Checks the lists and look-ups: their indexes, and the pages that they touch.
 async fn lists(conn: &mut PgConnection) {
     use store_sql::deliveries::admin;
-    use store_sql::{customers, exports, ledger, sessions, trades, transactions};
+    use store_sql::{customer_forms, customers, exports, ledger, sessions, trades, transactions};
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
         (
@@ -382,6 +382,16 @@ async fn lists(conn: &mut PgConnection) {
             format!("'test', 'p050', {SPELLINGS}"),
         ),
         (
+            customer_forms::PARTNERS.sql.postgres,
+            "partners_key",
+            "'test', 'p050', 100".to_owned(),
+        ),
+        (
+            customer_forms::WITHOUT.sql.postgres,
+            "customers_key",
+            "'test', 'p050', '00000000-0000-0000-0000-000005000100', 100".to_owned(),
+        ),
+        (
             admin::PAGE.sql.postgres,
             "deliveries_listed",
             "'test', 'p050', 'gate', 100, 0".to_owned(),
@@ -434,8 +444,8 @@ async fn writes(conn: &mut PgConnection) {
     use partner_core::events::Service;
     use store_sql::idempotency::Sweep;
     use store_sql::{
-        contingent_credits, customers, quote_retention, quotes, sessions, stored_responses,
-        transactions, velocity,
+        contingent_credits, customer_forms, customers, quote_retention, quotes, sessions,
+        stored_responses, transactions, velocity,
     };
     let loaded = [
         "quotes_key",
@@ -473,6 +483,11 @@ async fn writes(conn: &mut PgConnection) {
         (sessions::APPLY.sql.postgres, &["sessions_key"]),
         (transactions::FIND.sql.postgres, &["transactions_key"]),
         (stored_responses::FIND.sql.postgres, &["answers_key"]),
+        (customer_forms::PUT.sql.postgres, &["customers_key"]),
+        (
+            customer_forms::HELD.sql.postgres,
+            &["customers_by_email", "customers_by_external_id"],
+        ),
         (
             customers::TAKEN.sql.postgres,
             &[

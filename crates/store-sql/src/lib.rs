@@ -10,6 +10,7 @@ pub mod branding;
 pub mod config;
 mod connection;
 pub mod contingent_credits;
+pub mod customer_forms;
 pub mod customers;
 pub mod deliveries;
 mod deposit_claims;

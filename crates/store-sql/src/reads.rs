@@ -12,7 +12,10 @@ pub mod names {
     pub use gate_core::branding::Branding;
     pub use gate_core::customer::{CustomerId, SealedCustomer};
     pub use gate_core::due::DueShare;
-    pub use gate_core::ports::{CustomerFilter, GateReads, SessionFilter, TransactionFilter};
+    pub use gate_core::ports::{
+        CustomerFilter, CustomerForms, CustomerFormsTx, FormsPage, GateReads, SessionFilter,
+        TransactionFilter,
+    };
     pub use gate_core::quota::Tally;
     pub use gate_core::rail::{RailId, RailRecord};
     pub use gate_core::session::{Session, SessionId};
@@ -20,14 +23,14 @@ pub mod names {
     pub use gate_core::transaction::{RefId, Transaction};
     pub use gate_core::verification::Verification;
     pub use kernel::{Mode, Readable, Seen, StoreError, Timestamp};
-    pub use partner_core::Tenant;
     pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{EventReads, ResponseReads, StoredEvent};
     pub use partner_core::stored_response::StoredResponse;
+    pub use partner_core::{PartnerId, Tenant};
 
     pub use crate::{
-        ReadStore, branding, customers, events, rails, reads, sessions, signed_quotes,
-        stored_responses, tallies, transactions, verifications,
+        ReadStore, branding, customer_forms, customers, events, rails, reads, sessions,
+        signed_quotes, stored_responses, tallies, transactions, verifications,
     };
 }
 
@@ -49,7 +52,8 @@ static IDENTITY: Statement = Statement::new(
     "SELECT identity FROM installation_identity WHERE id = 1",
 );
 
-/// Implements `GateReads`, `ResponseReads` and `EventReads` for a [`ReadStore`].
+/// Implements `GateReads`, `ResponseReads` and `EventReads` for a [`ReadStore`], and `CustomerForms`, for which the store also has
+/// `begin_tx`.
 #[macro_export]
 macro_rules! implement_reads {
     ($store:ty) => {
@@ -202,6 +206,36 @@ macro_rules! implement_reads {
                     limit: u32,
                 ) -> Result<Vec<SealedCustomer>, StoreError> {
                     customers::page(&mut self.page_reader(who).await?, who, filter, limit).await
+                }
+            }
+
+            #[async_trait]
+            impl CustomerForms for $store {
+                async fn partners_after(
+                    &self,
+                    mode: Mode,
+                    after: Option<&PartnerId>,
+                    limit: u32,
+                ) -> Result<FormsPage<PartnerId>, StoreError> {
+                    let reader = &mut self.reader().await?;
+                    customer_forms::partners_after(reader, mode, after, limit).await
+                }
+
+                async fn customers_without_forms(
+                    &self,
+                    who: &Tenant,
+                    after: Option<CustomerId>,
+                    limit: u32,
+                ) -> Result<FormsPage<CustomerId>, StoreError> {
+                    let reader = &mut self.reader().await?;
+                    customer_forms::without_forms(reader, who, after, limit).await
+                }
+
+                async fn forms_begin(
+                    &self,
+                    name: &'static str,
+                ) -> Result<Box<dyn CustomerFormsTx>, StoreError> {
+                    Ok(self.begin_tx(name).await?)
                 }
             }
 

@@ -6,8 +6,8 @@ use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 use store_sql::{
-    contingent_credits, customers, deposits, ledger, quote_retention, rails, sessions,
-    signed_quotes, trades, transactions, velocity, verifications,
+    contingent_credits, customer_forms, customers, deposits, ledger, quote_retention, rails,
+    sessions, signed_quotes, trades, transactions, velocity, verifications,
 };
 
 use crate::{Options, SqliteStore, batch, verify};
@@ -158,6 +158,31 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");
+    }
+}
+
+/// The walk over all customers reads each of them once, by its key.
+// rule: gate.customer.earlier
+#[tokio::test]
+async fn earlier_customers_are_walked_by_their_keys() {
+    for (statement, search) in [
+        (&customer_forms::PARTNERS, "(mode=? AND partner_id>?)"),
+        (
+            &customer_forms::WITHOUT,
+            "(mode=? AND partner_id=? AND id>?)",
+        ),
+        (&customer_forms::PUT, "(mode=? AND partner_id=? AND id=?)"),
+        (
+            &customer_forms::HELD,
+            "(mode=? AND partner_id=? AND email_compared=?)",
+        ),
+        (
+            &customer_forms::HELD,
+            "(mode=? AND partner_id=? AND external_id_compared=?)",
+        ),
+    ] {
+        let plan = assert_cheap(statement.sql.sqlite).await.concat();
+        assert!(plan.contains(search), "{plan}");
     }
 }
 

@@ -7,6 +7,7 @@ mod capabilities;
 mod create;
 mod customer_texts;
 mod customers;
+mod earlier_customers;
 mod idempotency;
 mod interleavings;
 mod isolation;

@@ -9,6 +9,7 @@ pub mod cancels;
 pub mod clock;
 pub mod commitments;
 pub mod customer_breaches;
+pub mod customer_forms;
 pub mod customers;
 pub mod deliveries;
 pub mod due;
@@ -190,6 +191,9 @@ macro_rules! gate_contract {
                 stale_customer_revision_is_refused, customer_pages_are_contiguous,
                 customers_of_earlier_versions_are_found_by_each_spelling,
                 concurrent_creates_of_one_email_count_once, concurrent_customer_changes_all_count;
+            customer_forms: customers_without_forms_are_read_in_pages,
+                form_is_stored_once_and_changes_nothing_else,
+                changed_customer_gets_no_form_of_its_earlier_state;
             previews: preview_reads_back_and_is_used_once_before_expiry,
                 concurrent_sessions_with_one_preview_count_once, usable_preview_is_not_swept;
             customer_breaches: every_customer_breach_is_reported_by_name;

@@ -30,6 +30,23 @@ impl CustomerIndexes {
     }
 }
 
+/// The blind indexes of forms of comparison that a customer of an earlier version gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forms {
+    /// The index of the form of the email.
+    pub email: Option<BlindIndex>,
+    /// The index of the form of the partner's own id.
+    pub external_id: Option<BlindIndex>,
+}
+
+impl Forms {
+    /// Whether there is nothing to store.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.email.is_none() && self.external_id.is_none()
+    }
+}
+
 /// Spellings of a text whose index an earlier version may have stored: unchanged, in NFC, in NFD, and in the form of comparison.
 const SPELLINGS: usize = 4;
 
@@ -110,6 +127,36 @@ impl Person {
             email_compared: Some(of_email(&text::comparable_in_any_case(email))),
             external_id_compared: external_id.map(|id| of_id(&text::comparable(id))),
         }
+    }
+
+    /// The forms that the person's row has not, and whether a form is withheld. A text with an unassigned character gets none, because a
+    /// later version of Unicode may give it another form.
+    pub(crate) fn missing_forms(
+        &self,
+        sealer: &Sealer,
+        who: &Tenant,
+        stored: &CustomerIndexes,
+    ) -> (Forms, bool) {
+        let own = self.marks(sealer, who);
+        let mut is_withheld = false;
+        let mut missing = |written: &str, stored: Option<BlindIndex>, own: Option<BlindIndex>| {
+            if stored.is_some() {
+                return None;
+            }
+            let is_assigned = text::is_assigned(written);
+            is_withheld |= !is_assigned;
+            own.filter(|_| is_assigned)
+        };
+        let external_id = self.external_id.as_deref().unwrap_or_default();
+        let forms = Forms {
+            email: missing(&self.email, stored.email_compared, own.email_compared),
+            external_id: missing(
+                external_id,
+                stored.external_id_compared,
+                own.external_id_compared,
+            ),
+        };
+        (forms, is_withheld)
     }
 
     /// The blind indexes that find every customer with this person's email or id.
@@ -218,5 +265,40 @@ mod tests {
         assert_eq!(sealed.open(&acme, &sealer), Ok(customer));
         sealed.marks.email_compared = stored.external_id_compared;
         assert_eq!(sealed.open(&acme, &sealer), Err(CustomerDamage::Marks));
+    }
+
+    #[test]
+    fn missing_forms_are_those_of_new_rows_without_unassigned_characters() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let acme = who("acme", Mode::Test);
+        let mut person = person("J\u{f6}rg@stra\u{df}e.example", "K\u{f6}ln 7");
+        let stored = person.marks(&sealer, &acme);
+        let nothing = (Forms::default(), false);
+        assert_eq!(person.missing_forms(&sealer, &acme, &stored), nothing);
+        let mut earlier = CustomerIndexes {
+            email_compared: None,
+            ..stored
+        };
+        let mut expected = Forms {
+            email: stored.email_compared,
+            external_id: None,
+        };
+        let missing = person.missing_forms(&sealer, &acme, &earlier);
+        assert_eq!(missing, (expected, false));
+        earlier.external_id_compared = None;
+        expected.external_id = stored.external_id_compared;
+        let missing = person.missing_forms(&sealer, &acme, &earlier);
+        assert_eq!(missing, (expected, false));
+        // The form of an invisible character is final, and that of an unassigned one is not.
+        person.email = "J\u{f6}\u{200b}rg@stra\u{df}e.example".to_owned();
+        let missing = person.missing_forms(&sealer, &acme, &earlier);
+        assert_eq!(missing, (expected, false));
+        person.email.push('\u{378}');
+        expected.email = None;
+        let missing = person.missing_forms(&sealer, &acme, &earlier);
+        assert_eq!(missing, (expected, true));
+        person.external_id = None;
+        let missing = person.missing_forms(&sealer, &acme, &earlier);
+        assert_eq!(missing, (Forms::default(), true));
     }
 }

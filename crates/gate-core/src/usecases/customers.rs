@@ -7,6 +7,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::page::Page;
+use partner_core::sealing::Sealer;
 use partner_core::stored_response::{
     Begin, IdempotentRequest, IdempotentResponse, Render, RenderError,
 };
@@ -262,14 +263,23 @@ impl Customers {
     }
 
     fn open(&self, who: &Tenant, found: &SealedCustomer) -> Result<Customer, StoreError> {
-        let damaged = |damage: CustomerDamage| StoreError::Inconsistent {
-            table: "customers",
-            column: damage.column(),
-            row: format!("{}/{}", who.partner, found.id.ulid()),
-        };
-        self.context.sealer.can_open(&found.person)?;
-        found.open(who, &self.context.sealer).map_err(damaged)
+        open(&self.context.sealer, who, found)
     }
+}
+
+/// Opens a stored customer.
+pub(super) fn open(
+    sealer: &Sealer,
+    who: &Tenant,
+    found: &SealedCustomer,
+) -> Result<Customer, StoreError> {
+    let damaged = |damage: CustomerDamage| StoreError::Inconsistent {
+        table: "customers",
+        column: damage.column(),
+        row: format!("{}/{}", who.partner, found.id.ulid()),
+    };
+    sealer.can_open(&found.person)?;
+    found.open(who, sealer).map_err(damaged)
 }
 
 /// The write of a new customer.

@@ -18,10 +18,7 @@ pub(crate) fn customer_error(error: CustomerError) -> ApiError {
 }
 
 fn already_exists(unique: Unique) -> ApiError {
-    let field = match unique {
-        Unique::Email => "email",
-        Unique::ExternalId => "external_id",
-    };
+    let field = unique.as_str();
     ApiError::new(
         codes::CUSTOMER_ALREADY_EXISTS,
         format!("`{field}`: another customer has it, or a deleted one had it."),

@@ -3,12 +3,12 @@
 use acceptance::{ACME, Call, Gate, GateClient};
 use serde_json::{Value, json};
 
-const PATH: &str = "/v1/customers";
+pub(super) const PATH: &str = "/v1/customers";
 const COMPOSED: &str = "J\u{f6}rg@stra\u{df}e.example";
 const DECOMPOSED: &str = "jo\u{308}rg@stra\u{df}e.example";
 const FOLDED: &str = "JO\u{308}RG@STRASSE.EXAMPLE";
 
-fn person(email: &str, external_id: &str) -> Value {
+pub(super) fn person(email: &str, external_id: &str) -> Value {
     json!({ "email": email, "external_id": external_id })
 }
 
@@ -18,7 +18,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The ids of the customers with a field's text.
-async fn found(client: &GateClient, field: &str, text: &str) -> Vec<String> {
+pub(super) async fn found(client: &GateClient, field: &str, text: &str) -> Vec<String> {
     let path = format!("{PATH}?{field}={}", escaped(text));
     let page = client.get(&path).await.ok();
     let id = |customer: &Value| customer["id"].as_str().unwrap().to_owned();

@@ -19,11 +19,16 @@ use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::person;
 use crate::contract::world::World;
 
-const INSTANT: Duration = Duration::from_millis(1);
+pub(super) const INSTANT: Duration = Duration::from_millis(1);
 
 impl<F: GateFixture> World<F> {
     /// A row that is not stored yet, with blind indexes of these bytes.
-    fn customer(&self, who: &Tenant, email: u8, external_id: Option<u8>) -> SealedCustomer {
+    pub(super) fn customer(
+        &self,
+        who: &Tenant,
+        email: u8,
+        external_id: Option<u8>,
+    ) -> SealedCustomer {
         let at = self.now();
         SealedCustomer {
             id: CustomerId::new(who.mode, at, &self.entropy),
@@ -37,20 +42,24 @@ impl<F: GateFixture> World<F> {
         }
     }
 
-    async fn insert(&self, who: &Tenant, customer: &SealedCustomer) -> Result<(), StoreError> {
+    pub(super) async fn insert(
+        &self,
+        who: &Tenant,
+        customer: &SealedCustomer,
+    ) -> Result<(), StoreError> {
         let mut tx = self.gate_begin().await;
         tx.customer_insert(who, customer).await?;
         tx.commit().await
     }
 
-    async fn put(&self, who: &Tenant, customer: &SealedCustomer) -> Cas {
+    pub(super) async fn put(&self, who: &Tenant, customer: &SealedCustomer) -> Cas {
         let mut tx = self.gate_begin().await;
         let outcome = tx.customer_put(who, customer).await.unwrap();
         tx.commit().await.unwrap();
         outcome
     }
 
-    async fn kept(&self, who: &Tenant, id: CustomerId) -> Option<SealedCustomer> {
+    pub(super) async fn kept(&self, who: &Tenant, id: CustomerId) -> Option<SealedCustomer> {
         let store = &self.fixture.gate().store;
         let read = store.customer_get(who, id).await.unwrap();
         let mut tx = self.gate_begin().await;
@@ -58,29 +67,29 @@ impl<F: GateFixture> World<F> {
         read
     }
 
-    async fn taken(&self, who: &Tenant, identity: IdentityIndexes) -> Option<Unique> {
+    pub(super) async fn taken(&self, who: &Tenant, identity: IdentityIndexes) -> Option<Unique> {
         let mut tx = self.gate_begin().await;
         tx.customer_taken(who, &identity).await.unwrap()
     }
 
-    async fn listed(&self, who: &Tenant, filter: CustomerFilter) -> Vec<CustomerId> {
+    pub(super) async fn listed(&self, who: &Tenant, filter: CustomerFilter) -> Vec<CustomerId> {
         let store = &self.fixture.gate().store;
         let page = store.customers_page(who, &filter, 2).await.unwrap();
         page.into_iter().map(|customer| customer.id).collect()
     }
 }
 
-const fn index(byte: u8) -> BlindIndex {
+pub(super) const fn index(byte: u8) -> BlindIndex {
     BlindIndex([byte; 32])
 }
 
 /// The index of the form of comparison of the text whose spelling has the index of this byte.
-const fn compared(byte: u8) -> BlindIndex {
+pub(super) const fn compared(byte: u8) -> BlindIndex {
     index(byte | 0x80)
 }
 
 /// The indexes of a row.
-fn marks(email: u8, external_id: Option<u8>) -> CustomerIndexes {
+pub(super) fn marks(email: u8, external_id: Option<u8>) -> CustomerIndexes {
     CustomerIndexes {
         email: index(email),
         external_id: external_id.map(index),

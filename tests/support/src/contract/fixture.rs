@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::GateStore;
+use gate_core::ports::{CustomerForms, GateStore};
 use gate_core::profile::GateProfile;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
@@ -63,6 +63,8 @@ pub struct GatePorts {
     pub store: Arc<dyn GateStore>,
     /// Deliveries as partners see them.
     pub desk: Arc<dyn DeliveryAdmin>,
+    /// Forms of comparison of earlier customers.
+    pub forms: Arc<dyn CustomerForms>,
 }
 
 impl fmt::Debug for GatePorts {
@@ -75,12 +77,13 @@ impl GatePorts {
     /// The ports of a store that implements them all.
     pub fn of<S>(store: S) -> Self
     where
-        S: GateStore + DeliveryAdmin + 'static,
+        S: GateStore + DeliveryAdmin + CustomerForms + 'static,
     {
         let store = Arc::new(store);
         Self {
             store: store.clone(),
-            desk: store,
+            desk: store.clone(),
+            forms: store,
         }
     }
 }

@@ -1,0 +1,141 @@
+//! Forms of comparison for the customers of earlier versions, so that a new customer is compared with them in every spelling.
+//!
+//! A customer without a form is found by the spellings of its text, and stays so if it can get no form.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Mode, StoreError};
+use partner_core::races::retry_lost_races;
+use partner_core::sealing::Sealer;
+use partner_core::{PartnerId, Tenant};
+
+use super::customers::open;
+use crate::customer::{CustomerId, SealedCustomer, Unique};
+use crate::ports::{CustomerForms, CustomerFormsTx, FormsPage};
+
+/// Maximum customers of one transaction, which holds the partner's lock.
+pub const AT_A_TIME: usize = 10;
+
+/// Maximum rows of one read.
+const PAGE: u32 = 1_000;
+
+/// Fills in the forms of comparison of customers that an earlier version stored without.
+#[derive(Clone)]
+pub struct CompareCustomers {
+    pub store: Arc<dyn CustomerForms>,
+    /// Opens personal data.
+    pub sealer: Arc<Sealer>,
+}
+
+impl fmt::Debug for CompareCustomers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompareCustomers")
+    }
+}
+
+/// The outcome of one transaction.
+#[derive(Debug, Default)]
+pub struct Compared {
+    /// The number of customers that got a form.
+    pub filled: u64,
+    /// Customers without a form because another customer has it, with the field.
+    pub shared: Vec<(CustomerId, Unique)>,
+    /// The number of customers without a form because their text has an unassigned character.
+    pub withheld: u64,
+    /// Customers that cannot be read or decrypted, with the error.
+    pub unreadable: Vec<(CustomerId, StoreError)>,
+}
+
+impl CompareCustomers {
+    /// A page of the partners of a mode.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn partners(
+        &self,
+        mode: Mode,
+        after: Option<&PartnerId>,
+    ) -> Result<FormsPage<PartnerId>, StoreError> {
+        self.store.partners_after(mode, after, PAGE).await
+    }
+
+    /// The customers without a form in a page of a partner's customers.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn page(
+        &self,
+        who: &Tenant,
+        after: Option<CustomerId>,
+    ) -> Result<FormsPage<CustomerId>, StoreError> {
+        self.store.customers_without_forms(who, after, PAGE).await
+    }
+
+    /// Fills in the missing forms of customers, at most [`AT_A_TIME`], in one transaction.
+    ///
+    /// A form belongs to one customer. If two customers have the same one, it stays with the customer that has it already, and
+    /// otherwise the first of `ids` gets it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing was written.
+    pub async fn compare(&self, who: &Tenant, ids: &[CustomerId]) -> Result<Compared, StoreError> {
+        retry_lost_races(|| self.compare_once(who, ids)).await
+    }
+
+    async fn compare_once(&self, who: &Tenant, ids: &[CustomerId]) -> Result<Compared, StoreError> {
+        let mut compared = Compared::default();
+        let mut tx = self.store.forms_begin("customer_forms").await?;
+        for id in ids {
+            match tx.customer_lock(who, *id).await {
+                Ok(Some(found)) => self.fill(&mut *tx, who, &found, &mut compared).await?,
+                Ok(None) => {}
+                Err(error @ StoreError::Inconsistent { .. }) => {
+                    compared.unreadable.push((*id, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if compared.filled > 0 {
+            tx.commit().await?;
+        }
+        Ok(compared)
+    }
+
+    /// Fills in the missing forms of a locked customer.
+    async fn fill(
+        &self,
+        tx: &mut dyn CustomerFormsTx,
+        who: &Tenant,
+        found: &SealedCustomer,
+        compared: &mut Compared,
+    ) -> Result<(), StoreError> {
+        let person = match open(&self.sealer, who, found) {
+            Ok(customer) => customer.person,
+            Err(error) => {
+                compared.unreadable.push((found.id, error));
+                return Ok(());
+            }
+        };
+        let (mut forms, is_withheld) = person.missing_forms(&self.sealer, who, &found.marks);
+        compared.withheld += u64::from(is_withheld);
+        if forms.is_empty() {
+            return Ok(());
+        }
+        let held = tx.customer_forms_held(who, &forms).await?;
+        if held.email {
+            forms.email = None;
+            compared.shared.push((found.id, Unique::Email));
+        }
+        if held.external_id {
+            forms.external_id = None;
+            compared.shared.push((found.id, Unique::ExternalId));
+        }
+        if forms.is_empty() {
+            return Ok(());
+        }
+        tx.customer_forms_put(who, found, &forms).await?.won()?;
+        compared.filled += 1;
+        Ok(())
+    }
+}

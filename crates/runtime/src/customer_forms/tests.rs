@@ -1,0 +1,133 @@
+//! Tests of the walk over a fake store, in the time that tokio simulates.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use gate_core::ports::{CustomerForms, CustomerFormsTx, FormsPage};
+use kernel::Readable;
+use partner_core::PartnerId;
+use partner_core::sealing::{MasterKey, Sealer};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// A store without earlier customers. Another transaction may have locked the rows of the partner `locked`.
+#[derive(Default)]
+struct Fake {
+    walks: AtomicU32,
+    is_locked: AtomicBool,
+    /// The partners whose customers were read, in order.
+    visited: Mutex<Vec<String>>,
+}
+
+impl Fake {
+    fn walks(&self) -> u32 {
+        self.walks.load(Ordering::SeqCst)
+    }
+
+    fn visits(&self, partner: &str) -> usize {
+        let visited = self.visited.lock().unwrap();
+        visited.iter().filter(|one| *one == partner).count()
+    }
+}
+
+#[async_trait]
+impl Readiness for Fake {
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl CustomerForms for Fake {
+    async fn partners_after(
+        &self,
+        _: Mode,
+        _: Option<&PartnerId>,
+        _: u32,
+    ) -> Result<FormsPage<PartnerId>, StoreError> {
+        self.walks.fetch_add(1, Ordering::SeqCst);
+        let partners = ["a", "locked", "z"].map(|name| PartnerId::parse(name).unwrap());
+        Ok(FormsPage {
+            found: partners.into_iter().map(Ok).collect(),
+            next: None,
+        })
+    }
+
+    async fn customers_without_forms(
+        &self,
+        who: &Tenant,
+        _: Option<CustomerId>,
+        _: u32,
+    ) -> Result<FormsPage<CustomerId>, StoreError> {
+        let partner = who.partner.as_str();
+        self.visited.lock().unwrap().push(partner.to_owned());
+        if partner == "locked" && self.is_locked.load(Ordering::SeqCst) {
+            return Err(StoreError::unavailable("the row is locked"));
+        }
+        let found: Readable<CustomerId> = std::iter::empty().collect();
+        Ok(FormsPage { found, next: None })
+    }
+
+    async fn forms_begin(&self, _: &'static str) -> Result<Box<dyn CustomerFormsTx>, StoreError> {
+        Err(StoreError::Overloaded)
+    }
+}
+
+fn walking(store: &Arc<Fake>) -> (CancellationToken, JoinHandle<()>) {
+    let stop = CancellationToken::new();
+    let comparing = CompareCustomers {
+        store: store.clone(),
+        sealer: Arc::new(Sealer::new(&MasterKey::new([1; 32]))),
+    };
+    let walking = compare_customers(comparing, Mode::Test, store.clone(), stop.clone());
+    (stop, tokio::spawn(walking))
+}
+
+#[tokio::test(start_paused = true)]
+async fn walk_runs_once_more_after_an_hour_and_then_never() {
+    let store = Arc::new(Fake::default());
+    let (_stop, task) = walking(&store);
+    tokio::time::sleep(HOUR / 2).await;
+    assert_eq!(store.walks(), 1);
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(store.walks(), 2);
+    assert!(task.is_finished());
+    for partner in ["a", "locked", "z"] {
+        assert_eq!(store.visits(partner), 2);
+    }
+}
+
+// rule: background.isolated
+#[tokio::test(start_paused = true)]
+async fn locked_partner_delays_no_other_and_is_visited_again() {
+    let store = Arc::new(Fake::default());
+    store.is_locked.store(true, Ordering::SeqCst);
+    let (stop, task) = walking(&store);
+    tokio::time::sleep(10 * SECOND).await;
+    assert_eq!((store.visits("a"), store.visits("z")), (1, 1));
+    // The pauses are 1 s, 2 s, 4 s.
+    assert_eq!(store.visits("locked"), 4);
+    store.is_locked.store(false, Ordering::SeqCst);
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(store.visits("locked"), 5);
+    assert_eq!(store.walks(), 1);
+    stop.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_ends_the_walk_while_a_partner_is_locked() {
+    let store = Arc::new(Fake::default());
+    store.is_locked.store(true, Ordering::SeqCst);
+    let (stop, task) = walking(&store);
+    tokio::time::sleep(SECOND / 2).await;
+    stop.cancel();
+    task.await.unwrap();
+    assert_eq!((store.walks(), store.visits("locked")), (1, 1));
+}
