@@ -40,7 +40,7 @@ impl Connection for Conn {
         let row = bound(statement, values)?.fetch_optional(self).await;
         Ok(row
             .map_err(errors::statement)?
-            .map(|row| boxed(statement, row)))
+            .map(|row| boxed(statement.table, row)))
     }
 
     async fn fetch_all(
@@ -48,9 +48,7 @@ impl Connection for Conn {
         statement: &'static Statement,
         values: &[Value<'_>],
     ) -> Result<Vec<Box<dyn Row>>, StoreError> {
-        let rows = bound(statement, values)?.fetch_all(self).await;
-        let rows = rows.map_err(errors::statement)?;
-        Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
+        fetched(statement.table, bound(statement, values)?, self).await
     }
 
     async fn walk(
@@ -73,8 +71,18 @@ impl Snapshot for Tx {
     }
 }
 
-fn boxed(statement: &Statement, row: PgRow) -> Box<dyn Row> {
-    Box::new(Columns::new(statement.table, row))
+fn boxed(table: &'static str, row: PgRow) -> Box<dyn Row> {
+    Box::new(Columns::new(table, row))
+}
+
+/// Runs a query and returns its rows. The query may take arrays, which no [`Value`] is.
+pub(crate) async fn fetched(
+    table: &'static str,
+    query: Query<'static, Postgres, PgArguments>,
+    conn: &mut Conn,
+) -> Result<Vec<Box<dyn Row>>, StoreError> {
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
+    Ok(rows.into_iter().map(|row| boxed(table, row)).collect())
 }
 
 fn bound(

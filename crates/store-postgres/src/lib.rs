@@ -16,7 +16,6 @@ mod conn;
 mod connection;
 mod deliveries;
 mod durability;
-mod endpoints;
 mod errors;
 mod events;
 mod health;

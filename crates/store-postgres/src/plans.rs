@@ -178,8 +178,7 @@ const NEW_ROWS: &str = "SET session_replication_role = replica;
 #[tokio::test]
 async fn statements_look_up_whole_keys_without_statistics() {
     use crate::batch::{load, write};
-    use crate::deliveries::{claim, step};
-    use crate::{endpoints, partner_lock};
+    use crate::{deliveries, partner_lock};
     use gate_core::profile::GateProfile;
     use pools_core::profile::PoolsProfile;
     use store_sql::access::StoredProfile as _;
@@ -196,13 +195,13 @@ async fn statements_look_up_whole_keys_without_statistics() {
             write::WRITE,
             PoolsProfile::BY_IDS.postgres,
             GateProfile::BY_IDS.postgres,
-            claim::PICK,
-            endpoints::LIVE_SECRETS,
-            step::FIND,
-            step::EXISTING,
-            step::APPLY,
-            step::FOLLOWERS,
-            step::MOVE,
+            deliveries::PICK,
+            deliveries::LIVE_SECRETS,
+            deliveries::FIND,
+            deliveries::EXISTING,
+            deliveries::APPLY,
+            deliveries::FOLLOWERS,
+            deliveries::MOVE,
         ] {
             let plan = plan(&mut conn, statement).await;
             assert!(!plan.contains("Seq Scan"), "{statement}\n{plan}");
@@ -231,7 +230,7 @@ const LONG_QUEUES: &str = "SET session_replication_role = replica;
 /// A connection plans a statement while the tables are empty, and keeps the plan until the statistics are gathered.
 #[tokio::test]
 async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
-    use crate::deliveries::claim::PICK;
+    use crate::deliveries::PICK;
     let (name, mut conn) = database("empty").await;
     let ends = ["0", "1"].map(|end| format!("{end:0>32}")).join(",");
     let claim = format!("'test', '{{p0,p1}}', '{{{ends}}}', '{{250,250}}', 5000, '{{}}'");

@@ -1,7 +1,11 @@
 //! Deliveries: their rows, the columns of their states, and reads of the queue.
 
 pub mod admin;
+mod claim;
 mod left_out;
+pub mod ports;
+pub mod queue;
+mod step;
 mod watchers;
 
 use kernel::{Mode, StoreError};
@@ -12,10 +16,16 @@ use partner_core::webhooks::delivery::{DeliveryState, Lease, Progress};
 
 use crate::{Reader, Row, Sql, Statement, values};
 
+pub use claim::{Picked, Scan};
 pub use left_out::LeftOutRows;
+pub use queue::{FoundRows, QueueTx};
+pub use step::{Change, Step, Stored};
 pub use watchers::Watchers;
 
-pub fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
+/// The rows of a statement.
+pub type Rows = Vec<Box<dyn Row>>;
+
+fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
     let due = row.opt_instant("next_attempt_at")?;
     let token = row.opt_integer("lease_token")?;
     let until = row.opt_instant("lease_until")?;
@@ -149,16 +159,15 @@ static STATS: Statement = Statement::per_engine(
 
 /// The columns of a delivery's state.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Facts {
-    pub due: Option<i64>,
-    pub token: Option<i64>,
-    pub until: Option<i64>,
-    pub delivered: Option<i64>,
+struct Facts {
+    due: Option<i64>,
+    token: Option<i64>,
+    until: Option<i64>,
+    delivered: Option<i64>,
 }
 
 impl Facts {
-    #[must_use]
-    pub fn of(state: DeliveryState) -> Self {
+    fn of(state: DeliveryState) -> Self {
         let none = Self::default();
         match state {
             DeliveryState::Pending { due } => Self {

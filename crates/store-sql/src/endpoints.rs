@@ -63,7 +63,7 @@ static SECRETS: Statement = Statement::new(
      WHERE mode = $1 AND partner_id = $2 AND endpoint_id = $3 ORDER BY place",
 );
 
-pub fn secret(row: &dyn Row) -> Result<EndpointSecret, StoreError> {
+pub(crate) fn secret(row: &dyn Row) -> Result<EndpointSecret, StoreError> {
     Ok(EndpointSecret {
         sealed: Sealed(row.bytes("sealed")?.to_vec()),
         created_at: row.instant("created_at")?,

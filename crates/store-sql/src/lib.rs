@@ -2,6 +2,7 @@
 //!
 //! The crate has no driver. An engine implements [`Connection`], [`Snapshot`], [`Reader`], [`EngineTx`] and [`Row`] once. An entity's
 //! file has its [`Statement`]s, the reader that parses its rows into the cores' values, and its port, implemented for [`StoreTx`].
+//! An engine also implements [`QueueTx`](deliveries::QueueTx), with its statements that take many deliveries.
 //! [`reads`] and [`ports`] implement the ports of an engine's store, [`Turns`] limits the connections of one partner, [`exports`] reads
 //! windows page by page, and [`verify`] audits the database. `docs/decisions/0037-one-store.md` has the reasons.
 

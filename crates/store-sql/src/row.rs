@@ -194,6 +194,11 @@ impl dyn Row + '_ {
         self.parsed("mode", Mode::parse)
     }
 
+    /// An id without its kind and mode.
+    pub fn ulid(&self, column: &'static str) -> Result<Ulid, StoreError> {
+        self.some(column, self.as_id(column))
+    }
+
     pub fn id<K: IdKind>(&self, column: &'static str, mode: Mode) -> Result<Id<K>, StoreError> {
         self.opt_id(column, mode)?.ok_or_else(|| self.bad(column))
     }

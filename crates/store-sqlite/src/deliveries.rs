@@ -1,208 +1,244 @@
-//! The queue of deliveries. Workers claim deliveries by endpoint, and conclude them with the lease's token.
-//!
-//! A delivery is never due before the earlier open deliveries of its object. So a claim skips few rows, even if many deliveries wait
-//! for a failing endpoint.
-
-pub(crate) mod claim;
-pub(crate) mod step;
+//! The statements of the queue that take many deliveries. They take them as JSON, and name a delivery by the number of its row.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError};
-use partner_core::Tenant;
-use partner_core::events::{DeliveryId, Service};
-use partner_core::ports::{
-    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryAdmin, DeliveryFilter,
-    DeliveryRecord, DeliveryView, QueueStats, QueueWaker,
-};
-use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
-use partner_core::webhooks::fairness::allocate;
-use sqlx::SqliteConnection;
-use store_sql::Row;
-use store_sql::deliveries::{self, LeftOutRows, admin, progress};
+use kernel::{StoreError, Timestamp};
+use partner_core::events::EndpointId;
+use partner_core::ports::ConcludedDelivery;
+use partner_core::webhooks::fairness::DueEndpoint;
+use partner_core::{PartnerId, Tenant};
+use store_sql::deliveries::{Change, FoundRows, LeftOutRows, Picked, QueueTx, Rows, Scan, Step};
+use store_sql::{Connection, EngineTx as _, Row, Statement, values};
 
-use crate::row::{Columns, json, key};
+use crate::row::{json, key};
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
-use claim::{endpoints_of, first_lease, lapse, pick, queues, take_leases};
-use step::{Step, apply, follow};
 
 /// The deliveries that could not be read, by the numbers of their rows.
 pub(crate) type LeftOut = LeftOutRows<i64>;
 
+store_sql::implement_deliveries!(SqliteStore, SqliteTx);
+
 #[async_trait]
-impl Deliveries for SqliteStore {
-    async fn deliveries_claim(
-        &self,
-        request: &ClaimRequest,
-    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
-        let now = tx.instant().await?;
-        let (mode, left_out) = (request.mode, &self.inner.left_out);
-        let lapsed = lapse(tx.conn(), mode, now, left_out).await?;
-        let mut queues = queues(tx.conn(), mode, request.service, (left_out, now)).await?;
-        queues.retain(|queue| queue.since <= now);
-        let allocated = allocate(queues, &request.room);
-        let picked = pick(tx.conn(), mode, &allocated, now, left_out).await?;
-        if lapsed == 0 && picked.is_empty() {
-            return Ok(Vec::new());
-        }
-        let lease = Lease {
-            token: request.token,
-            until: now.plus(request.lease),
-        };
-        take_leases(tx.conn(), &picked, lease, now).await?;
-        let endpoints = endpoints_of(tx.conn(), request, &picked, (now, left_out)).await?;
-        tx.finish().await?;
-        picked
-            .into_iter()
-            .map(|picked| picked.claimed(mode, &endpoints))
-            .collect()
+impl QueueTx for SqliteTx {
+    /// The number of the row.
+    type Key = i64;
+
+    fn key_of(row: &dyn Row) -> Result<i64, StoreError> {
+        row.integer("sequence")
     }
 
-    /// The transaction is the only writer, so no delivery is locked.
-    async fn deliveries_conclude(
-        &self,
-        batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Option<Cas>>, StoreError> {
-        let mut tx = SqliteTx::begin(self, "deliveries_conclude").await?;
-        let now = tx.instant().await?;
-        let mut found = find(tx.conn(), batch).await?;
-        let mut outcomes = vec![Some(Cas::Lost); batch.len()];
-        let mut steps = Vec::new();
-        for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
-            let input = DeliveryInput::End(concluded.token, concluded.outcome);
-            if let Some(read) = found.remove(&place)
-                && let Some(stored) = self.inner.left_out.readable(None, read, now)
-                && let Some(next) = stored.progress.advance(input, now)
-            {
-                *outcome = Some(Cas::Won);
-                steps.push(Step::new(&stored, next).with_report(concluded));
+    async fn lapsed(&mut self, scan: &Scan<'_, i64>, limit: i64) -> Result<Rows, StoreError> {
+        let skipped = json(&scan.skipped())?;
+        let values = values![scan.mode, scan.now, limit, &skipped];
+        self.connection().fetch_all(&LAPSED, values).await
+    }
+
+    /// Endpoints with the same capacity share a statement, which reads no more deliveries than the capacity.
+    async fn pick(
+        &mut self,
+        scan: &Scan<'_, i64>,
+        allocated: &[(DueEndpoint, u32)],
+    ) -> Result<Rows, StoreError> {
+        let mut shares: BTreeMap<u32, Vec<(&str, String)>> = BTreeMap::new();
+        for (queue, take) in allocated {
+            let endpoint = (queue.partner.as_str(), key(queue.endpoint));
+            shares.entry(*take).or_default().push(endpoint);
+        }
+        let skipped = json(&scan.skipped())?;
+        let mut found = Vec::new();
+        for (take, endpoints) in shares {
+            let endpoints = json(&endpoints)?;
+            let values = values![scan.mode, &endpoints, scan.now, take, &skipped];
+            found.extend(self.connection().fetch_all(&PICK, values).await?);
+        }
+        Ok(found)
+    }
+
+    fn in_turn(mut picked: Vec<Picked<i64>>) -> Vec<Picked<i64>> {
+        picked.sort_by_key(|one| (one.stored.due(), one.stored.key));
+        let mut places: BTreeMap<EndpointId, usize> = BTreeMap::new();
+        let mut placed = Vec::with_capacity(picked.len());
+        for one in picked {
+            let place = places.entry(one.endpoint).or_default();
+            placed.push((*place, one));
+            *place = place.saturating_add(1);
+        }
+        placed.sort_by_key(|(place, _)| *place);
+        placed.into_iter().map(|(_, one)| one).collect()
+    }
+
+    async fn live_secrets(
+        &mut self,
+        scan: &Scan<'_, i64>,
+        endpoints: &BTreeMap<EndpointId, &PartnerId>,
+    ) -> Result<Rows, StoreError> {
+        let keys = endpoints.iter();
+        let keys = keys.map(|(endpoint, partner)| (partner.as_str(), key(*endpoint)));
+        let keys = json(&keys.collect::<Vec<_>>())?;
+        let values = values![scan.mode, &keys, scan.now];
+        self.connection().fetch_all(&LIVE_SECRETS, values).await
+    }
+
+    /// Finds the deliveries tenant by tenant. The transaction is the only writer, so none is locked.
+    async fn find(&mut self, batch: &[ConcludedDelivery]) -> Result<FoundRows, StoreError> {
+        let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
+        for (place, concluded) in batch.iter().enumerate() {
+            let of_tenant = places.entry(&concluded.tenant).or_default();
+            of_tenant.insert(key(concluded.id), place);
+        }
+        let mut found = BTreeMap::new();
+        for (tenant, places) in places {
+            let ids: Vec<&String> = places.keys().collect();
+            let ids = json(&ids)?;
+            let values = values![tenant.mode, &tenant.partner, &ids];
+            for row in self.connection().fetch_all(&FIND, values).await? {
+                let place = places.get(row.text("id")?).copied();
+                found.insert(place.ok_or_else(|| row.bad("id"))?, Some(row));
             }
         }
-        if steps.is_empty() {
-            return Ok(outcomes);
+        Ok(found)
+    }
+
+    /// Equal changes share a statement.
+    async fn apply(&mut self, steps: &[Step<'_, i64>]) -> Result<(), StoreError> {
+        let changes = grouped(steps.iter().map(|step| (step.change, step.key)));
+        for (change, sequences) in changes {
+            let written = write(self.connection(), change, &sequences).await?;
+            if written != sequences.len() as u64 {
+                return Err(errors::rows("deliveries", sequences.len(), written));
+            }
         }
-        apply(tx.conn(), &steps).await?;
-        follow(tx.conn(), &steps, now).await?;
-        tx.finish().await?;
-        Ok(outcomes)
+        Ok(())
     }
 
-    async fn deliveries_next(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<Option<Duration>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let now = self.inner.clock.now();
-        let lease = first_lease(&mut conn, mode).await?;
-        let left_out = (&self.inner.left_out, now);
-        let queues = queues(&mut conn, mode, service, left_out).await?;
-        let next = queues.iter().map(|queue| queue.since).chain(lease).min();
-        Ok(next.map(|next| next.since(now)))
-    }
-
-    async fn deliveries_of(
-        &self,
-        who: &Tenant,
-        object_id: &str,
-    ) -> Result<Vec<DeliveryRecord>, StoreError> {
-        deliveries::of_object(&mut self.inner.read().await?, who, object_id).await
-    }
-
-    async fn deliveries_standing(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<QueueStats, StoreError> {
-        deliveries::stats(&mut self.inner.read().await?, mode, service).await
-    }
-
-    fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
-        self.inner.watchers.add(&wake);
-    }
-}
-
-#[async_trait]
-impl DeliveryAdmin for SqliteStore {
-    async fn deliveries_page(
-        &self,
-        who: &Tenant,
-        service: Service,
-        filter: DeliveryFilter,
-        limit: u32,
-    ) -> Result<Vec<DeliveryView>, StoreError> {
-        let mut reader = self.inner.read_page(who).await?;
-        admin::page(&mut reader, who, service, filter, limit).await
-    }
-
-    async fn delivery_get(
-        &self,
-        who: &Tenant,
-        service: Service,
-        id: DeliveryId,
-    ) -> Result<Option<DeliveryView>, StoreError> {
-        admin::get(&mut self.inner.read().await?, who, service, id).await
-    }
-
-    async fn delivery_replay(
-        &self,
-        who: &Tenant,
-        service: Service,
-        id: DeliveryId,
-    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
-        admin::replay(self.begin_tx("delivery_replay").await?, who, service, id).await
-    }
-}
-
-/// The state of a stored delivery, with the number of its row.
-struct Stored {
-    sequence: i64,
-    progress: Progress,
-}
-
-fn stored(row: &dyn Row) -> Result<Stored, StoreError> {
-    Ok(Stored {
-        sequence: row.integer("sequence")?,
-        progress: progress(row)?,
-    })
-}
-
-/// Finds the deliveries of a batch, tenant by tenant. The keys are their positions in the batch.
-async fn find(
-    conn: &mut SqliteConnection,
-    batch: &[ConcludedDelivery],
-) -> Result<BTreeMap<usize, Result<Stored, StoreError>>, StoreError> {
-    let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
-    for (place, concluded) in batch.iter().enumerate() {
-        let of_tenant = places.entry(&concluded.tenant).or_default();
-        of_tenant.insert(key(concluded.id), place);
-    }
-    let mut found = BTreeMap::new();
-    for (tenant, places) in places {
-        let ids: Vec<&String> = places.keys().collect();
-        let rows = sqlx::query(FIND)
-            .bind(tenant.mode.as_str())
-            .bind(tenant.partner.as_str())
-            .bind(json(&ids)?)
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
-        for row in &rows {
-            let row = Columns::new("deliveries", row);
-            let place = places.get(row.text("id")?);
-            found.insert(*place.ok_or_else(|| row.bad("id"))?, stored(&row));
+    async fn follow(&mut self, steps: &[Step<'_, i64>], now: Timestamp) -> Result<(), StoreError> {
+        let concluded = grouped(steps.iter().map(|step| {
+            let due = step.change.due.unwrap_or(now.millis());
+            (due, step.key)
+        }));
+        let mut latest: BTreeMap<i64, i64> = BTreeMap::new();
+        for (due, concluded) in concluded {
+            // The groups are in the order of their instants, so the latest instant replaces earlier ones.
+            let concluded = json(&concluded)?;
+            let values = values![&concluded, due];
+            for row in self.connection().fetch_all(&LATER, values).await? {
+                latest.insert(row.integer("sequence")?, due);
+            }
         }
+        let moved = grouped(latest.into_iter().map(|(sequence, due)| (due, sequence)));
+        for (due, sequences) in moved {
+            let sequences = json(&sequences)?;
+            let values = values![&sequences, due];
+            self.connection().execute(&MOVE, values).await?;
+        }
+        Ok(())
     }
-    Ok(found)
 }
 
-pub(crate) const FIND: &str =
+/// Groups row numbers by a key.
+fn grouped<K: Ord>(pairs: impl Iterator<Item = (K, i64)>) -> BTreeMap<K, Vec<i64>> {
+    let mut groups: BTreeMap<K, Vec<i64>> = BTreeMap::new();
+    for (key, sequence) in pairs {
+        groups.entry(key).or_default().push(sequence);
+    }
+    groups
+}
+
+async fn write(
+    connection: &mut dyn Connection,
+    change: Change<'_>,
+    sequences: &[i64],
+) -> Result<u64, StoreError> {
+    let sequences = json(&sequences)?;
+    let (code, error) = change.report.unwrap_or_default();
+    let values = values![
+        &sequences,
+        change.was,
+        change.had,
+        change.status,
+        change.attempts,
+        change.due,
+        change.token,
+        change.until,
+        change.delivered,
+        change.report.is_some(),
+        code.map(i64::from),
+        error,
+    ];
+    connection.execute(&WRITE, values).await
+}
+
+static LAPSED: Statement = Statement::new(
+    "deliveries",
+    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
+     FROM deliveries INDEXED BY deliveries_leased
+     WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2
+       AND sequence NOT IN (SELECT j.value FROM json_each($4) AS j)
+     ORDER BY lease_until LIMIT +$3",
+);
+
+pub(crate) static PICK: Statement = Statement::new(
+    "deliveries",
+    "SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at,
+            d.lease_token, d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body,
+            e.created_at AS event_created_at
+     FROM json_each($2) AS j
+     CROSS JOIN deliveries AS d ON d.sequence IN (
+         SELECT n.sequence FROM deliveries AS n
+         WHERE n.status = 'pending' AND n.mode = $1 AND n.partner_id = j.value ->> 0
+           AND n.endpoint_id = j.value ->> 1 AND n.next_attempt_at <= $3
+           AND n.sequence NOT IN (SELECT j.value FROM json_each($5) AS j)
+           AND NOT EXISTS (
+               SELECT 1 FROM deliveries AS o
+               WHERE o.status IN ('pending', 'in_flight') AND o.mode = n.mode AND o.partner_id = n.partner_id
+                 AND o.endpoint_id = n.endpoint_id AND o.object_id = n.object_id AND o.sequence < n.sequence
+           )
+         ORDER BY n.next_attempt_at, n.sequence LIMIT +$4
+     )
+     CROSS JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id",
+);
+
+static LIVE_SECRETS: Statement = Statement::new(
+    "webhook_secrets",
+    "SELECT s.partner_id, s.endpoint_id AS id, s.sealed, s.created_at, s.expires_at
+     FROM json_each($2) AS j
+     CROSS JOIN webhook_secrets AS s ON s.mode = $1 AND s.partner_id = j.value ->> 0 AND s.endpoint_id = j.value ->> 1
+     WHERE s.expires_at IS NULL OR s.expires_at > $3
+     ORDER BY s.endpoint_id, s.place",
+);
+
+pub(crate) static FIND: Statement = Statement::new(
+    "deliveries",
     "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token,
             lease_until, delivered_at
      FROM deliveries
-     WHERE mode = ?1 AND partner_id = ?2 AND id IN (SELECT j.value FROM json_each(?3) AS j)";
+     WHERE mode = $1 AND partner_id = $2 AND id IN (SELECT j.value FROM json_each($3) AS j)",
+);
+
+pub(crate) static WRITE: Statement = Statement::new(
+    "deliveries",
+    "UPDATE deliveries
+     SET status = $4, attempts = $5, next_attempt_at = $6, lease_token = $7, lease_until = $8, delivered_at = $9,
+         last_response_status = iif($10, $11, last_response_status), last_error = iif($10, $12, last_error)
+     WHERE sequence IN (SELECT j.value FROM json_each($1) AS j) AND status = +$2 AND lease_token IS $3",
+);
+
+pub(crate) static LATER: Statement = Statement::new(
+    "deliveries",
+    "SELECT f.sequence
+     FROM deliveries AS d
+     CROSS JOIN deliveries AS f ON f.status IN ('pending', 'in_flight') AND f.mode = d.mode
+          AND f.partner_id = d.partner_id AND f.endpoint_id = d.endpoint_id AND f.object_id = d.object_id
+          AND f.sequence > d.sequence
+     WHERE d.sequence IN (SELECT j.value FROM json_each($1) AS j)
+       AND f.status = 'pending' AND (f.attempts = 0 OR f.next_attempt_at < $2)",
+);
+
+pub(crate) static MOVE: Statement = Statement::new(
+    "deliveries",
+    "UPDATE deliveries SET next_attempt_at = $2
+     WHERE sequence IN (SELECT j.value FROM json_each($1) AS j) AND status = 'pending'",
+);

@@ -11,7 +11,6 @@ mod clock;
 mod config;
 mod connection;
 mod deliveries;
-mod endpoints;
 mod errors;
 mod files;
 mod health;

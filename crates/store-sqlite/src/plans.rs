@@ -369,21 +369,22 @@ async fn batch_looks_up_its_rows() {
 
 #[tokio::test]
 async fn deliveries_are_looked_up_one_by_one() {
-    use crate::deliveries::{FIND, claim, step};
+    use crate::deliveries::{FIND, LATER, MOVE, PICK, WRITE};
     for (statement, index) in [
-        (FIND, "(mode=? AND partner_id=? AND id=?)"),
-        (step::WRITE, "deliveries USING INTEGER PRIMARY KEY"),
-        (step::MOVE, "deliveries USING INTEGER PRIMARY KEY"),
-        (step::LATER, "d USING INTEGER PRIMARY KEY"),
+        (&FIND, "(mode=? AND partner_id=? AND id=?)"),
+        (&WRITE, "deliveries USING INTEGER PRIMARY KEY"),
+        (&MOVE, "deliveries USING INTEGER PRIMARY KEY"),
+        (&LATER, "d USING INTEGER PRIMARY KEY"),
         (
-            step::LATER,
+            &LATER,
             "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)",
         ),
         (
-            claim::PICK,
+            &PICK,
             "deliveries_queue (mode=? AND endpoint_id=? AND next_attempt_at<?)",
         ),
     ] {
+        let statement = statement.sql.sqlite;
         let plan = assert_cheap(statement).await;
         let is_used = |step: &String| step.contains(index);
         assert!(plan.iter().any(is_used), "{statement}\n{plan:#?}");

@@ -22,12 +22,12 @@ impl<K> Default for LeftOutRows<K> {
     }
 }
 
-impl<K: Ord + Copy> LeftOutRows<K> {
+impl<K: Clone + Ord> LeftOutRows<K> {
     /// The keys of the rows that are left out at an instant.
     pub fn keys(&self, now: Timestamp) -> Vec<K> {
         let mut rows = self.lock();
         rows.retain(|_, until| now < *until);
-        rows.keys().copied().flatten().collect()
+        rows.keys().flatten().cloned().collect()
     }
 
     /// Returns a row that could be read. Leaves any other row out, counts it and logs it, once for each time that it is left out.
@@ -60,7 +60,7 @@ impl<K: Ord + Copy> LeftOutRows<K> {
         }
         if rows.len() >= MAX_LEFT_OUT {
             let first = rows.iter().min_by_key(|(_, until)| **until);
-            if let Some(first) = first.map(|(key, _)| *key) {
+            if let Some(first) = first.map(|(key, _)| key.clone()) {
                 rows.remove(&first);
             }
         }
