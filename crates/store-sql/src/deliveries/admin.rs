@@ -3,11 +3,12 @@
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
-use partner_core::ports::{DeliveryFilter, DeliveryView, UnitOfWork as _};
-use partner_core::webhooks::delivery::{DeliveryInput, Progress};
+use partner_core::ports::{DeliveryFilter, DeliveryView};
+use partner_core::webhooks::delivery::DeliveryInput;
 
-use super::{Facts, view};
-use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
+use super::step::{Step, stored};
+use super::{QueueTx, view};
+use crate::{Connection, Reader, Row, Sql, Statement, values};
 
 pub async fn page(
     reader: &mut dyn Reader,
@@ -112,8 +113,8 @@ pub async fn get(
 }
 
 /// Makes a delivery due now, under the partner lock, so that no later event of its object is queued meanwhile.
-pub async fn replay(
-    mut tx: Box<StoreTx>,
+pub async fn replay<T: QueueTx>(
+    mut tx: Box<T>,
     who: &Tenant,
     service: Service,
     id: DeliveryId,
@@ -124,15 +125,15 @@ pub async fn replay(
     };
     let now = tx.now().await?;
     let mut view = view(&*row, who.mode)?;
-    let before = view.record.progress;
-    let Some(after) = before.advance(DeliveryInput::Replay, now) else {
-        tx.engine.roll_back().await?;
+    let stored = stored::<T>(&*row)?;
+    let Some(after) = stored.progress.advance(DeliveryInput::Replay, now) else {
+        tx.roll_back().await?;
         return Ok(Some((Cas::Lost, view)));
     };
-    let connection = tx.locked(who).await?;
-    step(connection, who, id, before, after).await?;
-    hold_back(connection, who, id, now).await?;
-    tx.engine.record_queued();
+    let step = Step::new(who.mode, &stored, after);
+    tx.apply(&[step]).await?;
+    hold_back(tx.locked(who).await?, who, id, now).await?;
+    tx.record_queued();
     tx.commit().await?;
     view.record.progress = after;
     Ok(Some((Cas::Won, view)))
@@ -153,10 +154,11 @@ async fn find(
 }
 
 macro_rules! find {
-    ($lock:literal) => {
+    ($key:literal, $lock:literal) => {
         concat!(
             "SELECT ",
             columns!(),
+            $key,
             ", w.url AS target_url
              FROM deliveries AS d
              JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
@@ -167,51 +169,15 @@ macro_rules! find {
     };
 }
 
-static FIND: Statement = Statement::new("deliveries", find!(""));
+static FIND: Statement = Statement::new("deliveries", find!("", ""));
 
-/// Locks the row too. SQLite has one writer.
+/// Locks the row too and reads its key. SQLite has one writer.
 static LOCK: Statement = Statement::per_engine(
     "deliveries",
     Sql {
-        sqlite: find!(""),
-        postgres: find!(" FOR NO KEY UPDATE OF d"),
+        sqlite: find!(", d.sequence", ""),
+        postgres: find!("", " FOR NO KEY UPDATE OF d"),
     },
-);
-
-async fn step(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: DeliveryId,
-    before: Progress,
-    after: Progress,
-) -> Result<(), StoreError> {
-    let facts = Facts::of(after.state);
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        before.state.as_str(),
-        Facts::of(before.state).token,
-        after.state.as_str(),
-        after.attempts,
-        facts.due,
-        facts.token,
-        facts.until,
-        facts.delivered,
-    ];
-    match connection.execute(&STEP, values).await? {
-        1 => Ok(()),
-        written => Err(StoreError::Guard(format!(
-            "deliveries: 1 rows expected, {written} written"
-        ))),
-    }
-}
-
-static STEP: Statement = Statement::new(
-    "deliveries",
-    "UPDATE deliveries SET status = $6, attempts = $7, next_attempt_at = $8, lease_token = $9, lease_until = $10,
-            delivered_at = $11
-     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token IS NOT DISTINCT FROM $5",
 );
 
 /// Makes the later deliveries of the object due no sooner than the delivery that is resent now.

@@ -22,8 +22,7 @@ pub mod names {
 /// Implements `Deliveries` and `DeliveryAdmin` for a [`ReadStore`](crate::ReadStore), with its type of transactions, a
 /// [`QueueTx`](crate::deliveries::QueueTx).
 ///
-/// The macro names the store's fields `inner.left_out` and `inner.watchers`, its function `begin_tx(name)`, and the transaction's
-/// function `begin(store, name)`.
+/// The macro names the store's fields `inner.left_out` and `inner.watchers`, and the transaction's function `begin(store, name)`.
 #[macro_export]
 macro_rules! implement_deliveries {
     ($store:ty, $tx:ty) => {
@@ -109,8 +108,8 @@ macro_rules! implement_deliveries {
                     service: Service,
                     id: DeliveryId,
                 ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
-                    let tx = self.begin_tx("delivery_replay").await?;
-                    admin::replay(tx, who, service, id).await
+                    let tx = <$tx>::begin(self, "delivery_replay").await?;
+                    admin::replay(Box::new(tx), who, service, id).await
                 }
             }
         };
