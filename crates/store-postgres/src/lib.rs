@@ -17,7 +17,6 @@ mod connection;
 mod deliveries;
 mod durability;
 mod errors;
-mod events;
 mod health;
 mod hosts;
 mod jumps;

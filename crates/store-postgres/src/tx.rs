@@ -11,7 +11,6 @@ use instruments::failpoint::around_commit;
 use instruments::store as measured;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
@@ -21,7 +20,7 @@ use crate::conn::Conn;
 use crate::open::Inner;
 use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, config, errors, events, stats};
+use crate::{PostgresStore, clock, config, errors, stats};
 
 /// How often a transaction that holds one partner lock tries to take another.
 const MAX_TRIES_FOR_ANOTHER: u32 = 10;
@@ -209,8 +208,8 @@ impl EngineTx for PgTx {
         Ok(self.locked_connection(who).await?)
     }
 
-    async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        events::lock_deliveries_of_object(self.locked_connection(&event.tenant).await?, event).await
+    fn locks_rows(&self) -> bool {
+        true
     }
 
     /// Takes the partner lock, so the access does not change before the transaction ends.

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
@@ -129,8 +128,8 @@ pub trait EngineTx: UnitOfWork {
     /// one writer; Postgres takes the partner lock.
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
 
-    /// Locks the open deliveries of the event's object. SQLite has one writer, so it locks nothing.
-    async fn lock_deliveries_of_object(&mut self, event: &NewEvent) -> Result<(), StoreError>;
+    /// Do other transactions write meanwhile, so that this one locks the rows it depends on? SQLite has one writer.
+    fn locks_rows(&self) -> bool;
 
     /// A key of the tenant with its partner and entitlements as of this transaction. The engine caches them.
     async fn access_get(

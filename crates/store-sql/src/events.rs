@@ -57,7 +57,9 @@ static INSERT: Statement = Statement::per_engine(
 
 /// Inserts the delivery, and returns 0 if the partner has no endpoint for the service.
 async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, StoreError> {
-    engine.lock_deliveries_of_object(event).await?;
+    if engine.locks_rows() {
+        lock_deliveries(engine.locked(&event.tenant).await?, event).await?;
+    }
     let values = values![
         event.tenant.mode,
         &event.tenant.partner,
@@ -70,6 +72,30 @@ async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, Store
     let connection = engine.locked(&event.tenant).await?;
     connection.execute(&QUEUE, values).await
 }
+
+/// Locks the object's open deliveries. A transaction that concludes one of them has either committed before, or finds the new
+/// delivery after it. Only Postgres runs the statement.
+async fn lock_deliveries(
+    connection: &mut dyn Connection,
+    event: &NewEvent,
+) -> Result<(), StoreError> {
+    let values = values![
+        event.tenant.mode,
+        &event.tenant.partner,
+        event.service.as_str(),
+        &event.object_id,
+    ];
+    connection.execute(&LOCK, values).await.map(drop)
+}
+
+static LOCK: Statement = Statement::new(
+    "deliveries",
+    "SELECT FROM deliveries AS o
+     WHERE o.status IN ('pending', 'in_flight') AND o.mode = $1 AND o.partner_id = $2 AND o.object_id = $4
+       AND o.endpoint_id = (SELECT w.id FROM webhook_endpoints AS w
+                            WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3)
+     ORDER BY o.position FOR NO KEY UPDATE",
+);
 
 /// A delivery is due no sooner than the earlier ones of its object to the same endpoint. SQLite numbers deliveries itself.
 static QUEUE: Statement = Statement::per_engine(

@@ -11,7 +11,6 @@ use instruments::failpoint::around_commit;
 use instruments::store as measured;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::NewEvent;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
@@ -137,8 +136,8 @@ impl EngineTx for SqliteTx {
         Ok(&mut self.tx)
     }
 
-    async fn lock_deliveries_of_object(&mut self, _: &NewEvent) -> Result<(), StoreError> {
-        Ok(())
+    fn locks_rows(&self) -> bool {
+        false
     }
 
     async fn access_get(
