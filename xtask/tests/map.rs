@@ -1,7 +1,7 @@
-//! "Where does my change go?" in ARCHITECTURE.md names files that exist, and symbols that they contain.
+//! The map at the end of ARCHITECTURE.md and the steps of docs/changing.md name files that exist, and symbols that these contain.
 //!
-//! A row names a file as `` `crates/pools-core/src/quote.rs` ``, or a folder with a slash at its end. A symbol in parentheses behind
-//! it, `` (`Quote`) ``, must occur in that file as a whole word.
+//! A cell or a step names a file as `` `crates/pools-core/src/quote.rs` ``, or a folder with a slash at its end. A symbol in parentheses
+//! after the file, `` (`Quote`) ``, must occur in it as a whole word.
 
 use xtask::Result;
 use xtask::source::has_word;
@@ -9,47 +9,90 @@ use xtask::workspace::Workspace;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const SECTION: &str = "## Where does my change go?";
+const STEPS: &str = "docs/changing.md";
 
-/// A place that a row names.
+/// The longest row of the map.
+const MAX_ROW: usize = 200;
+
+/// Changes that a stranger must find: a part of the row's first cell, and a file that the row or its steps name.
+const CHANGES: [(&str, &str); 10] = [
+    ("error code", "crates/pools-core/src/batch.rs"),
+    ("rail", "crates/providers/src/sandbox_rail.rs"),
+    ("trade state", "crates/store-sql/src/trades.rs"),
+    ("capability", "crates/gate-http/src/capabilities.rs"),
+    ("store a field", "crates/store-sql/src/quotes.rs"),
+    ("database", "crates/runtime/src/store.rs"),
+    ("default limit", "crates/runtime/src/config/setting.rs"),
+    ("webhook event", "crates/gate-http/src/event_docs.rs"),
+    ("source of rates", "crates/partner-core/src/ports.rs"),
+    ("operator command", "crates/penstock/src/arguments.rs"),
+];
+
+/// A file or folder that a text names.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     path: String,
     symbols: Vec<String>,
 }
 
-/// The second cell of each row of the section's table.
+/// The rows of the map.
 fn rows(page: &str) -> Vec<&str> {
     let section = page.split(SECTION).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| "));
-    rows.skip(2)
-        .filter_map(|row| row.split(" | ").nth(1))
+    rows.skip(2).collect()
+}
+
+/// The cells of a row: what to change, and what to open first.
+fn cells(row: &str) -> (&str, &str) {
+    let cells = row.trim_matches(['|', ' ']);
+    cells.split_once(" | ").unwrap_or((cells, ""))
+}
+
+/// The sections of the page of steps: heading and text.
+fn sections(page: &str) -> Vec<(&str, &str)> {
+    let sections = page.split("\n## ").skip(1);
+    sections
+        .filter_map(|section| section.split_once('\n'))
         .collect()
 }
 
-/// The inline code of a cell, with what precedes it.
-fn codes(cell: &str) -> Vec<(&str, &str)> {
-    let parts: Vec<&str> = cell.split('`').collect();
+/// The section that the first cell of a row links to.
+fn steps<'page>(cell: &str, sections: &[(&'page str, &'page str)]) -> Option<&'page str> {
+    let (_, anchor) = cell.strip_suffix(')')?.split_once("(docs/changing.md#")?;
+    let section = sections
+        .iter()
+        .find(|(heading, _)| heading.to_lowercase().replace(' ', "-") == anchor);
+    section.map(|(_, text)| *text)
+}
+
+/// The inline code of a text, with what precedes it. A line break is a space.
+fn codes(text: &str) -> Vec<(String, String)> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<&str> = text.split('`').collect();
     let (pairs, _) = parts.as_chunks::<2>();
-    pairs.iter().map(|[text, code]| (*text, *code)).collect()
+    pairs
+        .iter()
+        .map(|[text, code]| ((*text).to_owned(), (*code).to_owned()))
+        .collect()
 }
 
 fn is_path(code: &str) -> bool {
     !code.contains(' ') && (code.contains('/') || code == "Cargo.toml" || code == "deny.toml")
 }
 
-fn places(cell: &str) -> Vec<Place> {
+fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for (before, code) in codes(cell) {
-        if is_path(code) {
+    for (before, code) in codes(text) {
+        if is_path(&code) {
             places.push(Place {
-                path: code.to_owned(),
+                path: code,
                 symbols: Vec::new(),
             });
         } else if (before == " (" || before == ", ")
             && let Some(place) = places.last_mut()
         {
-            place.symbols.push(code.to_owned());
+            place.symbols.push(code);
         }
     }
     places
@@ -73,29 +116,96 @@ fn fault(workspace: &Workspace, place: &Place) -> Result<Option<String>> {
     Ok(missing.map(|symbol| format!("{} does not contain `{symbol}`", place.path)))
 }
 
+/// The faults of all places of a text, which must name at least one.
+fn faults(workspace: &Workspace, name: &str, text: &str) -> Result<Vec<String>> {
+    let places = places(text);
+    let mut faults = Vec::new();
+    if places.is_empty() {
+        faults.push(format!("{name}: no file is named"));
+    }
+    for place in places {
+        let found = fault(workspace, &place)?;
+        faults.extend(found.map(|fault| format!("{name}: {fault}")));
+    }
+    Ok(faults)
+}
+
+fn read(workspace: &Workspace, page: &str) -> String {
+    workspace.text(page).unwrap().unwrap()
+}
+
 #[test]
 fn architecture_map_names_files_and_symbols_that_exist() {
     let workspace = Workspace::find().unwrap();
-    let page = workspace.text(PAGE).unwrap().unwrap();
+    let page = read(&workspace, PAGE);
     let rows = rows(&page);
     assert!(rows.len() >= 15, "{} rows: is the table gone?", rows.len());
-    let mut faults = Vec::new();
+    let mut found = Vec::new();
     for row in rows {
-        let places = places(row);
-        if places.is_empty() && !row.contains("](") {
-            faults.push(format!("no file is named: {row}"));
-        }
-        for place in places {
-            faults.extend(fault(&workspace, &place).unwrap());
+        let (change, first) = cells(row);
+        found.extend(faults(&workspace, change, first).unwrap());
+        let length = row.chars().count();
+        if length > MAX_ROW {
+            found.push(format!(
+                "{change}: the row has {length} characters, at most {MAX_ROW} are allowed; move the rest to {STEPS}"
+            ));
         }
     }
-    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn steps_of_changes_name_files_and_symbols_that_exist() {
+    let workspace = Workspace::find().unwrap();
+    let page = read(&workspace, STEPS);
+    let sections = sections(&page);
+    assert!(sections.len() >= 15, "{} sections", sections.len());
+    let mut found = Vec::new();
+    for (heading, text) in sections {
+        found.extend(faults(&workspace, heading, text).unwrap());
+    }
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn architecture_map_links_to_every_section_of_steps() {
+    let workspace = Workspace::find().unwrap();
+    let (map, page) = (read(&workspace, PAGE), read(&workspace, STEPS));
+    let sections = sections(&page);
+    let rows = rows(&map);
+    let linked: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| steps(cells(row).0, &sections))
+        .collect();
+    let missing: Vec<&str> = sections
+        .iter()
+        .filter(|(_, text)| !linked.contains(text))
+        .map(|(heading, _)| *heading)
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn changes_of_every_kind_are_found_in_the_map() {
+    let workspace = Workspace::find().unwrap();
+    let (map, page) = (read(&workspace, PAGE), read(&workspace, STEPS));
+    let (rows, sections) = (rows(&map), sections(&page));
+    for (change, file) in CHANGES {
+        let is_found = rows.iter().any(|row| {
+            let (cell, first) = cells(row);
+            let steps = steps(cell, &sections).unwrap_or_default();
+            let (first, steps) = (places(first), places(steps));
+            let mut named = first.iter().chain(&steps);
+            cell.contains(change) && named.any(|place| place.path == file)
+        });
+        assert!(is_found, "no row about `{change}` leads to {file}");
+    }
 }
 
 #[test]
 fn architecture_names_no_source_file_that_is_gone() {
     let workspace = Workspace::find().unwrap();
-    let page = workspace.text(PAGE).unwrap().unwrap();
+    let page = read(&workspace, PAGE);
     let files = workspace.files().unwrap();
     let exists = |name: &str| {
         files
@@ -107,15 +217,15 @@ fn architecture_names_no_source_file_that_is_gone() {
     let gone: Vec<&str> = sources
         // The path of a crate's file is given without `src/`.
         .filter(|(_, code)| !exists(code) && !exists(&code.replacen('/', "/src/", 1)))
-        .map(|(_, code)| *code)
+        .map(|(_, code)| code.as_str())
         .collect();
     assert!(gone.is_empty(), "{gone:?}");
 }
 
 #[test]
-fn place_has_its_path_and_the_symbols_behind_it() {
+fn place_has_its_path_and_the_symbols_after_it() {
     let found = places(
-        "`crates/a/src/b.rs` (`C`, `D`), a folder `migrations/sqlite/`; `cargo xtask rules`",
+        "`crates/a/src/b.rs`\n   (`C`, `D`), a folder `migrations/sqlite/`; `cargo xtask rules`",
     );
     let place = |path: &str, symbols: &[&str]| Place {
         path: path.to_owned(),
@@ -127,6 +237,19 @@ fn place_has_its_path_and_the_symbols_behind_it() {
             place("crates/a/src/b.rs", &["C", "D"]),
             place("migrations/sqlite/", &[])
         ]
+    );
+}
+
+#[test]
+fn row_leads_to_the_section_that_its_link_names() {
+    let sections = sections("# Page\n\nIntroduction.\n\n## A\n\nOne.\n\n## Two words\n\nTwo.\n");
+    let (cell, first) = cells("| [change it](docs/changing.md#two-words) | `a/b.rs` |");
+    assert_eq!(first, "`a/b.rs`");
+    assert_eq!(steps(cell, &sections), Some("\nTwo.\n"));
+    assert_eq!(steps("change it", &sections), None);
+    assert_eq!(
+        steps("[change it](docs/changing.md#three)", &sections),
+        None
     );
 }
 
