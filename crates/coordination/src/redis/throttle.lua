@@ -1,20 +1,20 @@
--- Judges and counts one request in every window of its bucket, at once. `now` stands before this text.
--- KEYS[1] holds the bucket's windows: for each tier when it was opened, and the requests in it.
--- ARGV[1] is '1' where an admitted request is counted. Three words a tier follow: its field, its limit, its length in milliseconds.
--- Answers with two numbers a tier: the requests before this one, and the milliseconds until the window closes.
-local windows, answer, admitted = {}, {}, true
+-- Checks one request against every window of its bucket, and counts it in all of them or in none. The caller prepends `now`.
+-- KEYS[1] has the windows of the bucket: for each tier the time when the window opened, and the number of its requests.
+-- ARGV[1] is '1' if an admitted request is counted. For each tier follow its field, its limit and its length in milliseconds.
+-- Returns two numbers for each tier: the requests before this one, and the milliseconds until the window closes.
+local windows, response, admitted = {}, {}, true
 for at = 2, #ARGV, 3 do
   local field, limit, per = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local kept = redis.call('HMGET', KEYS[1], field .. ':opened', field .. ':used')
-  local opened, used = tonumber(kept[1]), tonumber(kept[2])
-  -- A window that a set-back clock puts far into the future counts as closed.
+  local stored = redis.call('HMGET', KEYS[1], field .. ':opened', field .. ':used')
+  local opened, used = tonumber(stored[1]), tonumber(stored[2])
+  -- If the clock was set back, a window may have opened far in the future. Such a window counts as closed.
   if not (opened and used) or now - opened >= per or opened - now >= per then
     opened, used = now, 0
   end
-  -- A clock set back must not stretch a window over the hours it was set back by.
+  -- A smaller step back must not make a window longer.
   opened = math.min(opened, now)
   windows[#windows + 1] = { field = field, opened = opened, used = used, closes = opened + per - now }
-  answer[#answer + 1] = { used, opened + per - now }
+  response[#response + 1] = { used, opened + per - now }
   admitted = admitted and used < limit
 end
 if admitted and ARGV[1] == '1' then
@@ -27,4 +27,4 @@ if admitted and ARGV[1] == '1' then
     redis.call('PEXPIRE', KEYS[1], last)
   end
 end
-return answer
+return response
