@@ -1,4 +1,4 @@
-//! `cargo xtask check`: every check that needs no suite. One that fails ends no other.
+//! `cargo xtask check`: every check that needs no suite. A check that fails does not stop the others.
 
 use std::fs::DirEntry;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use crate::tidy;
 use crate::workspace::Workspace;
 use crate::{Result, migrations, openapi, process, rules, tools};
 
-/// A check and its name, which selects it on the command line.
+/// A check and the name that selects it on the command line.
 type Check = (&'static str, fn(&Workspace) -> Result<()>);
 
-/// The cheapest first.
+/// The cheapest check comes first.
 const CHECKS: [Check; 10] = [
     ("fmt", |w| {
         process::run(w.cargo().args(["fmt", "--all", "--check"]))
@@ -29,7 +29,7 @@ const CHECKS: [Check; 10] = [
     ("unused-dependencies", unused_dependencies),
 ];
 
-/// Runs the named checks, or all. The last line lists those that failed, after the command that runs each of them alone.
+/// Runs the named checks, or all. At the end it prints the command that repeats each failed check, then the names of the failed checks.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
     let mut failed = Vec::new();
     for (name, check) in chosen(names)? {
@@ -69,13 +69,13 @@ fn chosen(names: &[String]) -> Result<Vec<Check>> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a check's duration is shown to people and decides nothing"
+    reason = "the duration of a check is only printed"
 )]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// In CI the build of the tests is the lint. On its own the check only lints, which is quicker after a change.
+/// Lints the workspace. CI builds the tests with `clippy-driver`; a separate run only lints, which is faster after a change.
 fn clippy(workspace: &Workspace) -> Result<()> {
     let mut linting = workspace.cargo();
     if is_linting_build() {
@@ -85,7 +85,7 @@ fn clippy(workspace: &Workspace) -> Result<()> {
         linting.args(["--", "-D", "warnings"]);
     }
     process::run(&mut linting)?;
-    // What crash points do is left out of that build.
+    // That build leaves out the code behind the feature `failpoints`.
     let mut armed = workspace.cargo();
     armed.args(["clippy", "--locked", "--all-targets"]);
     armed.args(["--package", "instruments", "--features", "failpoints"]);
@@ -98,13 +98,13 @@ fn architecture(workspace: &Workspace) -> Result<()> {
     process::run(&mut command)
 }
 
-/// The rest is configured in `typos.toml`.
+/// Checks the spelling. `typos.toml` has the exceptions.
 fn spelling(workspace: &Workspace) -> Result<()> {
     let mut command = Command::new(tools::find_or_install(workspace, &tools::TYPOS)?);
     process::run(command.current_dir(workspace.root()))
 }
 
-/// Checks licences, sources and bans without a network. Advisories need a fetched database, which the weekly audit has.
+/// Checks licences, sources and bans without a network. Advisories need a fetched database; the weekly audit fetches one.
 fn deny(workspace: &Workspace) -> Result<()> {
     let deny = tools::find_or_install(workspace, &tools::DENY)?;
     let check = || {
@@ -113,7 +113,7 @@ fn deny(workspace: &Workspace) -> Result<()> {
         command.args(["--offline", "check"]);
         command
     };
-    // The licences of every target are read, so the crates of every target are needed.
+    // `cargo deny` reads the licences of every target, so it needs the crates of every target.
     process::run(workspace.cargo().args(["fetch", "--locked", "--quiet"]))?;
     process::run(check().args(["bans", "licenses", "sources"]))?;
     if !has_advisory_database() {

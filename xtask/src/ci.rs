@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: exactly what CI runs, in the order that finds the cheap faults first. `cargo xtask proof`: the longer suites.
+//! `cargo xtask ci` runs exactly what CI runs, the cheapest checks first. `cargo xtask proof` runs the longer suites.
 //!
 //! `clippy-driver` compiles every build, so the tested build is the linted one and nothing is compiled twice.
 
@@ -11,19 +11,19 @@ use crate::suites::Outcome;
 use crate::workspace::Workspace;
 use crate::{Result, check, suites};
 
-/// Both wait more than they compute.
+/// The suites that run at the same time. Both wait more than they compute.
 const SUITES: [Row; 2] = [
     Row {
         tasks: &["conformance"],
-        gives_way: false,
+        is_niced: false,
     },
     Row {
         tasks: &["crash"],
-        gives_way: false,
+        is_niced: false,
     },
 ];
 
-/// The tasks of the first row measure; those of the second compute meanwhile.
+/// The longer suites. The first row measures durations, so the second row runs with a lower priority.
 const PROOF: [Row; 2] = [
     Row {
         tasks: &[
@@ -32,15 +32,15 @@ const PROOF: [Row; 2] = [
             "bench --quick",
             "browsers",
         ],
-        gives_way: false,
+        is_niced: false,
     },
     Row {
         tasks: &["model", "mutations --all", "fuzz", "doc"],
-        gives_way: true,
+        is_niced: true,
     },
 ];
 
-/// What cargo calls instead of the compiler for members of the workspace, and what that adds.
+/// The variables that make cargo call `clippy-driver` for members of the workspace and deny its warnings.
 pub(crate) const LINTING: [(&str, &str); 2] = [
     ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
     (
@@ -49,7 +49,7 @@ pub(crate) const LINTING: [(&str, &str); 2] = [
     ),
 ];
 
-/// What every change must pass.
+/// Runs what every change must pass.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     linting(workspace, "ci", |workspace| {
         check::run(workspace, &[])?;
@@ -62,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     })
 }
 
-/// What takes too long for every change, or depends on how busy the machine is.
+/// Runs the suites that take too long for every change, or depend on how busy the machine is.
 pub(crate) fn proof(workspace: &Workspace) -> Result<ExitCode> {
     linting(workspace, "proof", |workspace| {
         let folder = folder(workspace)?;
@@ -70,8 +70,8 @@ pub(crate) fn proof(workspace: &Workspace) -> Result<ExitCode> {
     })
 }
 
-/// Runs the steps of a task with clippy as the compiler. The environment is this program's and of all that it starts, so it starts
-/// itself with it. It starts a copy, because the first build by clippy puts another program into this one's place.
+/// Runs the steps of a task with clippy as the compiler. The variables must reach this program and every program that it starts, so the
+/// program starts a copy of itself with them. It starts a copy because the first build by clippy replaces the file of this program.
 fn linting(
     workspace: &Workspace,
     task: &str,
@@ -80,10 +80,10 @@ fn linting(
     let folder = folder(workspace)?;
     let copy = folder.join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     let this = std::env::current_exe()?.canonicalize()?;
-    // The folder may be named by way of a link.
+    // The path of the folder may contain a symbolic link.
     if copy.canonicalize().is_ok_and(|copy| copy == this) {
         let all = steps(workspace)?;
-        // The counts come last, for readers who look only at the end of the output.
+        // The counts come last, for readers who see only the end of the output.
         println!("{}", all.counts);
         return Ok(ExitCode::from(all.code));
     }
@@ -94,12 +94,12 @@ fn linting(
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Where the copy is and what runs at once writes.
+/// The folder of the copy and of the logs of parallel tasks.
 fn folder(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target()?.join("ci"))
 }
 
-/// Whether the environment makes clippy the compiler.
+/// Returns whether the environment makes clippy the compiler.
 pub(crate) fn is_linting_build() -> bool {
     let [(wrapper, driver), _] = LINTING;
     std::env::var_os(wrapper).is_some_and(|set| set == driver)
@@ -118,7 +118,7 @@ fn step(name: &str, run: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a step's duration is shown to people and decides nothing"
+    reason = "the duration of a step is only printed"
 )]
 fn now() -> Instant {
     Instant::now()

@@ -1,6 +1,6 @@
-//! `cargo xtask conformance`: the suites in other languages, against the built programs.
+//! `cargo xtask conformance`: runs the suites in other languages against the built programs.
 //!
-//! Everything they need is installed under cargo's target folder, from pinned lists, and again only when a list changed.
+//! The task installs what the suites need under cargo's target folder, from pinned lists. It installs again only after a list has changed.
 
 mod prometheus;
 
@@ -18,15 +18,15 @@ use crate::workspace::{Workspace, sha256};
 use crate::{Result, process, python, servers};
 
 pub(crate) const BROWSER: &str = "chromium";
-/// The rail and the verifier for trials.
+/// The programs that play a rail and a verifier.
 const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
+/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client and a browser.
 const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
-/// The other browsers. WebKit needs a display.
+/// Firefox and WebKit, with the virtual display that WebKit needs.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
-/// Runs the suites. `conftest.py` leaves out the tests of the other browsers, unless an argument `-m` names their marker.
+/// Runs the suites. `conftest.py` deselects the tests of Firefox and WebKit unless an argument `-m` names their marker.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
     if !requirements.is_file() {
@@ -43,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     let prometheus = prometheus::find_or_unpack(&area)?;
     servers::install(workspace, &PROGRAMS)?;
     let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
-    // The plain programs last, so that the target folder is left with them.
+    // The plain programs are built last, so that the target folder contains them afterwards.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
     let plain = programs::build(workspace, PLAIN, &[&SHIPPED[..], &TRIALS].concat())?;
 
@@ -88,13 +88,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     Ok(Outcome::of(counts, status))
 }
 
-/// Firefox and WebKit are driven by programs that stall on a busy machine.
+/// Runs the tests of Firefox and WebKit. They are separate because the drivers of these browsers stall on a busy machine.
 pub(crate) fn browsers(workspace: &Workspace) -> Result<Outcome> {
     servers::install(workspace, &OTHER_BROWSERS)?;
     run(workspace, &["-m".to_owned(), "browsers".to_owned()])
 }
 
-/// A virtual environment with the pinned packages; returns its interpreter.
+/// Installs the pinned packages in a virtual environment, and returns its interpreter.
 fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
     let home = area.join("venv");
     let wanted = sha256(&[fs::read(requirements)?, python::version()?.into_bytes()].concat());
@@ -112,8 +112,7 @@ fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// The locked npm packages of a folder, installed in `home`; returns their `node_modules`. `None` if the folder has no
-/// manifest.
+/// Installs the locked npm packages of a folder in `home`, and returns their `node_modules`. Returns `None` if the folder has no manifest.
 fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
     let manifest = source.join("package.json");
     if !manifest.is_file() {
@@ -154,7 +153,7 @@ fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(modules))
 }
 
-/// A copy of the web sources with their packages, which a build may change. Returns its folder.
+/// Copies the web sources, with their packages, to a folder that a build may change. Returns the folder.
 pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
     let source = workspace.path(WEB);
     let home = area.join("web");
@@ -178,7 +177,7 @@ pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<Opti
     Ok(Some(home))
 }
 
-/// The mark is written last, so an interrupted installation is started over.
+/// The file that marks a finished installation. It is written last, so an interrupted installation is repeated.
 const MARK: &str = ".installed-from";
 
 fn installed_already(home: &Path, wanted: &str) -> bool {

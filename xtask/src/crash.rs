@@ -1,4 +1,4 @@
-//! `cargo xtask crash`: the crash proof, against the programs built twice: as always, and with crash points.
+//! `cargo xtask crash`: runs the crash proof against two builds of the programs, without and with crash points.
 
 use crate::programs::{self, ARMED, PLAIN, SHIPPED};
 use crate::suites::Outcome;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use crate::{Result, process};
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    // The plain build comes last, so that the target folder is left with it.
+    // The plain programs are built last, so that the target folder contains them afterwards.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
     let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
     let mut command = programs::call(workspace, PLAIN, "crash")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask failover`: the real programs on a pair of servers that Patroni keeps, whose primary is taken away under load.
+//! `cargo xtask failover`: runs the real programs on a Patroni pair of Postgres servers, and removes the primary under load.
 
 use crate::programs::{self, PLAIN, SHIPPED};
 use crate::suites::Outcome;

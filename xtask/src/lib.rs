@@ -1,8 +1,8 @@
-//! The project's own tasks. A library, so that the architecture test reads the workspace the same way.
+//! The project's tasks. They are a library, so that the tests of this package can use its readers of the workspace.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a task's whole interface is what it prints"
+    reason = "a task reports its result by printing"
 )]
 
 mod check;
@@ -33,35 +33,35 @@ use std::process::{Command, ExitCode};
 use suites::Outcome;
 use workspace::Workspace;
 
-/// Every failure of a task ends as one message, so no task needs an error type of its own.
+/// The result of a task. Every error becomes one message, so the tasks need no error types.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What `cargo xtask` prints when it does not understand its arguments.
+/// The list of tasks. `cargo xtask` prints it if its arguments are wrong.
 pub const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  check [names]          every check that needs no suite, or those named; one that fails ends no other
-  ci                     everything CI runs for a change: the checks, test, conformance and crash
+  check [names]          every check that needs no suite, or the named ones; a failed check does not stop the others
+  ci                     what CI runs for every change: the checks, test, conformance and crash
   proof                  the longer suites, which a workflow runs every night: failover, campaigns of the crash proof, benchmarks, the
                          widget in other browsers, model, all mutations, fuzz, doc
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
-  browsers               those that need Firefox and WebKit
-  crash [args]           the crash proof: every crash point once, or with `campaigns` what is random or long; args go to the program
-  failover [args]        a real failover: Patroni's primary killed, frozen, cut off and switched over; --short, or --trades N
-  model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
-  mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
-  fuzz                   the byte fuzzing targets, a million inputs each, and half a million hostile requests
-  openapi [--check]      rewrite (or compare) the contracts in docs/openapi, the pages of errors and metrics, and the reference pages
-  web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print what the widget must hold
+  browsers               the suites that need Firefox and WebKit
+  crash [args]           the crash proof: every crash point once, or with `campaigns` the random and long parts; args go to the program
+  failover [args]        a real failover: kills, freezes, cuts off and switches over Patroni's primary; --short, or --trades N
+  model [--long | names] the model check: every state of the machines that move money; --long: larger scenes; or the named scenes
+  mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or the named ones
+  fuzz                   the byte fuzzing targets with a million inputs each, and half a million hostile requests
+  openapi [--check]      rewrite (or compare) the contracts in docs/openapi, the pages about errors and metrics, and the reference pages
+  web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print the measured limits of the widget
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
-  migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
+  migrations [--record]  check names, versions and checksums of migrations/; --record adds the checksums of new files, which must be recorded
   tidy                   the house rules that a text search can enforce
-  doc                    rustdoc of our own crates, every warning an error
+  doc                    rustdoc of this workspace; every warning is an error
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 
-/// Runs one task and turns its result into the process's exit code.
+/// Runs one task and returns the exit code of the process.
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some((task, rest)) = args.split_first() else {
         eprintln!("{USAGE}");
@@ -125,7 +125,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last line of a run of tests is its summary, alone on its line, whatever the result.
+/// Prints the counts of a test run as its last line, whatever the result.
 fn finish(outcome: &Outcome) -> Result<ExitCode> {
     println!("{}", outcome.counts);
     Ok(ExitCode::from(outcome.code))
@@ -146,10 +146,10 @@ fn no_arguments(rest: &[String]) -> Result<()> {
     Err(format!("takes no arguments, got {rest:?}").into())
 }
 
-/// Follows the links of all doc comments, private ones included. It checks every dependency once more, because rustdoc reads
-/// nothing that a build has made.
+/// Checks the links of all doc comments, private items included. It checks every dependency again, because rustdoc cannot use the files of
+/// a build.
 fn doc(workspace: &Workspace) -> Result<()> {
-    // The build is linted already.
+    // Another task lints the workspace.
     let mut command = unlinted(workspace);
     command.args([
         "doc",
@@ -163,9 +163,9 @@ fn doc(workspace: &Workspace) -> Result<()> {
 }
 
 fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
-    // As with cargo, `--` may stand before the program's own arguments.
+    // As with cargo, `--` may precede the arguments of the program.
     let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
-    // As parts of the whole workspace and at once, so that nothing is compiled twice.
+    // Builds the whole workspace in one call, so that nothing is compiled twice.
     let target = ["--locked", "--workspace", "--bench", "benchmarks"];
     let mut build = unlinted(workspace);
     build.args(["build", "--profile", "bench"]).args(target);
@@ -176,7 +176,7 @@ fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
     process::run(&mut run)
 }
 
-/// A build that is not linted even where `ci` lints all of them.
+/// A call of cargo that does not lint, even if `ci` makes clippy the compiler.
 fn unlinted(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo();
     for (name, _) in ci::LINTING {

@@ -1,5 +1,5 @@
-//! Links of the documentation: what a relative link names is there, and has the heading it points at, or the test; and an
-//! index lists the pages beside it.
+//! Checks the links of the documentation: the file, heading or test that a relative link names exists, and an index lists the pages in its
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// Every link of the Markdown files that leads nowhere.
+/// Returns every broken link of the Markdown files, and every page that its index does not list.
 pub(crate) fn faults(workspace: &Workspace, files: &[String]) -> Result<Vec<String>> {
     let mut pages = BTreeMap::new();
     for file in files.iter().filter(|file| file.ends_with(".md")) {
@@ -29,14 +29,14 @@ pub(crate) fn faults(workspace: &Workspace, files: &[String]) -> Result<Vec<Stri
     Ok(faults)
 }
 
-/// What a reader sees, and where it leads.
+/// A link: the text that a reader sees, and the target.
 #[derive(Debug, PartialEq, Eq)]
 struct Link {
     text: String,
     target: String,
 }
 
-/// What a page links to, by line, and the anchors of its headings.
+/// The links of a page with their lines, and the anchors of its headings.
 #[derive(Debug, Default)]
 struct Page {
     links: Vec<(usize, Link)>,
@@ -61,7 +61,7 @@ impl Page {
         page
     }
 
-    /// A heading that stands twice is numbered from the second on.
+    /// Adds the anchor of a heading. A repeated heading gets a number, from the second one on.
     fn anchor(&mut self, heading: &str) {
         let anchor = slug(heading);
         let numbered = (1..).map(|number| format!("{anchor}-{number}"));
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// Pages of `docs` that the index beside them does not list, so that no reader would find them.
+/// Returns the pages of `docs` that the index in their folder does not list. No reader would find them.
 fn unlisted(pages: &BTreeMap<&str, Page>) -> Vec<String> {
     let mut faults = Vec::new();
     for file in pages.keys().filter(|file| file.starts_with("docs/")) {
@@ -90,7 +90,7 @@ fn unlisted(pages: &BTreeMap<&str, Page>) -> Vec<String> {
     faults
 }
 
-/// Why a target of a file's link leads nowhere; what lies out of the workspace is not looked at.
+/// Returns why the target of a link is broken. URLs are not checked.
 fn misled(
     file: &str,
     target: &str,
@@ -119,7 +119,7 @@ fn misled(
     }
 }
 
-/// A name that links to source, as pages name the test of what they claim, is a function there.
+/// Returns a fault if the text of a link is the name of a function, such as a test, which the linked source file does not have.
 fn absent(workspace: &Workspace, file: &str, link: &Link) -> Result<Option<String>> {
     let keyword = match Path::new(&link.target)
         .extension()
@@ -145,8 +145,8 @@ fn absent(workspace: &Workspace, file: &str, link: &Link) -> Result<Option<Strin
     Ok((!defined).then(|| format!("{path} has no `{keyword} {name}`")))
 }
 
-/// Resolves a path relative to a file; the result is relative to the root. An empty path is the file itself.
-/// Returns `None` if the path leaves the workspace.
+/// Resolves a path relative to a file. The result is relative to the root. An empty path is the file itself. Returns `None` if the path
+/// leaves the workspace.
 fn resolved(file: &str, path: &str) -> Option<String> {
     if path.is_empty() {
         return Some(file.to_owned());
@@ -173,7 +173,7 @@ fn heading(line: &str) -> Option<&str> {
         .flatten()
 }
 
-/// The anchor GitHub gives a heading: words in lower case, joined by hyphens, without anything that is written between them.
+/// The anchor that GitHub gives a heading: words in lower case, joined by hyphens, without punctuation.
 fn slug(heading: &str) -> String {
     let text = without_targets(heading);
     let kept = text
@@ -185,7 +185,7 @@ fn slug(heading: &str) -> String {
         .collect()
 }
 
-/// A line without the targets of its links: what a reader sees.
+/// The line as a reader sees it, without the targets of its links.
 fn without_targets(line: &str) -> String {
     let mut seen = line.to_owned();
     for Link { target, .. } in links(line) {
@@ -204,7 +204,7 @@ fn links(line: &str) -> Vec<Link> {
             '`' => in_code = !in_code,
             '[' if !in_code => opened = Some(place + 1),
             ']' if !in_code => {
-                // The opening bracket may be on the line before.
+                // The opening bracket may be on the previous line.
                 let text = opened.take().and_then(|from| line.get(from..place));
                 let behind = line.get(place..).and_then(|rest| rest.strip_prefix("]("));
                 let target = behind.and_then(|rest| rest.split_once(')'));

@@ -1,4 +1,4 @@
-//! `cargo xtask migrations`: migrations only grow, and every database has the same versions.
+//! `cargo xtask migrations`: checks that migrations are only added and that every database has the same versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use crate::{Result, process};
 const FOLDER: &str = "migrations";
 const RECORD: &str = "migrations/checksums.txt";
 
-/// `<database>/<file>` to the checksum of its bytes.
+/// Checksums by `<database>/<file>`.
 type Checksums = BTreeMap<String, String>;
 
 pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
@@ -44,11 +44,11 @@ pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
     if recorded != present {
         fs::write(path, render_record(&present))?;
     }
-    println!("{} migrations, each as it was recorded", present.len());
+    println!("{} migrations match their record", present.len());
     Ok(())
 }
 
-/// Names alone, for `tidy`.
+/// Checks only the names, for `tidy`.
 pub(crate) fn check_names(workspace: &Workspace) -> Vec<String> {
     match present(workspace) {
         Ok(present) => naming_faults(present.keys()),
@@ -131,8 +131,8 @@ fn version_faults<'a>(files: impl Iterator<Item = &'a String>) -> Vec<String> {
     faults
 }
 
-/// A migration whose name ends in `_additive` leaves the programs of the release before working: it makes tables and
-/// indexes, and adds columns that old programs need not know.
+/// Returns the statements that make an `_additive` migration unsafe for the programs of the previous release. An additive migration creates
+/// tables and indexes, and adds optional columns.
 fn additive_faults<'a>(
     workspace: &Workspace,
     files: impl Iterator<Item = &'a String>,
@@ -142,14 +142,14 @@ fn additive_faults<'a>(
         let text = fs::read_to_string(workspace.path(FOLDER).join(file))?;
         faults.extend(changing(&text).map(|statement| {
             format!(
-                "{FOLDER}/{file} is named additive, and an old program may not bear `{statement}`"
+                "{FOLDER}/{file} is named additive, but an older program may fail after `{statement}`"
             )
         }));
     }
     Ok(faults)
 }
 
-/// The statements of a migration that do more than add.
+/// The statements of a migration that are not additive.
 fn changing(text: &str) -> impl Iterator<Item = String> {
     let code = text
         .lines()
@@ -185,13 +185,13 @@ fn edited(kept: &Checksums, present: &Checksums, since: &str) -> Vec<String> {
             Some(_) => faults.push(format!(
                 "{FOLDER}/{file} was edited after it was {since}: add a new migration"
             )),
-            None => faults.push(format!("{FOLDER}/{file} is gone although it was {since}")),
+            None => faults.push(format!("{FOLDER}/{file} was removed after it was {since}")),
         }
     }
     faults
 }
 
-/// Nothing would notice an edit of a migration that is in no record.
+/// Returns a fault for each migration without a record, because an edit of it would not be noticed.
 fn unrecorded(recorded: &Checksums, present: &Checksums) -> Vec<String> {
     let new = present.keys().filter(|file| !recorded.contains_key(*file));
     new.map(|file| {
@@ -211,7 +211,7 @@ fn parse_record(text: &str) -> Result<Checksums> {
     Ok(recorded)
 }
 
-/// The format of `sha256sum`, so that it can be checked without this program.
+/// Renders the format of `sha256sum`, so that other programs can check the record.
 fn render_record(present: &Checksums) -> String {
     present
         .iter()

@@ -1,6 +1,6 @@
 //! `cargo xtask mutations`: applies deliberate bugs to a copy of the workspace, one at a time, and expects the tests to fail.
 //!
-//! A mutation is a file of `tests/mutations`: which text to replace, and which suite must then fail.
+//! A mutation is a file in `tests/mutations`. It names the text to replace and the suite that must then fail.
 
 mod copy;
 mod edit;
@@ -18,23 +18,23 @@ use crate::{Result, process};
 
 const FOLDER: &str = "tests/mutations/";
 
-/// How many mutations a run of CI applies.
+/// The number of mutations that a run of CI applies.
 const PER_RUN: usize = 3;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mutation {
-    /// The file's name without `.toml`.
+    /// The name of the file without `.toml`.
     #[serde(skip)]
     name: String,
     description: String,
     suite: Suite,
-    /// Arguments that choose among the suite's tests, so that the mutation is found quickly.
+    /// Arguments that select tests of the suite, so that it finds the mutation quickly.
     filter: Vec<String>,
     edits: Vec<Edit>,
 }
 
-/// The suite that must find a mutation. Suites that need little to build come first.
+/// The suite that must find a mutation. Suites that build fast come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Suite {
@@ -49,12 +49,12 @@ enum Suite {
 }
 
 impl Suite {
-    /// Whether CI can afford to build the suite again for each mutation.
+    /// Returns whether the suite builds fast enough for CI to rebuild it for each mutation.
     fn is_quick(self) -> bool {
         self <= Self::Domain
     }
 
-    /// Builds everything first, so that a suite that fails has failed in its tests.
+    /// Builds the suite. After that, a failure of the suite is a failure of its tests.
     fn build(self, tree: &Workspace) -> Result<()> {
         match self {
             Self::ModelCheck => process::run(&mut model_check(tree, "build")),
@@ -83,14 +83,14 @@ impl Suite {
     }
 }
 
-/// Without the optimizations of `cargo xtask model`: one small scene runs in seconds, and every mutation compiles the rules again.
+/// A call of the model check in the dev profile: one small scene runs in seconds, and every mutation compiles the rules again.
 fn model_check(tree: &Workspace, task: &str) -> Command {
     let mut command = tree.cargo();
     command.args([task, "--quiet", "--locked", "--package", "model-check"]);
     command
 }
 
-/// Chooses the whole workspace, so that dependencies have the same features for every suite and are compiled once.
+/// A call of the tests. It selects the whole workspace, so that dependencies have the same features in every suite and are compiled once.
 fn tests(tree: &Workspace, target: &str) -> Command {
     let mut command = tree.cargo();
     command.args(["test", "--quiet", "--locked", "--workspace"]);
@@ -98,7 +98,7 @@ fn tests(tree: &Workspace, target: &str) -> Command {
     command
 }
 
-/// Without arguments runs three quick mutations, which depend on the commit; with `--all` every one; else those named.
+/// Runs three quick mutations that depend on the commit, or all with `--all`, or the named ones.
 pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let known = load(workspace)?;
     let chosen: Vec<&Mutation> = match rest {
@@ -133,7 +133,7 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> Result<()> {
     Err(format!("no test found {}", missed.join(", ")).into())
 }
 
-/// Mutations that can no longer be read or applied.
+/// Returns the mutations that can no longer be read or applied.
 pub(crate) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     stale(workspace, &load(workspace)?)
 }
@@ -151,7 +151,7 @@ fn stale<'a>(
     Ok(faults)
 }
 
-/// All mutations, those of the quickest suites first.
+/// Loads all mutations. Those of the quickest suites come first.
 fn load(workspace: &Workspace) -> Result<Vec<Mutation>> {
     let mut mutations = Vec::new();
     for file in workspace.files()? {
@@ -183,7 +183,7 @@ fn of_the_commit<'a>(workspace: &Workspace, known: &'a [Mutation]) -> Result<Vec
     Ok(chosen)
 }
 
-/// Every quick mutation has its turn within a few commits.
+/// Selects the quick mutations of a commit, so that a few commits run all of them.
 fn turn<'a>(commit: &str, known: &'a [Mutation]) -> Result<Vec<&'a Mutation>> {
     let start = commit.get(..8).ok_or("a commit has a hash")?;
     let quick: Vec<&Mutation> = known.iter().filter(|it| it.suite.is_quick()).collect();
@@ -193,7 +193,7 @@ fn turn<'a>(commit: &str, known: &'a [Mutation]) -> Result<Vec<&'a Mutation>> {
     Ok(chosen.ok_or("no mutation is quick")?.to_vec())
 }
 
-/// What a suite finds in the mutated copy, it finds because of the mutation.
+/// Checks that the suite passes without a mutation, so that a later failure is caused by the mutation.
 fn passes_unmutated(tree: &Tree, suite: Suite, filter: &[String]) -> Result<()> {
     suite.build(&tree.workspace)?;
     let (failure, seconds) = ran(&tree.workspace, suite, filter)?;
@@ -219,13 +219,13 @@ fn is_found(tree: &Tree, mutation: &Mutation) -> Result<bool> {
     Ok(failure.is_some())
 }
 
-/// What a suite has found, if anything, and in how many seconds.
+/// Runs a suite. Returns its first failure, if it has one, and the duration in seconds.
 fn ran(tree: &Workspace, suite: Suite, filter: &[String]) -> Result<(Option<String>, f32)> {
     let mut command = suite.command(tree)?;
     let start = now();
     let output = command
         .args(filter)
-        // A case that shows a mutation is not worth keeping.
+        // A failing case of a mutation must not be stored.
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
         .output()?;
     let seconds = start.elapsed().as_secs_f32();
@@ -235,7 +235,7 @@ fn ran(tree: &Workspace, suite: Suite, filter: &[String]) -> Result<(Option<Stri
     Ok((failure, seconds))
 }
 
-/// The first test that failed, the scene's fault, or the breach.
+/// The first failed test, the fault of the scene, or the breach that the crash proof reports.
 fn first_failure(printed: &str) -> String {
     let failed = |line: &str| {
         let test = line
@@ -254,7 +254,7 @@ fn first_failure(printed: &str) -> String {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a suite's duration is shown to people and decides nothing"
+    reason = "the duration of a suite is only printed"
 )]
 fn now() -> Instant {
     Instant::now()

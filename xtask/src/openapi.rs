@@ -1,5 +1,5 @@
-//! `cargo xtask openapi`: the published contracts are what the services print, and the reference pages and the pages of errors and
-//! metrics are made from the same code.
+//! `cargo xtask openapi`: writes the contracts that the services print, the pages about errors and metrics, and the reference pages, or
+//! compares them.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::programs::{self, PLAIN};
 use crate::workspace::Workspace;
 use crate::{Result, process};
 
-/// A published document, and the program that prints it under its name.
+/// A published document and the program that prints it.
 struct Document {
     name: &'static str,
     program: &'static str,
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
     pages(workspace, check)
 }
 
-/// A test compares or rewrites each page.
+/// Runs the tests that compare or rewrite the pages.
 fn pages(workspace: &Workspace, check: bool) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--workspace", "--quiet"]);
@@ -109,7 +109,7 @@ fn generate(workspace: &Workspace, programs: &Path, document: &Document) -> Resu
     Ok(text)
 }
 
-/// The first lines of the one region in which the two texts differ.
+/// Prints the first lines of the region in which the two texts differ.
 fn short_diff(old: &str, new: &str) -> String {
     let old: Vec<&str> = old.lines().collect();
     let new: Vec<&str> = new.lines().collect();

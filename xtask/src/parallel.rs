@@ -1,4 +1,4 @@
-//! Tasks at the same time, each a process of its own, whose words are shown when it has ended.
+//! Runs tasks in parallel processes and prints each output when the task ends.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,20 +10,20 @@ use crate::Result;
 use crate::suites::Outcome;
 use crate::summary::Counts;
 
-/// Tasks that run one after the other.
+/// Tasks that run one after another.
 pub(crate) struct Row {
     pub(crate) tasks: &'static [&'static str],
-    /// Computes while the others wait.
-    pub(crate) gives_way: bool,
+    /// Runs with a lower priority, so that it computes while the other rows wait.
+    pub(crate) is_niced: bool,
 }
 
-/// Runs every row to its end, even where a task has failed.
+/// Runs all rows at the same time. A task that fails does not stop the others.
 pub(crate) fn run(rows: &[Row], folder: &Path) -> Result<Outcome> {
     fs::create_dir_all(folder)?;
     let outcomes: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> = rows
             .iter()
-            .map(|row| scope.spawn(move || one_after_the_other(row, folder)))
+            .map(|row| scope.spawn(move || run_row(row, folder)))
             .collect();
         running.into_iter().map(|row| row.join()).collect()
     });
@@ -34,26 +34,26 @@ pub(crate) fn run(rows: &[Row], folder: &Path) -> Result<Outcome> {
     Ok(all)
 }
 
-fn one_after_the_other(row: &Row, folder: &Path) -> io::Result<Outcome> {
+fn run_row(row: &Row, folder: &Path) -> io::Result<Outcome> {
     let mut all = Outcome::default();
     let this = std::env::current_exe()?;
     for task in row.tasks {
         let name = task.split(' ').next().unwrap_or(task);
-        let mut command = match row.gives_way {
+        let mut command = match row.is_niced {
             true => Command::new("nice"),
             false => Command::new(&this),
         };
-        command.args(row.gives_way.then_some(&this));
+        command.args(row.is_niced.then_some(&this));
         command.args(task.split_whitespace());
-        all += ended(task, &mut command, &folder.join(name))?;
+        all += run_task(task, &mut command, &folder.join(name))?;
     }
     Ok(all)
 }
 
-/// Runs a task of this program. A run of tests says its counts in its last line.
-fn ended(task: &str, command: &mut Command, log: &Path) -> io::Result<Outcome> {
-    let (said, status) = heard(task, command, log)?;
-    let counts = said.lines().last().and_then(Counts::of_plain);
+/// Runs a task of this program. The last line of a test run has the counts.
+fn run_task(task: &str, command: &mut Command, log: &Path) -> io::Result<Outcome> {
+    let (output, status) = run_logged(task, command, log)?;
+    let counts = output.lines().last().and_then(Counts::of_plain);
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(Outcome {
         counts: counts.unwrap_or_default(),
@@ -61,8 +61,8 @@ fn ended(task: &str, command: &mut Command, log: &Path) -> io::Result<Outcome> {
     })
 }
 
-/// Runs a command, shows its words when it has ended, and returns them.
-pub(crate) fn heard(
+/// Runs a command, prints its output when it has ended, and returns the output.
+pub(crate) fn run_logged(
     name: &str,
     command: &mut Command,
     log: &Path,
@@ -73,38 +73,38 @@ pub(crate) fn heard(
         .stderr(file.try_clone()?)
         .stdout(file)
         .status()?;
-    let said = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-    println!("-- {name}\n{said}");
-    Ok((said, status))
+    let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    println!("-- {name}\n{output}");
+    Ok((output, status))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Row, run};
 
-    /// A task is a call of this program, which here is the tests'.
+    /// A task is a call of the current program, which is the test binary here.
     #[test]
-    fn one_that_fails_ends_no_other_and_all_are_heard() {
+    fn failed_task_does_not_stop_others_and_all_outputs_are_logged() {
         let folder = tempfile::tempdir().unwrap();
         let rows = [
             Row {
-                tasks: &["--unheard-of", "--list"],
-                gives_way: false,
+                tasks: &["--unknown", "--list"],
+                is_niced: false,
             },
             Row {
                 tasks: &["--help"],
-                gives_way: true,
+                is_niced: true,
             },
         ];
         let outcome = run(&rows, folder.path()).unwrap();
         assert_ne!(outcome.code, 0);
-        for (task, words) in [
-            ("--unheard-of", "Unrecognized option"),
-            ("--list", "one_that_fails_ends_no_other"),
+        for (task, part) in [
+            ("--unknown", "Unrecognized option"),
+            ("--list", "failed_task_does_not_stop_others"),
             ("--help", "Usage"),
         ] {
-            let said = std::fs::read_to_string(folder.path().join(task)).unwrap();
-            assert!(said.contains(words), "{task}: {said}");
+            let output = std::fs::read_to_string(folder.path().join(task)).unwrap();
+            assert!(output.contains(part), "{task}: {output}");
         }
     }
 }

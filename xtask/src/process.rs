@@ -1,4 +1,4 @@
-//! Starting other programs, so that a failure always names the call that failed.
+//! Starts other programs. An error always names the call that failed.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::Result;
 
-/// Runs to the end with the terminal's own streams; anything but success is an error.
+/// Runs a program with the streams of this process. Every exit status except success is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
@@ -14,7 +14,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     succeeded(command, status)
 }
 
-/// Standard output of a call that must succeed; its standard error stays visible.
+/// Returns the standard output of a call, which must succeed. Its standard error is printed.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -24,8 +24,8 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Passes standard output through line by line and shows each line to `look` on the way.
-pub(crate) fn stream(command: &mut Command, mut look: impl FnMut(&str)) -> Result<ExitStatus> {
+/// Prints standard output line by line and passes each line to `read`.
+pub(crate) fn stream(command: &mut Command, mut read: impl FnMut(&str)) -> Result<ExitStatus> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -37,21 +37,21 @@ pub(crate) fn stream(command: &mut Command, mut look: impl FnMut(&str)) -> Resul
         while reader.read_until(b'\n', &mut line)? > 0 {
             out.write_all(&line)?;
             out.flush()?;
-            look(String::from_utf8_lossy(&line).trim_end());
+            read(String::from_utf8_lossy(&line).trim_end());
             line.clear();
         }
     }
     Ok(child.wait()?)
 }
 
-/// The file of a program on `PATH`.
+/// Finds the file of a program on `PATH`.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
     files.find(|file| file.is_file())
 }
 
-/// Whether a program can be started at all; `--version` is the one call every tool answers.
+/// Returns whether a program can be started. Every tool accepts `--version`.
 pub(crate) fn installed(program: &str) -> bool {
     Command::new(program)
         .arg("--version")

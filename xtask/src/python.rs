@@ -1,11 +1,11 @@
-//! Virtual environments, for tools and suites that come from the registry of Python packages.
+//! Makes virtual environments for tools and suites from the registry of Python packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Result, process};
 
-/// What `python3 --version` prints.
+/// Returns the output of `python3 --version`.
 pub(crate) fn version() -> Result<String> {
     if !process::installed("python3") {
         return Err(
@@ -26,7 +26,7 @@ pub(crate) fn make_environment(home: &Path) -> Result<PathBuf> {
     Ok(home.join("bin/python"))
 }
 
-/// A call of an environment's `pip install`.
+/// Returns a call of `pip install` in an environment.
 pub(crate) fn install(python: &Path) -> Command {
     let mut pip = Command::new(python);
     pip.args([

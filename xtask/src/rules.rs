@@ -1,4 +1,4 @@
-//! `cargo xtask rules`: which test fails when which rule of the contract is broken.
+//! `cargo xtask rules`: lists the tests of each rule of the contract, and fails if a rule has no test.
 
 mod annotations;
 mod table;
@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 
 const SOURCE: &str = "docs/contract/rules.toml";
 
-/// Rule id to the tests that name it, as `file::function`.
+/// The tests that name a rule, as `file::function`, by the id of the rule.
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
@@ -54,7 +54,7 @@ fn collect(workspace: &Workspace, rules: &[Rule]) -> Result<Tests> {
                 .map(|fault| format!("{file}:{}: {}", fault.line, fault.what)),
         );
         for annotated in found.tests {
-            note(&mut tests, &mut faults, rules, &file, &annotated);
+            add(&mut tests, &mut faults, rules, &file, &annotated);
         }
     }
     if faults.is_empty() {
@@ -63,7 +63,8 @@ fn collect(workspace: &Workspace, rules: &[Rule]) -> Result<Tests> {
     Err(format!("{} bad annotations\n{}", faults.len(), faults.join("\n")).into())
 }
 
-fn note(
+/// Adds an annotated test to its rules, or a fault if no such rule exists.
+fn add(
     tests: &mut Tests,
     faults: &mut Vec<String>,
     rules: &[Rule],
@@ -87,10 +88,10 @@ fn note(
 mod tests {
     use super::annotations::Annotated;
     use super::table::Rule;
-    use super::{Tests, note};
+    use super::{Tests, add};
 
     #[test]
-    fn unknown_rule_is_a_fault_and_known_rule_is_noted() {
+    fn unknown_rule_is_a_fault_and_known_rule_is_recorded() {
         let rules = [Rule {
             id: "a.b".into(),
             area: "a".into(),
@@ -102,7 +103,7 @@ mod tests {
             line: 7,
         };
         let (mut tests, mut faults) = (Tests::new(), Vec::new());
-        note(&mut tests, &mut faults, &rules, "x.rs", &annotated);
+        add(&mut tests, &mut faults, &rules, "x.rs", &annotated);
         assert_eq!(tests["a.b"].iter().collect::<Vec<_>>(), ["x.rs::holds"]);
         assert_eq!(
             faults,

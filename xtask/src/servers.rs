@@ -1,4 +1,4 @@
-//! The private servers that suites need: the program `test-servers` of `tests/support` starts them and runs a command beside them.
+//! The private servers of suites. The program `test-servers` of `tests/support` starts them and runs a command with access to them.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -9,27 +9,31 @@ use crate::workspace::Workspace;
 
 const PROGRAM: &str = "test-servers";
 
-/// Whether the Postgres gets a pooler.
+/// Whether the Postgres server gets a pooler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pooler {
     Without,
     With,
 }
 
-/// The same command beside a private Postgres and Redis.
-pub(crate) fn beside(workspace: &Workspace, pooler: Pooler, command: &Command) -> Result<Command> {
-    let mut beside = programs::call(workspace, PLAIN, PROGRAM)?;
-    beside.arg("run");
+/// Wraps a command, so that it runs with a private Postgres and a private Redis.
+pub(crate) fn with_servers(
+    workspace: &Workspace,
+    pooler: Pooler,
+    command: &Command,
+) -> Result<Command> {
+    let mut wrapped = programs::call(workspace, PLAIN, PROGRAM)?;
+    wrapped.arg("run");
     if pooler == Pooler::With {
-        beside.arg("--pooler");
+        wrapped.arg("--pooler");
     }
-    beside.arg(command.get_program()).args(command.get_args());
+    wrapped.arg(command.get_program()).args(command.get_args());
     let set = command.get_envs();
-    beside.envs(set.filter_map(|(name, value)| Some((name, value?))));
-    Ok(beside)
+    wrapped.envs(set.filter_map(|(name, value)| Some((name, value?))));
+    Ok(wrapped)
 }
 
-/// Installs programs that suites run, where that is allowed.
+/// Installs programs that suites run, if this process may install packages.
 pub(crate) fn install<S: AsRef<OsStr>>(workspace: &Workspace, names: &[S]) -> Result<()> {
     let mut command = programs::call(workspace, PLAIN, PROGRAM)?;
     crate::process::run(command.arg("install").args(names))

@@ -1,4 +1,4 @@
-//! Rust source as the compiler's lexer reads it, for checks that must tell code from comments and strings.
+//! Reads Rust source with the lexer of the compiler, for checks that must distinguish code from comments and strings.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 /// A token of a source file.
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
-    /// The token's bytes in the source.
+    /// The bytes of the token in the source.
     pub(crate) range: Range<usize>,
 }
 
-/// Every token of a source, white space and comments included.
+/// Returns every token of a source, including white space and comments.
 pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> {
     let mut end = 0;
     tokenize(source, FrontmatterAllowed::No).map(move |token| {
@@ -24,7 +24,7 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> {
     })
 }
 
-/// The source with comments and the contents of literals blanked out. Lines keep their numbers.
+/// Returns the source without comments and literals. Lines keep their numbers.
 pub fn code_only(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     for token in tokens(source) {
@@ -49,7 +49,7 @@ fn is_code(kind: TokenKind) -> bool {
     }
 }
 
-/// The code before the unit tests of a file, which come last: tests may use what the product may not.
+/// Returns the code before the unit tests of a file. Unit tests come last, and may use what the product may not.
 pub fn product_code(source: &str) -> String {
     let code = code_only(source);
     let mut kept = String::with_capacity(code.len());
@@ -69,7 +69,7 @@ pub fn product_code(source: &str) -> String {
     kept
 }
 
-/// Whether `word` occurs in the code as a whole name.
+/// Returns whether `word` occurs in the code as a whole name.
 pub fn has_word(code: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(start, _)| {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all Rust suites, with one summary for all their binaries.
+//! `cargo xtask test`: runs all Rust suites and prints one summary of their binaries.
 
 use std::ops::AddAssign;
 use std::process::{Command, ExitStatus};
@@ -9,7 +9,7 @@ use crate::summary::Counts;
 use crate::workspace::Workspace;
 use crate::{Result, parallel, process};
 
-/// How a run of tests went. Failing tests are an outcome, not an error of the task.
+/// The result of a test run. A failed test is an outcome, not an error of the task.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
@@ -17,7 +17,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// A runner that says success without having run a test has not succeeded.
+    /// Makes an outcome. A runner that reports success without a test has failed.
     pub(crate) fn of(counts: Counts, status: ExitStatus) -> Self {
         let reported = status
             .code()
@@ -39,58 +39,59 @@ impl AddAssign for Outcome {
     }
 }
 
-/// Chooses the store for the suites that can run on either.
+/// The variable that chooses the store of the suites that can run on either store.
 const STORE: &str = "PENSTOCK_TEST_STORE";
-/// The suites that can run on either store: packages, and their tests.
+/// The suites that can run on either store: the package and the test of each.
 const ON_EITHER: [(&str, &str); 3] = [
     ("acceptance", "api"),
     ("acceptance", "hostile"),
     ("penstock", "cli"),
 ];
 
-/// All suites. Those that can run on either store run on the embedded one and at the same time on the one on a server.
+/// Runs all suites. Those that can run on either store run on SQLite and, at the same time, on Postgres.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     if std::env::var_os(STORE).is_some() {
-        return shown(tests(workspace, Pooler::Without, None, extra)?);
+        return run(tests(workspace, Pooler::Without, None, extra)?);
     }
-    let embedded = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
+    let on_sqlite = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
     let again = on_either(extra);
     if again.is_empty() {
-        return shown(embedded);
+        return run(on_sqlite);
     }
     let again = [&again, extra].concat();
-    let mut served = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
+    let mut on_postgres = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
     let folder = workspace.target()?.join("ci");
     std::fs::create_dir_all(&folder)?;
     let log = folder.join("test-postgres");
-    let (embedded, served) = thread::scope(|scope| {
-        let served = scope.spawn(move || parallel::heard("on a server", &mut served, &log));
-        (streamed(embedded), served.join())
+    let (on_sqlite, on_postgres) = thread::scope(|scope| {
+        let on_postgres = scope
+            .spawn(move || parallel::run_logged("tests on PostgreSQL", &mut on_postgres, &log));
+        (stream(on_sqlite), on_postgres.join())
     });
-    let (mut counts, mut status) = embedded?;
-    let (said, ended) = served.map_err(|_| "a thread panicked")??;
-    let on_server = said.lines().filter_map(Counts::of_libtest);
-    let on_server = on_server.fold(Counts::default(), |mut sum, found| {
+    let (mut counts, mut status) = on_sqlite?;
+    let (output, second) = on_postgres.map_err(|_| "a thread panicked")??;
+    let more = output.lines().filter_map(Counts::of_libtest);
+    let more = more.fold(Counts::default(), |mut sum, found| {
         sum += found;
         sum
     });
-    println!("with the embedded store: {counts}; with the one on a server: {on_server}");
-    counts += on_server;
+    println!("on SQLite: {counts}; on PostgreSQL: {more}");
+    counts += more;
     if status.success() {
-        status = ended;
+        status = second;
     }
-    Ok(judged(counts, status))
+    Ok(outcome(counts, status))
 }
 
-/// The suite of the Postgres store, its sessions handed out by a pooler.
+/// Runs the suite of the Postgres store through a pooler.
 pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let store = ["--package", "store-postgres", "--test", "postgres"];
     let store = store.map(str::to_owned);
     let store = [&store, extra].concat();
-    shown(tests(workspace, Pooler::With, None, &store)?)
+    run(tests(workspace, Pooler::With, None, &store)?)
 }
 
-/// The call of cargo beside private servers.
+/// Makes a call of `cargo test` with private servers.
 fn tests(
     workspace: &Workspace,
     pooler: Pooler,
@@ -104,16 +105,16 @@ fn tests(
         command.arg("--workspace");
     }
     command.args(extra);
-    servers::beside(workspace, pooler, &command)
+    servers::with_servers(workspace, pooler, &command)
 }
 
-fn shown(command: Command) -> Result<Outcome> {
-    let (counts, status) = streamed(command)?;
-    Ok(judged(counts, status))
+fn run(command: Command) -> Result<Outcome> {
+    let (counts, status) = stream(command)?;
+    Ok(outcome(counts, status))
 }
 
-/// Shows each line as it comes, and counts the tests.
-fn streamed(mut command: Command) -> Result<(Counts, ExitStatus)> {
+/// Prints each line at once, and counts the tests.
+fn stream(mut command: Command) -> Result<(Counts, ExitStatus)> {
     let mut counts = Counts::default();
     let status = process::stream(&mut command, |line| {
         if let Some(found) = Counts::of_libtest(line) {
@@ -123,21 +124,22 @@ fn streamed(mut command: Command) -> Result<(Counts, ExitStatus)> {
     Ok((counts, status))
 }
 
-fn judged(counts: Counts, status: ExitStatus) -> Outcome {
+fn outcome(counts: Counts, status: ExitStatus) -> Outcome {
     if counts.is_empty() {
         eprintln!("no test ran");
     }
     Outcome::of(counts, status)
 }
 
-/// The model check, in the profile it needs to visit its states in a minute or two.
+/// Runs the model check in a profile that visits its states within two minutes.
 pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["run", "--quiet", "--locked", "--profile", "model"]);
     process::run(command.args(["--package", "model-check", "--"]).args(rest))
 }
 
-/// The byte fuzzing targets and the hostile suite at length: optimized, with every assertion on. A call that fails ends no other.
+/// Runs the byte fuzzing targets and the hostile suite at length, optimized and with every assertion. A call that fails does not stop the
+/// others.
 pub(crate) fn fuzz(workspace: &Workspace) -> Result<Outcome> {
     let targets: [&[&str]; 2] = [
         &["--test", "fuzz", "--test", "hostile"],
@@ -150,13 +152,13 @@ pub(crate) fn fuzz(workspace: &Workspace) -> Result<Outcome> {
         command.args(["--profile", "model"]).args(target);
         command.env("BOLERO_RANDOM_ITERATIONS", "1000000");
         command.env("HOSTILE_CASES", "500000");
-        all += shown(command)?;
+        all += run(command)?;
     }
     Ok(all)
 }
 
-/// The flags for a second run, with the chosen tests that can run on either store. There are no such flags if the caller
-/// has chosen tests by them.
+/// Returns the flags of the second run, which select the chosen tests that can run on either store. Returns no flags if the caller has
+/// selected tests with such flags.
 fn on_either(extra: &[String]) -> Vec<String> {
     let targets = [
         "--test",
@@ -167,8 +169,8 @@ fn on_either(extra: &[String]) -> Vec<String> {
         "--bench",
         "--all-targets",
     ];
-    let mut ours = ours(extra);
-    if ours.any(|arg| targets.iter().any(|target| arg.starts_with(target))) {
+    let mut arguments = of_cargo(extra);
+    if arguments.any(|arg| targets.iter().any(|target| arg.starts_with(target))) {
         return Vec::new();
     }
     let packages = chosen_packages(extra);
@@ -179,10 +181,10 @@ fn on_either(extra: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The packages that the caller has chosen; cargo ignores them beside `--workspace`.
+/// Returns the packages that the caller has chosen. Cargo ignores them if `--workspace` is given too.
 fn chosen_packages(extra: &[String]) -> Vec<String> {
     let mut packages = Vec::new();
-    let mut args = ours(extra);
+    let mut args = of_cargo(extra);
     while let Some(arg) = args.next() {
         if arg == "-p" || arg == "--package" || arg == "--manifest-path" {
             packages.extend(args.next().cloned());
@@ -193,8 +195,8 @@ fn chosen_packages(extra: &[String]) -> Vec<String> {
     packages
 }
 
-/// What is cargo's to read; the rest is for the tests.
-fn ours(extra: &[String]) -> impl Iterator<Item = &String> {
+/// Returns the arguments of cargo. The others are for the tests.
+fn of_cargo(extra: &[String]) -> impl Iterator<Item = &String> {
     extra.iter().take_while(|arg| *arg != "--")
 }
 

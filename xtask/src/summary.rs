@@ -1,4 +1,4 @@
-//! Counting tests from the closing lines of their runners.
+//! Reads the counts of tests from the last lines of their runners.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -12,7 +12,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// One binary's line: `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; ...`.
+    /// Reads the line of one binary: `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; ...`.
     pub(crate) fn of_libtest(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("test result: ")?;
         let mut counts = Self::default();
@@ -27,7 +27,7 @@ impl Counts {
         Some(counts)
     }
 
-    /// Pytest's closing line: `2 failed, 10 passed, 1 skipped, 1 error in 3.21s`, between rulers or not.
+    /// Reads the last line of pytest: `2 failed, 10 passed, 1 skipped, 1 error in 3.21s`, with or without rulers.
     pub(crate) fn of_pytest(line: &str) -> Option<Self> {
         let line = line.trim_matches(|c| c == '=' || c == ' ');
         let (before, seconds) = line.rsplit_once(" in ")?;
@@ -48,7 +48,7 @@ impl Counts {
         any.then_some(counts)
     }
 
-    /// The line of a program of this project that counts its tests: `3 passed, 1 failed` or `3 passed, 1 failed, 2 skipped`.
+    /// Reads the counts of a program of this project: `3 passed, 1 failed` or `3 passed, 1 failed, 2 skipped`.
     pub(crate) fn of_plain(line: &str) -> Option<Self> {
         let (passed, rest) = line.split_once(" passed, ")?;
         let (failed, skipped) = rest.split_once(" failed")?;
@@ -67,13 +67,13 @@ impl Counts {
         })
     }
 
-    /// A run in which nothing was tried proves nothing.
+    /// Returns whether no test ran. Such a run proves nothing.
     pub(crate) fn is_empty(self) -> bool {
         self.passed + self.failed == 0
     }
 }
 
-/// The pairs of a number and the word behind it.
+/// Returns each number with the word after it.
 fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
     let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
     let next = words.clone().skip(1);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ignored_tests_are_no_run() {
+    fn run_of_ignored_tests_is_empty() {
         assert!(counts(0, 0, 3).is_empty());
         assert!(!counts(0, 1, 0).is_empty());
     }

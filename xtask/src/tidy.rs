@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that a text search can enforce.
+//! `cargo xtask tidy`: checks the house rules that a text search can enforce.
 
 mod phrases;
 mod plain;
@@ -14,13 +14,13 @@ use crate::{Result, links, migrations, mutations};
 
 const MAX_LINES: usize = 600;
 
-/// A name that says nothing collects everything.
+/// Names that say nothing about the content. Such a file collects everything.
 const EMPTY_NAMES: [&str; 4] = ["common", "helpers", "misc", "utils"];
 
-/// An ignored test. Clippy refuses other leftovers: `allow`, `todo!`, `unimplemented!`, `dbg!`.
+/// The start of an ignored test. Clippy refuses other leftovers: `allow`, `todo!`, `unimplemented!`, `dbg!`.
 const IGNORED: &str = "#[ignore";
 
-/// Split so that this file does not contain them.
+/// Parts of paths of one machine. They are split, so that this file does not contain them.
 const MACHINE_PATHS: [&str; 3] = [
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -28,10 +28,10 @@ const MACHINE_PATHS: [&str; 3] = [
 ];
 const MARKER: &str = concat!("FIX", "ME");
 
-/// How many lines may be exempt from the rule of plain language.
+/// The number of lines that may be exempt from the rule of plain language.
 const MAX_ALLOWED: usize = 20;
 
-/// A breach at a line.
+/// A breach of a rule, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     file: String,
@@ -100,11 +100,11 @@ fn empty_name(file: &str) -> Option<String> {
         .into_iter()
         .find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
     Some(format!(
-        "{file}: `{found}` says nothing about what is inside; name it after its noun"
+        "{file}: `{found}` says nothing about the content; name the file after its entity"
     ))
 }
 
-/// A module is `name.rs`. Only the integration tests of a crate may share a module as `tests/name/mod.rs`.
+/// Refuses a module `name/mod.rs`. Only the integration tests of a crate may share a module as `tests/name/mod.rs`.
 fn old_module_name(file: &str) -> Option<String> {
     let parts: Vec<&str> = file.split('/').collect();
     match parts.as_slice() {
@@ -138,12 +138,15 @@ fn in_rust(file: &str, text: &str) -> Vec<String> {
     let length = text.lines().count();
     if length > MAX_LINES {
         faults.push(format!(
-            "{file}: {length} lines, at most {MAX_LINES}: give one of its nouns a file"
+            "{file}: {length} lines, at most {MAX_LINES} are allowed: move an entity to its own file"
         ));
     }
     for (number, line) in code_only(text).lines().enumerate() {
         if line.contains(IGNORED) {
-            faults.push(format!("{file}:{}: a test runs or is deleted", number + 1));
+            faults.push(format!(
+                "{file}:{}: an ignored test; run it or delete it",
+                number + 1
+            ));
         }
     }
     faults
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_tests_are_found_in_code_and_not_in_strings() {
+    fn ignored_tests_are_found_in_code_but_not_in_strings() {
         assert_eq!(in_rust("a.rs", "#[ignore = \"slow\"]").len(), 1);
         assert!(in_rust("a.rs", "let x = \"#[ignore]\"; // never #[ignore]").is_empty());
     }

@@ -1,4 +1,4 @@
-//! Tools of CI: the machine's own if it has the pinned version, else one that is installed under the target folder.
+//! Finds the tools of CI. If the machine does not have the pinned version, the tool is installed under the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,19 +7,19 @@ use crate::ci::LINTING;
 use crate::workspace::Workspace;
 use crate::{Result, process, python};
 
-/// A tool, and the version that CI runs.
+/// A tool and the version that CI runs.
 pub(crate) struct Tool {
     name: &'static str,
     version: &'static str,
     registry: Registry,
 }
 
-/// Where a tool is installed from.
+/// The registry from which a tool is installed.
 #[derive(Clone, Copy)]
 enum Registry {
-    /// Built from source, which takes minutes.
+    /// Has sources. A build takes minutes.
     Crates,
-    /// A built program in a Python package, which takes seconds.
+    /// Has built programs. An installation takes seconds.
     PythonPackages,
 }
 
@@ -42,7 +42,7 @@ pub(crate) const TYPOS: Tool = Tool {
     registry: Registry::PythonPackages,
 };
 
-/// The tool's path. The first installation needs the tool's registry.
+/// Returns the path of a tool. The first installation needs the registry.
 pub(crate) fn find_or_install(workspace: &Workspace, tool: &Tool) -> Result<PathBuf> {
     let folder = workspace.target()?.join("tools");
     let folder = match tool.registry {
@@ -67,7 +67,7 @@ fn build(workspace: &Workspace, tool: &Tool, folder: &Path) -> Result<()> {
     install.args(["install", "--locked", "--debug", "--root"]);
     install.arg(folder);
     install.arg(format!("{}@{}", tool.name, tool.version));
-    // The tools are not linted as ours.
+    // The lints of this workspace do not apply to tools.
     for (name, _) in LINTING {
         install.env_remove(name);
     }
@@ -83,7 +83,7 @@ fn unpack(tool: &Tool, folder: &Path) -> Result<()> {
         .arg(format!("{name}=={version}"));
     process::run(&mut install).map_err(|error| {
         format!(
-            "{error}; where no package is built for this machine, put {name} {version} on the PATH"
+            "{error}; if the registry has no package for this machine, put {name} {version} on the PATH"
         )
         .into()
     })

@@ -1,4 +1,4 @@
-//! `cargo xtask web`: the committed files that browsers load, and what the widget must hold in a browser.
+//! `cargo xtask web`: builds the committed files that browsers load, compares them, or measures the limits of the widget in a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,7 +14,7 @@ pub(crate) const WEB: &str = "crates/gate-http/web";
 /// The test that builds the files and compares them with the committed ones.
 const COMPARISON: &str = "test_committed_assets_match_their_sources";
 
-/// Runs what the argument names.
+/// Rewrites the files, compares them, or prints the table of limits, as the argument says.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode> {
     match arguments {
         [] => {
@@ -33,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes a folder. An interrupted build leaves none.
+/// Removes a folder, if it exists. It does not exist after an interrupted build.
 fn remove(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
@@ -41,7 +41,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Builds the files in a copy of the sources. Returns its folder.
+/// Builds the files in a copy of the sources, and returns the folder of the copy.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let home = web_environment(workspace, &workspace.target()?.join("conformance"))?;
     let home = home.ok_or("the web sources have no package.json")?;
@@ -68,7 +68,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the widget must hold in a browser, with what was measured.
+/// Prints the limits that the widget must keep in a browser, with the measured values.
 fn table(workspace: &Workspace) -> Result<()> {
     servers::install(workspace, &[BROWSER])?;
     let home = build(workspace)?;

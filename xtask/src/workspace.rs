@@ -1,4 +1,4 @@
-//! Where the workspace is, and which files belong to it.
+//! Finds the workspace and lists its files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::{Result, process};
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// Variables that every call of cargo gets, or loses.
+    /// Variables that are set for every call of cargo, or removed if they have no value.
     environment: Vec<(&'static str, Option<OsString>)>,
 }
 
 impl Workspace {
-    /// Looks upwards from the current directory, so that every task works in any folder of the workspace.
+    /// Searches the current directory and its parents, so that every task works in any folder of the workspace.
     pub fn find() -> Result<Self> {
         let start = std::env::current_dir()?;
         for folder in start.ancestors() {
@@ -29,7 +29,7 @@ impl Workspace {
         Err(format!("no workspace above {}", start.display()).into())
     }
 
-    /// A workspace rooted at a folder of the caller's choice.
+    /// Makes a workspace with the given root.
     pub fn at(root: &Path) -> Self {
         Self {
             root: root.to_path_buf(),
@@ -37,7 +37,7 @@ impl Workspace {
         }
     }
 
-    /// The same workspace, whose calls of cargo get these variables, or lose those without a value.
+    /// Sets these variables for calls of cargo, and removes those without a value.
     pub(crate) fn with_environment(
         mut self,
         environment: Vec<(&'static str, Option<OsString>)>,
@@ -56,7 +56,7 @@ impl Workspace {
         self.root.join(relative)
     }
 
-    /// A call of the cargo that started this task, from the root.
+    /// Returns a call, from the root, of the cargo that started this task.
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root);
@@ -69,7 +69,7 @@ impl Workspace {
         command
     }
 
-    /// What cargo knows of the members, without resolving their dependencies: needs no network and no index.
+    /// Returns the metadata of the members without their dependencies, which needs no network and no index.
     pub fn metadata(&self) -> Result<serde_json::Value> {
         let mut command = self.cargo();
         command.args([
@@ -82,7 +82,7 @@ impl Workspace {
         Ok(serde_json::from_str(&process::capture(&mut command)?)?)
     }
 
-    /// The folders of the members. Generated clients have manifests too, but are not members.
+    /// Returns the folders of the members. Generated clients have manifests too, but are not members.
     pub(crate) fn members(&self) -> Result<Vec<PathBuf>> {
         let metadata = self.metadata()?;
         let packages = metadata.get("packages").and_then(|value| value.as_array());
@@ -96,7 +96,7 @@ impl Workspace {
         manifests.collect()
     }
 
-    /// Cargo's target folder, wherever the environment or the configuration puts it.
+    /// Returns the target folder of cargo, which the environment or the configuration may set.
     pub fn target(&self) -> Result<PathBuf> {
         let metadata = self.metadata()?;
         let target = metadata
@@ -107,7 +107,7 @@ impl Workspace {
             .ok_or("cargo metadata names no target directory")?)
     }
 
-    /// Every file that is tracked or would be, relative to the root with forward slashes, in order.
+    /// Returns every file that git tracks or would add, sorted, relative to the root and with forward slashes.
     pub fn files(&self) -> Result<Vec<String>> {
         let mut command = self.git();
         command.args([
@@ -128,20 +128,20 @@ impl Workspace {
         Ok(files)
     }
 
-    /// A call of git on this workspace.
+    /// Returns a call of git in this workspace.
     pub fn git(&self) -> Command {
         let mut command = Command::new("git");
         command.current_dir(&self.root);
         command
     }
 
-    /// The text of a file. Returns `None` if the file is not text.
+    /// Returns the text of a file, or `None` if the file is not text.
     pub fn text(&self, relative: &str) -> Result<Option<String>> {
         Ok(String::from_utf8(std::fs::read(self.root.join(relative))?).ok())
     }
 }
 
-/// Lower-case hex SHA-256.
+/// Returns the SHA-256 in lower-case hex.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()

@@ -1,5 +1,5 @@
-//! Who may import what, and what a core may never contain. The tables below are the rule; the manifests and sources are
-//! compared with them, so a new crate or a new import is a decision made here, in the open.
+//! Checks which crate may import which, and what a core must not contain. The tests compare the manifests and sources with the tables of
+//! this file and of `architecture/table.rs`, so every new crate and every new import needs an entry there.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use xtask::workspace::Workspace;
 #[path = "architecture/table.rs"]
 mod table;
 
-/// What a crate may import; lists are words with spaces between.
+/// The crates that a crate may import. Lists are words separated by spaces.
 struct Row {
     name: &'static str,
-    /// Crates of this workspace it may import.
+    /// Crates of this workspace that it may import.
     imports: Imports,
-    /// Where given, the only external crates it may import.
+    /// The only external crates that it may import; `None` allows all.
     pure: Option<&'static str>,
     /// Crates of this workspace that only its tests may import.
     tests: &'static str,
@@ -23,14 +23,14 @@ struct Row {
 
 enum Imports {
     Only(&'static str),
-    /// A test or measuring crate; nothing may import it in turn.
+    /// A test or benchmark crate, which no crate may import.
     Anything,
 }
 
 use Imports::{Anything, Only};
 use table::TABLE;
 
-/// Crates that exist for tests: no crate may need them to be built.
+/// Crates that exist for tests. The build of a product crate must not need them.
 const FOR_TESTS_ONLY: &[&str] = &[
     "acceptance",
     "crash",
@@ -39,12 +39,12 @@ const FOR_TESTS_ONLY: &[&str] = &[
     "test-support",
 ];
 
-/// External crates that only the named crates may use, so that each technology has one home. `acceptance` and `crash` may use all.
+/// External crates, the only crates that may use them, and the reason. `acceptance` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "sqlx",
         &["store-postgres", "store-sqlite", "test-support"],
-        "SQL belongs to the stores, and to what makes databases for their tests",
+        "SQL belongs to the stores, and to the crate that creates their test databases",
     ),
     ("redis", &["coordination"], "Redis belongs to coordination"),
     ("moka", &["coordination"], "a cache is shared state"),
@@ -61,7 +61,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "utoipa",
         &["gate-http", "http-kit", "pools-http", "providers"],
-        "a published contract is made where its shapes are: by the HTTP crates, and for an engine by the adapter that asks it",
+        "the crate with the wire shapes publishes the contract: an HTTP crate, or the adapter of an upstream",
     ),
     (
         "utoipa-axum",
@@ -96,27 +96,27 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "prometheus-client",
         &["instruments"],
-        "metrics have one home, so that their names do",
+        "one crate names all metrics",
     ),
     (
         "hickory-resolver",
         &["webhooks"],
-        "names of endpoints are looked up in one place, and judged there",
+        "one crate resolves and checks the names of endpoints",
     ),
     (
         "tokio-rustls",
         &["webhooks"],
-        "TLS towards endpoints has one home",
+        "one crate opens TLS connections to endpoints",
     ),
     (
         "rustls",
         &["coordination", "providers", "runtime", "webhooks"],
-        "one home each for TLS to endpoints, to upstreams and to the collector of traces; the Redis driver needs a provider of cryptography",
+        "one crate each opens TLS connections to endpoints, to upstreams and to the trace collector; the Redis driver needs a cryptography provider",
     ),
     (
         "rustls-native-certs",
         &["providers", "runtime", "webhooks"],
-        "one home each for TLS to endpoints, to upstreams and to the collector of traces",
+        "one crate each opens TLS connections to endpoints, to upstreams and to the trace collector",
     ),
     (
         "ureq",
@@ -126,7 +126,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "clap",
         &["penstock", "runtime"],
-        "arguments are read by the programs",
+        "the programs read arguments",
     ),
     (
         "mimalloc",
@@ -136,7 +136,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "tracing-subscriber",
         &["runtime"],
-        "libraries emit, the runtime decides where it goes",
+        "libraries emit log lines, the runtime chooses their destination",
     ),
     (
         "tracing-opentelemetry",
@@ -196,7 +196,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Test tools any crate's tests may use; a core's tests may run their futures on tokio, the core itself may not.
+/// Test tools that the tests of every crate may use. The tests of a core may run futures on tokio, the core itself must not.
 const TEST_TOOLS: &[&str] = &[
     "bolero",
     "insta",
@@ -216,9 +216,12 @@ const CORES: &[&str] = &[
     "provisioning",
 ];
 
-/// What a core's code never says, with what it says instead.
+/// Words that the code of a core must not contain, with the replacement.
 const NEVER_IN_A_CORE: &[(&str, &str)] = &[
-    ("tokio", "a core starts nothing and waits on its ports only"),
+    (
+        "tokio",
+        "a core starts no task and waits only for its ports",
+    ),
     ("sqlx", "a store's types stay in the store"),
     ("axum", "HTTP stays in the HTTP crates"),
     ("Utc::now", "take a `Timestamp`"),
@@ -236,7 +239,7 @@ const NEVER_IN_A_CORE: &[(&str, &str)] = &[
     ),
 ];
 
-/// A dependency as cargo reads it from a manifest: renamed or not, the package's own name.
+/// A dependency of a manifest, under the name of its package even if it is renamed.
 struct Dependency {
     name: String,
     ours: bool,
@@ -289,7 +292,7 @@ fn row(name: &str) -> Option<&'static Row> {
 fn faults_of(package: &Package) -> Vec<String> {
     let Some(row) = row(&package.name) else {
         return vec![format!(
-            "{}: not in the table; add its row and the reason for it",
+            "{}: not in the table; add a row with its reason",
             package.name
         )];
     };
@@ -332,10 +335,10 @@ fn external(row: &Row, dependency: &Dependency) -> Option<String> {
         return Some(format!("only {} may: {reason}", owners.join(", ")));
     }
     let listed = row.pure.is_none_or(|pure| lists(pure, name));
-    (!listed).then(|| "a core uses the pure crates of its row only".to_owned())
+    (!listed).then(|| "a core may use only the pure crates of its row".to_owned())
 }
 
-/// The product sources of a core, as code without comments, strings and unit tests.
+/// Returns the product sources of a core without comments, strings and unit tests.
 fn core_sources(core: &str) -> Result<Vec<(String, String)>> {
     let workspace = Workspace::find()?;
     let folder = format!("crates/{core}/src/");
@@ -353,7 +356,7 @@ fn core_sources(core: &str) -> Result<Vec<(String, String)>> {
     Ok(sources)
 }
 
-/// Whether the code gives a type a wire shape, derived or written by hand.
+/// Returns whether the code implements `Serialize` for a type, by a derive or by hand.
 fn serializes(code: &str) -> bool {
     let derived = code.split("derive(").skip(1).any(|rest| {
         let list = rest.split(')').next().unwrap_or_default();
@@ -430,7 +433,7 @@ fn only_events_of_a_core_have_a_wire_shape() {
             let events = file.ends_with("/events.rs") || file.contains("/events/");
             if !events && serializes(&code) {
                 faults.push(format!(
-                    "{file}: `Serialize` belongs to events.rs, other wire shapes to the HTTP crates"
+                    "{file}: in a core only events.rs implements `Serialize`; other wire shapes belong to the HTTP crates"
                 ));
             }
         }

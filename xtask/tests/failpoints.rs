@@ -1,4 +1,4 @@
-//! What holds of the crash points wherever they stand: no build that ships has them, and each is in the code once.
+//! Checks of all crash points: no shipped build contains them, and each is in the code exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -12,7 +12,7 @@ const FOLDER: &str = "crates/instruments/src/failpoint";
 /// The file that lists the steps and how the crash tests reach them.
 const LIST: &str = "tests/crash/src/points/paths.rs";
 
-/// The product code of the crates below `crates/` that a filter accepts, without tests, by file.
+/// Returns the product code, without tests, of the files below `crates/` that a filter accepts.
 fn product_texts(accepts: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {
     let workspace = Workspace::find()?;
     let files = workspace.files()?.into_iter().filter(|file| {
@@ -29,13 +29,13 @@ fn product_texts(accepts: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>
         .collect()
 }
 
-/// The texts in quotes after a word.
+/// Returns the quoted texts after a word.
 fn quoted_after<'t>(text: &'t str, word: &str) -> impl Iterator<Item = &'t str> {
     let rests = text.split(word).skip(1);
     rests.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
 }
 
-/// The steps that adapters run, except commits, each with the crates that run it.
+/// Returns the steps that adapters run, except commits, with the crates that run each step.
 fn steps() -> Result<BTreeMap<String, Vec<String>>> {
     let mut steps: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, text) in product_texts(|file| !file.starts_with(FOLDER))? {
@@ -50,7 +50,7 @@ fn steps() -> Result<BTreeMap<String, Vec<String>>> {
     Ok(steps)
 }
 
-/// The names of transactions whose commit may be a step.
+/// Returns the names of the transactions whose commit may be a step.
 fn transactions(accepts: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for (_, text) in product_texts(accepts)? {
@@ -66,7 +66,7 @@ fn transactions(accepts: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// The steps that the crash tests reach.
+/// Returns the steps that the crash tests reach.
 fn listed() -> Result<BTreeSet<String>> {
     let text = Workspace::find()?.text(LIST)?.unwrap_or_default();
     let (_, list) = text.split_once("const STEPS").ok_or("no `STEPS`")?;
@@ -76,7 +76,7 @@ fn listed() -> Result<BTreeSet<String>> {
     Ok(named.chain(start).collect())
 }
 
-/// Both stores may run the same step, each of them once.
+/// Both stores may run the same step, but each of them only once.
 #[test]
 fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
     let steps = steps().unwrap();
@@ -111,7 +111,7 @@ fn crash_tests_reach_every_step_and_no_other() {
     let unlisted = of_use_cases
         .iter()
         .filter(|name| !commits.contains(&format!("{name}.commit")));
-    // Steps of a walk and of a count that may be repeated, a read, and a sweep whose commit is reached as that of an expiry.
+    // Steps of a walk and a count that may be repeated, a read, and a sweep whose commit the tests reach as the commit of an expiry.
     let unlisted: Vec<&String> = unlisted.collect();
     assert_eq!(
         unlisted,
@@ -125,11 +125,11 @@ fn crash_tests_reach_every_step_and_no_other() {
     );
 }
 
-/// The compiler itself is asked, with the one setting that tells the profiles apart.
+/// Calls the compiler with the setting that distinguishes the profiles.
 #[test]
 fn without_debug_assertions_crash_points_do_not_compile() {
     let workspace = Workspace::find().unwrap();
-    let asked = |assertions: &str| {
+    let compile = |assertions: &str| {
         let mut rustc = Command::new("rustc");
         rustc
             .args([
@@ -152,8 +152,8 @@ fn without_debug_assertions_crash_points_do_not_compile() {
         String::from_utf8(rustc.output().unwrap().stderr).unwrap()
     };
     let refusal = "a profile without debug assertions is not built with them";
-    assert!(asked("off").contains(refusal));
-    assert!(!asked("on").contains(refusal));
+    assert!(compile("off").contains(refusal));
+    assert!(!compile("on").contains(refusal));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn shipped_profiles_have_no_debug_assertions() {
     assert!(ships >= 3, "release, dist and bench at least");
 }
 
-/// The programs that can be built with crash points, and the crate that passes their feature on.
+/// The manifests of the programs that can have crash points, and of the crate that forwards their feature.
 const ARMABLE: [&str; 3] = [
     "crates/gate-service/Cargo.toml",
     "crates/pools-service/Cargo.toml",

@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes the programs: the machine's own, or Debian's package unpacked under the target folder. The
+//! Finds a Prometheus that scrapes the programs: an installed one, or Debian's package, which is unpacked under the target folder. The
 //! unpacked one starts no service and needs no root.
 
 use std::fs;
@@ -19,7 +19,7 @@ pub(super) struct Prometheus {
     pub(super) tool: PathBuf,
 }
 
-/// Finds a Prometheus. If the machine has no such program, one is unpacked in `area`.
+/// Finds a Prometheus, or unpacks one in `area`.
 pub(super) fn find_or_unpack(area: &Path) -> Result<Prometheus> {
     if process::installed("prometheus") && process::installed("promtool") {
         return Ok(Prometheus {
@@ -43,7 +43,7 @@ pub(super) fn find_or_unpack(area: &Path) -> Result<Prometheus> {
 
 fn unpack(home: &Path) -> Result<()> {
     if download(home).is_err() {
-        // A fresh machine has no lists of packages yet.
+        // A new machine has no package lists yet.
         process::run(Command::new("apt-get").args(["-qq", "update"]))?;
         download(home)?;
     }
@@ -54,12 +54,12 @@ fn unpack(home: &Path) -> Result<()> {
 
 fn download(home: &Path) -> Result<()> {
     let mut command = Command::new("apt-get");
-    // The user that apt downloads as may not reach this folder.
+    // The download user of apt may have no access to this folder.
     command.args(["-qq", "-o", "APT::Sandbox::User=root", "download", PACKAGE]);
     process::run(command.current_dir(home))
 }
 
-/// The one package that lies in a folder.
+/// Returns the package in a folder.
 fn the_package(home: &Path) -> Result<PathBuf> {
     for entry in fs::read_dir(home)? {
         let path = entry?.path();

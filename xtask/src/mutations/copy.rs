@@ -1,4 +1,4 @@
-//! A copy of the workspace below the target folder, so that a mutation never touches the files that a person edits.
+//! A copy of the workspace under the target folder, so that a mutation never changes the files that a person edits.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Brings the copy up to date. Files that are equal keep their modification times, so cargo compiles only what has changed.
+    /// Updates the copy. Unchanged files keep their modification times, so cargo compiles only what has changed.
     ///
-    /// The copy has a target folder of its own. Cargo gives a package of two copies of a workspace one name there, and compares
-    /// modification times only, so with a shared folder the workspace could get a mutated crate.
+    /// The copy has its own target folder. In a shared folder, cargo would give the packages of both workspaces the same names and compare
+    /// only modification times, so the workspace could get a mutated crate.
     pub(super) fn copy(workspace: &Workspace) -> Result<Self> {
         let folder = workspace.target()?.join("mutations");
         let root = folder.join("tree");
@@ -33,7 +33,7 @@ impl Tree {
             ("CARGO_TARGET_DIR", Some(folder.join("target").into())),
             ("CARGO_BUILD_BUILD_DIR", Some(folder.join("target").into())),
         ];
-        // A mutation may leave something unused, which is not an error of its tests.
+        // A mutation may leave code unused. That must not fail the build.
         environment.extend(LINTING.map(|(name, _)| (name, None)));
         Ok(Self {
             workspace: Workspace::at(&root).with_environment(environment),
@@ -56,7 +56,7 @@ impl Tree {
     }
 }
 
-/// Removes what is no longer in the workspace, such as a test that was moved.
+/// Removes files that are no longer in the workspace, such as a moved test.
 fn remove_others(root: &Path, folder: &Path, files: &BTreeSet<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -78,7 +78,7 @@ fn update(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A copy would keep the permissions too, and takes as long.
+    // `fs::copy` also keeps the permissions.
     fs::copy(from, to)?;
     Ok(())
 }

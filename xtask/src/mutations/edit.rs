@@ -1,4 +1,4 @@
-//! One replacement of a mutation. White space does not count, so that formatting keeps a mutation applicable.
+//! A replacement of a mutation. It ignores white space, so a mutation still applies after formatting.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Edit {
     replace: String,
 }
 
-/// The mutated text of each file that the edits name. The error names the file and the text that is not found once.
+/// Returns the mutated text of each file that the edits name. The error names the file and the text that does not occur exactly once.
 pub(super) fn mutated(
     workspace: &Workspace,
     edits: &[Edit],
@@ -41,7 +41,7 @@ pub(super) fn mutated(
     Ok(texts)
 }
 
-/// The error is how often the text occurs.
+/// Replaces the only occurrence of a text. The error is the number of occurrences.
 fn replaced(text: &str, find: &str, replace: &str) -> Result<String, usize> {
     let wanted: Vec<char> = find.chars().filter(|char| !char.is_whitespace()).collect();
     let chars = text

@@ -1,14 +1,13 @@
 //! Reads `rule:` comments above test functions.
 //!
-//! The reader knows lines, not syntax: between a `rule:` comment and its function only comments, attributes and decorators may stand.
+//! The reader parses lines, not syntax. Only comments, attributes and decorators are allowed between a `rule:` comment and its function.
 
 /// How a language writes comments, attributes and functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Language {
     #[default]
     Rust,
-    /// Plain functions: the cases of the store contract, which a macro turns into tests of each store, and the lanes
-    /// of the crash proof.
+    /// Plain functions: the cases of the store contract, which a macro turns into tests of each store, and the parts of the crash proof.
     RustCases,
     Python,
 }
@@ -21,21 +20,21 @@ pub(super) struct Annotated {
     pub(super) line: usize,
 }
 
-/// An annotation that belongs to no test.
+/// An annotation without a test.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) line: usize,
     pub(super) what: String,
 }
 
-/// Everything found in one file.
+/// The annotations of one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) tests: Vec<Annotated>,
     pub(super) faults: Vec<Fault>,
 }
 
-/// Which files may hold annotations.
+/// Returns the language of a file that may have annotations.
 pub(super) fn language(file: &str) -> Option<Language> {
     let cases = ["tests/support/src/contract/", "tests/crash/src/"];
     if file.ends_with(".rs") && cases.iter().any(|folder| file.starts_with(folder)) {
@@ -59,7 +58,7 @@ pub(super) fn read(text: &str, language: Language) -> Found {
     reader.found
 }
 
-/// What has been seen since the last line that is neither comment nor attribute.
+/// The annotations and attributes since the last line that is neither.
 #[derive(Debug, Default)]
 struct Reader {
     language: Language,
@@ -86,7 +85,7 @@ impl Reader {
         } else if let Some(name) = function(line, self.language) {
             self.function(name);
         } else {
-            self.give_up("another line stands between");
+            self.give_up("another line is between them");
         }
     }
 
@@ -119,7 +118,7 @@ impl Reader {
         self.rules.extend(ids.into_iter().map(str::to_owned));
     }
 
-    /// An attribute may run over several lines: it ends where its brackets close.
+    /// Reads a line of an attribute. The attribute ends after its last closing bracket.
     fn attribute(&mut self, line: &str) {
         let count = |wanted: [char; 2]| line.chars().filter(|c| wanted.contains(c)).count();
         self.open_brackets =
@@ -133,7 +132,7 @@ impl Reader {
             Language::Python => name.starts_with("test"),
         };
         if !test {
-            return self.give_up(&format!("`{name}` is no test"));
+            return self.give_up(&format!("`{name}` is not a test"));
         }
         let rules = std::mem::take(&mut self.rules);
         if !rules.is_empty() {
@@ -159,7 +158,7 @@ impl Reader {
     }
 }
 
-/// The name of the function that starts on this line.
+/// Returns the name of the function that starts on this line.
 fn function(line: &str, language: Language) -> Option<&str> {
     let (keyword, qualifiers): (&str, &[&str]) = match language {
         Language::Python => ("def ", &["async "]),
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn python_tests_are_found_behind_decorators() {
+    fn python_tests_are_found_below_decorators() {
         let text = lines(&[
             "# rule: a.b",
             "@pytest.mark.parametrize(",

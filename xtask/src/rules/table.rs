@@ -1,9 +1,9 @@
-//! The list of rules, and the page that shows them beside their tests.
+//! The list of rules, and the page that lists them with their tests.
 
 use super::Tests;
 use crate::Result;
 
-/// One independently breakable rule of the contract.
+/// A rule of the contract that can be broken independently of the others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) id: String,
@@ -42,7 +42,7 @@ fn rule(row: &toml::Value) -> Result<Rule> {
     })
 }
 
-/// Ids are written into tests, so they must be unique and plain; areas are headings, so each stands once.
+/// Tests name ids, so ids must be unique and simple. Areas are headings, so the rules of an area must be adjacent.
 fn faults(rules: &[Rule]) -> Vec<String> {
     let mut faults = Vec::new();
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-';
@@ -66,7 +66,10 @@ fn faults(rules: &[Rule]) -> Vec<String> {
             ));
         }
         if rule.text.contains(['|', '\n']) {
-            faults.push(format!("`{}`: the text does not fit a table cell", rule.id));
+            faults.push(format!(
+                "`{}`: the text of a table cell has no `|` and no line break",
+                rule.id
+            ));
         }
     }
     faults
@@ -79,7 +82,7 @@ pub(super) fn untested<'a>(rules: &'a [Rule], tests: &'a Tests) -> impl Iterator
 pub(super) fn render(rules: &[Rule], tests: &Tests) -> String {
     let missing: Vec<&Rule> = untested(rules, tests).collect();
     let mut page = String::from(
-        "# Rules and the tests that fail when they are broken\n\n\
+        "# Rules and the tests that fail if a rule is broken\n\n\
          From `docs/contract/rules.toml` and the `rule:` comments above the tests.\n\n",
     );
     page.push_str(&format!(

@@ -1,4 +1,4 @@
-//! Phrases that plain English does not need, and what to write instead.
+//! The phrases to avoid, with their replacements.
 
 /// A phrase to avoid.
 pub(super) struct Phrase {

@@ -1,4 +1,4 @@
-//! Plain language: no comment, string literal or page contains one of the phrases of `phrases.rs`.
+//! Checks plain language: no comment, string literal or page contains a phrase of `phrases.rs`.
 
 use regex::{Regex, RegexSet};
 
@@ -7,10 +7,10 @@ use super::phrases::{PHRASES, Phrase};
 use super::prose::{self, Kind, Passage};
 use crate::Result;
 
-/// Decisions are history and are not rewritten. The list of phrases quotes them.
+/// Paths that are not read. Decisions are history and are not rewritten; the list of phrases contains the phrases.
 const SKIPPED: [&str; 2] = ["docs/decisions/", "xtask/src/tidy/phrases.rs"];
 
-/// Exempts the line that it ends.
+/// A mark at the end of a line exempts the line.
 const ALLOWED_IN_RUST: &str = "// plain: allow";
 const ALLOWED_IN_MARKDOWN: &str = "<!-- plain: allow -->";
 

@@ -1,6 +1,6 @@
-//! The prose of a file: comments and string literals of Rust, and the text of Markdown.
+//! Reads the prose of a file: comments and string literals of Rust, and the text of Markdown.
 //!
-//! A sentence that is wrapped over several lines is one passage, so that a reflow neither hides nor adds a match.
+//! Wrapped lines are one passage, so that the line breaks do not change the matches.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use ra_ap_rustc_lexer::{DocStyle, LiteralKind, TokenKind};
@@ -38,7 +38,7 @@ const SQL: [&str; 27] = [
     "WITH",
 ];
 
-/// Replaces inline code, which is not prose.
+/// The character that replaces inline code, which is not prose.
 const CODE: char = '`';
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct Passage {
     pub(super) kind: Kind,
     /// Wrapped lines are joined by one space.
     pub(super) text: String,
-    /// Where each piece of the text starts, and its line in the file.
+    /// The start of each piece of the text, and its line in the file.
     pieces: Vec<(usize, usize)>,
 }
 
@@ -207,7 +207,7 @@ fn is_inline(tag: &Tag<'_>) -> bool {
     )
 }
 
-/// The text of a string literal, unless it is SQL or a single word.
+/// Returns the text of a string literal, unless it is SQL or a single word.
 fn literal(kind: LiteralKind, text: &str, first_line: usize) -> Option<Passage> {
     let is_raw = match kind {
         LiteralKind::Str { .. } | LiteralKind::ByteStr { .. } | LiteralKind::CStr { .. } => false,

@@ -1,4 +1,4 @@
-//! Names of tests: the subject first, without an article or a pronoun.
+//! Checks the names of tests. A name starts with its subject, without an article or a pronoun.
 
 use ra_ap_rustc_lexer::TokenKind;
 use regex::Regex;
@@ -7,7 +7,7 @@ use super::Finding;
 use crate::Result;
 use crate::source::{Token, tokens};
 
-/// The beginnings that are refused.
+/// The refused beginnings.
 const BEGINNING: &str = "^(a|an|the|no|what|who|whoever|where|nobody|nothing)_";
 
 /// Reads the names of tests.
@@ -41,7 +41,7 @@ impl Reader {
         found.collect()
     }
 
-    /// Without the prefix that pytest asks for.
+    /// Returns the names without the prefix that pytest requires.
     fn python_tests(&self, text: &str) -> Vec<(usize, String)> {
         let lines = text.lines().zip(1..);
         let tests = lines.filter_map(|(line, number)| {
@@ -75,7 +75,7 @@ fn words(source: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// The functions under an attribute whose path ends in `test`, each with its line.
+/// Returns the functions with an attribute whose path ends in `test`, with their lines.
 fn rust_tests(source: &str) -> Vec<(usize, String)> {
     let words = words(source);
     let mut tests = Vec::new();
@@ -102,7 +102,7 @@ fn rust_tests(source: &str) -> Vec<(usize, String)> {
     tests
 }
 
-/// The path of the attribute that these words continue, and the words after the attribute.
+/// Returns the path of the attribute whose remaining words these are, and the words after the attribute.
 fn attribute<'rest, 'source>(words: &'rest [Word<'source>]) -> (String, &'rest [Word<'source>]) {
     let mut path = String::new();
     let Some(inside) = words.split_first().filter(|(word, _)| word.text == "[") else {

@@ -1,4 +1,4 @@
-//! The checks of the architecture, checked: each of them can fail.
+//! Tests that each check of the architecture can fail.
 
 use super::{Dependency, Package, faults_of, serializes};
 

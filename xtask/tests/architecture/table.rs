@@ -1,4 +1,4 @@
-//! Who may know whom, and why.
+//! Which crate may import which, with the reason.
 
 use super::Imports::{Anything, Only};
 use super::Row;
@@ -11,7 +11,7 @@ pub(super) const TABLE: &[Row] = &[
             "bech32 bs58 chrono hex iso_currency ruint rust_decimal sha2 sha3 thiserror ulid",
         ),
         tests: "",
-        because: "values only, addresses with the digests that check them among them: everything else rests on it, so it rests on nothing",
+        because: "values only, including addresses with the digests that check them; every crate depends on it, so it depends on none",
     },
     Row {
         name: "partner-core",
@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Row] = &[
             "async-trait base64 chacha20poly1305 hex hkdf hmac icu_normalizer icu_properties ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid unicase url zeroize",
         ),
         tests: "",
-        because: "what every product shares about partners, with Unicode's tables, because every product has texts that people type and that must be unique; it knows no product",
+        because: "what every product shares about partners, including the Unicode tables that compare typed texts; it knows no product",
     },
     Row {
         name: "pools-core",
@@ -43,7 +43,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core gate-core"),
         pure: Some("async-trait iban_validate rust_decimal secrecy thiserror"),
         tests: "",
-        because: "the declarative file has entries of every product, so it stands above the cores; services need none of it",
+        because: "the declarative file has entries of every product, so this crate is above the cores; the services do not use it",
     },
     Row {
         name: "instruments",
@@ -57,7 +57,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core gate-core provisioning instruments"),
         pure: None,
         tests: "",
-        because: "what an entity's statements and rows mean is the same in every store, and its writes have failpoints; it knows no driver and no store",
+        because: "the statements and rows of an entity mean the same in every store, and its writes have failpoints; it knows no driver and no store",
     },
     Row {
         name: "store-postgres",
@@ -82,28 +82,28 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core instruments"),
         pure: None,
         tests: "test-support",
-        because: "shared state beside the database decides nothing about money, so it sees no product",
+        because: "shared state outside the database decides nothing about money, so it knows no product",
     },
     Row {
         name: "providers",
         imports: Only("kernel partner-core pools-core gate-core instruments"),
         pure: None,
         tests: "test-support",
-        because: "implements the cores' ports towards the outside",
+        because: "implements the ports for upstreams",
     },
     Row {
         name: "webhooks",
         imports: Only("kernel partner-core instruments"),
         pure: None,
         tests: "pools-core store-sqlite",
-        because: "delivers what the queue's port hands it and decides nothing about money, so it sees no product",
+        because: "delivers what the port of the queue claims and decides nothing about money, so it knows no product",
     },
     Row {
         name: "http-kit",
         imports: Only("kernel partner-core instruments"),
         pure: None,
         tests: "",
-        because: "what all APIs share of HTTP; it knows no product",
+        because: "the HTTP code that all APIs share; it knows no product",
     },
     Row {
         name: "pools-http",
@@ -126,7 +126,7 @@ pub(super) const TABLE: &[Row] = &[
         ),
         pure: None,
         tests: "pools-http test-support",
-        because: "opens the adapters and runs a service program; it sees listeners, and no product's routes",
+        because: "opens the adapters and runs a service program; it knows listeners, but no routes",
     },
     Row {
         name: "pools-service",
@@ -170,7 +170,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core"),
         pure: None,
         tests: "",
-        because: "explores the cores over ports of its own; no adapter, so that it stays small and quick",
+        because: "explores the cores with its own ports; it uses no adapter, so that it stays small and fast",
     },
     Row {
         name: "reference-page",
@@ -184,7 +184,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Anything,
         pure: None,
         tests: "",
-        because: "kills the programs and judges them from outside",
+        because: "kills the programs and checks them from outside",
     },
     Row {
         name: "xtask",
