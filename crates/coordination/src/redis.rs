@@ -286,7 +286,7 @@ impl RedisConnection {
 
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shared")
+        f.write_str("RedisConnection")
     }
 }
 

@@ -414,7 +414,7 @@ pub struct RailStep(pub RailState);
 
 /// The report contradicts the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the rail says that a pay-out was cancelled: money that has left cannot be called back")]
+#[error("the rail reports a cancelled pay-out; a sent payment cannot be recalled")]
 pub struct Contradiction;
 
 impl RailRecord {
@@ -431,8 +431,8 @@ impl RailRecord {
         self.state.ended_at().unwrap_or(self.created_at)
     }
 
-    /// Whether a record of this kind can be cancelled. Money that has left cannot be called back, so only a hosted
-    /// pay-out or a swap can: its user has to send the crypto first.
+    /// Whether a record of this kind can be cancelled. A sent payment cannot be recalled, so of the payments to a user only a hosted
+    /// pay-out and a swap can be cancelled: their user has to send the crypto first.
     #[must_use]
     pub const fn is_cancellable(kind: RailKind, hosted: bool) -> bool {
         match kind {

@@ -54,7 +54,7 @@ impl ServiceInfo {
 
 impl fmt::Debug for ServiceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Site")
+        f.debug_struct("ServiceInfo")
             .field("docs_base", &self.0.docs_base)
             .finish_non_exhaustive()
     }

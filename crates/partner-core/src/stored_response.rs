@@ -32,7 +32,7 @@ pub type Render<'r, T> = dyn Fn(&T) -> Result<RenderedResponse, RenderError> + S
 
 /// A response could not be rendered.
 #[derive(Debug, thiserror::Error)]
-#[error("an answer could not be written out")]
+#[error("the response could not be rendered")]
 pub struct RenderError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// A write that carries an idempotency key.
@@ -84,7 +84,7 @@ impl IdempotentResponse {
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseStoreError {
     /// The stored response cannot be opened.
-    #[error("a stored answer does not open")]
+    #[error("a stored response cannot be decrypted")]
     Sealed(#[from] SealBroken),
     /// The response could not be rendered.
     #[error(transparent)]
@@ -111,7 +111,7 @@ pub struct ResponseStore {
 
 impl fmt::Debug for ResponseStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Answers")
+        f.write_str("ResponseStore")
     }
 }
 

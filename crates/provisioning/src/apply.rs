@@ -38,7 +38,7 @@ pub struct ApplyDocument {
 
 impl fmt::Debug for ApplyDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Provisioning")
+        f.write_str("ApplyDocument")
     }
 }
 

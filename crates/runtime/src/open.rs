@@ -166,7 +166,7 @@ fn no_database(file: &Path) -> ConfigError {
 
 impl fmt::Debug for OpenedBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Foundation")
+        f.write_str("OpenedBase")
     }
 }
 

@@ -101,7 +101,7 @@ impl RedisInFlight {
 
 impl fmt::Debug for RedisInFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedInFlight")
+        f.write_str("RedisInFlight")
     }
 }
 

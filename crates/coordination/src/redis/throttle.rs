@@ -76,7 +76,7 @@ impl RedisThrottle {
 
 impl fmt::Debug for RedisThrottle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedThrottle")
+        f.write_str("RedisThrottle")
     }
 }
 

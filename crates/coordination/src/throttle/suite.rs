@@ -281,6 +281,6 @@ async fn follow(rig: ThrottleFixture, steps: &[Step]) {
 
 impl fmt::Debug for ThrottleFixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rig")
+        f.write_str("ThrottleFixture")
     }
 }

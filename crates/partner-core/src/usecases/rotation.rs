@@ -30,7 +30,7 @@ pub struct RotateSecret {
 
 impl fmt::Debug for RotateSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rotating")
+        f.write_str("RotateSecret")
     }
 }
 

@@ -30,7 +30,7 @@ pub struct CreditAccount {
 
 impl std::fmt::Debug for CreditAccount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Crediting")
+        f.write_str("CreditAccount")
     }
 }
 

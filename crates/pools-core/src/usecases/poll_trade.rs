@@ -79,7 +79,7 @@ impl Asking {
 
 impl std::fmt::Debug for PollTrade {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Polling")
+        f.write_str("PollTrade")
     }
 }
 

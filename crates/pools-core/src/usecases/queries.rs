@@ -19,7 +19,7 @@ pub struct PoolsQueries {
 
 impl std::fmt::Debug for PoolsQueries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reading")
+        f.write_str("PoolsQueries")
     }
 }
 

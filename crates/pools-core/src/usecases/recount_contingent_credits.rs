@@ -28,7 +28,7 @@ pub struct RecountContingentCredits {
 
 impl std::fmt::Debug for RecountContingentCredits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Recounting")
+        f.write_str("RecountContingentCredits")
     }
 }
 

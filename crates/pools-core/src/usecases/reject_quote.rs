@@ -16,7 +16,7 @@ pub struct RejectQuote {
 
 impl std::fmt::Debug for RejectQuote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Rejecting")
+        f.write_str("RejectQuote")
     }
 }
 
