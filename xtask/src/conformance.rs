@@ -67,7 +67,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .env("TEST_VERIFIER_BIN", plain.join(TRIALS[1]))
         .env("VERIFY_DELIVERY_BIN", plain.join(RECEIVER))
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    // What generators write is compiled as its users would, not linted as ours.
+    // The lints of this workspace do not apply to the generated clients.
     for (name, _) in LINTING {
         command.env_remove(name);
     }

@@ -219,7 +219,7 @@ fn render_record(present: &Checksums) -> String {
         .collect()
 }
 
-/// Only tags on this branch's past: another branch may have released what this one never had.
+/// Returns the release tags in the history of this branch. Another branch may have released other migrations.
 fn released_tags(workspace: &Workspace) -> Result<Vec<String>> {
     let mut history = workspace.git();
     history

@@ -117,7 +117,7 @@ fn column(source: &str, start: usize) -> usize {
 /// Comments of one style, on consecutive lines, that start in the same column.
 struct Comment {
     style: Option<DocStyle>,
-    /// Without the comment markers. Every line of the file is a line here.
+    /// The text without the comment markers. It has the same lines as the comment in the file.
     text: String,
     first_line: usize,
     column: usize,
