@@ -13,7 +13,7 @@ use kernel::{Amount, Asset};
 use partner_core::tables::Faults;
 
 pub use country::CountryCode;
-pub use offer::{Eligibility, Enquiry, GeoSource, Ineligible, Region};
+pub use offer::{Eligibility, EligibilityQuery, GeoSource, Ineligible, Region};
 
 use crate::payout::AccountForm;
 use crate::pricing::FeeSchedule;

@@ -104,18 +104,18 @@ pub(crate) async fn update_branding(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<UpdateBrandingRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.optional()?;
     let rebranding = &app.parts().rebranding;
-    let given = rebranding
+    let reply = rebranding
         .update(who.tenant(), key, &request.into(), &|branding| {
-            pen.json(StatusCode::OK, &record(branding))
+            response.json(StatusCode::OK, &record(branding))
         })
         .await
         .map_err(errors::rebrand_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 /// The branding as JSON.

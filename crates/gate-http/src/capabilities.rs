@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use gate_core::catalogue::{Country, Currency, Enquiry, Limits, Listing, Method, Network, Region};
+use gate_core::catalogue::{
+    Country, Currency, EligibilityQuery, Limits, Listing, Method, Network, Region,
+};
 use gate_core::limits::Group;
 use http_kit::{ApiError, PathId, Query};
 use kernel::rates::Side;
@@ -346,7 +348,7 @@ pub(crate) async fn check_eligibility(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Json<EligibilityRecord>, ApiError> {
-    let decision = app.parts().catalogue.eligibility(&Enquiry {
+    let decision = app.parts().catalogue.eligibility(&EligibilityQuery {
         region: region(&app, &headers, &query)?,
         currency: query.text("currency")?.map(str::to_owned),
         asset: query.text("asset")?.map(str::to_owned),

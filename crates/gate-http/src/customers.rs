@@ -182,18 +182,18 @@ pub(crate) async fn create_customer(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<CreateCustomerRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
     let customers = &app.parts().customers;
-    let given = customers
+    let reply = customers
         .create(who.tenant(), key, &request.into(), &|customer| {
-            pen.json(StatusCode::CREATED, &record(who.tenant(), customer))
+            response.json(StatusCode::CREATED, &record(who.tenant(), customer))
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const LIST_CUSTOMERS: Operation = Operation {
@@ -293,19 +293,19 @@ pub(crate) async fn update_customer(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<UpdateCustomerRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
-    let given = customers
+    let reply = customers
         .update(who.tenant(), id, key, &request.into(), &|customer| {
-            pen.json(StatusCode::OK, &record(who.tenant(), customer))
+            response.json(StatusCode::OK, &record(who.tenant(), customer))
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const DELETE_CUSTOMER: Operation = Operation {
@@ -329,18 +329,18 @@ pub(crate) async fn delete_customer(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
-    let given = customers
+    let reply = customers
         .delete(who.tenant(), id, key, &|gone| {
-            pen.json(StatusCode::OK, &deleted(gone))
+            response.json(StatusCode::OK, &deleted(gone))
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {

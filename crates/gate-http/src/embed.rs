@@ -122,7 +122,7 @@ pub(crate) async fn create_embed_token(
     let request = request.unwrap_or_default();
     let scopes = Scopes::requested(request.requested_scopes.as_deref());
     let ask = BootstrapRequest {
-        stands: stands(&headers),
+        page: page_headers(&headers),
         client_secret: request.client_secret.as_deref(),
         scopes: scopes.map_err(|error| ApiError::invalid_request(format!("{error}.")))?,
     };
@@ -132,7 +132,7 @@ pub(crate) async fn create_embed_token(
 }
 
 /// The headers in which a browser names the page.
-pub(crate) fn stands(headers: &HeaderMap) -> PageHeaders<'_> {
+pub(crate) fn page_headers(headers: &HeaderMap) -> PageHeaders<'_> {
     PageHeaders {
         origin: only_header(headers, &ORIGIN),
         referer: only_header(headers, &REFERER),

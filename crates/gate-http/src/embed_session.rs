@@ -170,13 +170,13 @@ pub(crate) async fn cancel_embed_session(
     who: SessionCaller<Pay>,
     State(app): State<App>,
     Extension(ProvenCountry(country)): Extension<ProvenCountry>,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
 ) -> Result<IdempotentReply, ApiError> {
     let id = who.session();
     let tenant = who.tenant();
     let before = app.parts().showing.show(tenant, id, country).await;
     let before = before.map_err(errors::show_error)?;
-    let given = app
+    let reply = app
         .parts()
         .acting
         .act(tenant, id, None, &ActionRequest::Cancel, &|done| {
@@ -184,11 +184,11 @@ pub(crate) async fn cancel_embed_session(
                 session: done.session.clone(),
                 ..before.clone()
             };
-            pen.json(StatusCode::OK, &record(tenant.mode, cancelled)?)
+            response.json(StatusCode::OK, &record(tenant.mode, cancelled)?)
         })
         .await
         .map_err(errors::act_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 /// A session as all calls of the widget return it.

@@ -244,7 +244,7 @@ pub(crate) async fn create_embed_payment(
     State(app): State<App>,
     Extension(ProvenCountry(country)): Extension<ProvenCountry>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<CreateEmbedPaymentRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
@@ -256,13 +256,13 @@ pub(crate) async fn create_embed_payment(
         until: who.claims().expires_at,
     };
     let paying = &app.parts().paying;
-    let given = paying
+    let reply = paying
         .pay(who.access(), who.session(), key, &asked, &|record| {
-            pen.json(StatusCode::CREATED, &PaymentRecord::of(record))
+            response.json(StatusCode::CREATED, &PaymentRecord::of(record))
         })
         .await
         .map_err(errors::pay_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const CANCEL_EMBED_PAYMENT: Operation = Operation {

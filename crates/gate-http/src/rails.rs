@@ -195,18 +195,18 @@ pub(crate) async fn create_pay_in(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let redeeming = &app.parts().redeeming;
     let redemption = request.of(RailKind::PayIn);
-    let given = redeeming
+    let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
-            pen.json(StatusCode::CREATED, &PayInRecord::of(record))
+            response.json(StatusCode::CREATED, &PayInRecord::of(record))
         })
         .await
         .map_err(errors::redeem_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const CREATE_PAY_OUT: Operation = Operation {
@@ -229,18 +229,18 @@ pub(crate) async fn create_pay_out(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let redeeming = &app.parts().redeeming;
     let redemption = request.of(RailKind::PayOut);
-    let given = redeeming
+    let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
-            pen.json(StatusCode::CREATED, &PayOutRecord::of(record))
+            response.json(StatusCode::CREATED, &PayOutRecord::of(record))
         })
         .await
         .map_err(errors::redeem_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const RETRIEVE_PAY_IN: Operation = Operation {

@@ -58,7 +58,7 @@ pub(crate) fn router(
         browsers,
         read_token: embed_caller::reader(bootstrapping.tokens.clone(), parts.mode),
         own_page: Arc::new(move |access, headers| {
-            bootstrapping.admits_page(access, embed::stands(headers))
+            bootstrapping.admits_page(access, embed::page_headers(headers))
         }),
         responses: parts.creating.idempotent.responses.clone(),
         edge: ProvingEdge {

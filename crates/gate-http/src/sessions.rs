@@ -188,11 +188,11 @@ pub(crate) async fn create_session(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<CreateSessionRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
-    let given = app
+    let reply = app
         .parts()
         .creating
         .create(who.access(), key, &request.into(), &|created| {
@@ -206,11 +206,11 @@ pub(crate) async fn create_session(
                 client_secret: Some(secret),
                 ..record(who.tenant(), &created.session)
             };
-            pen.json(StatusCode::CREATED, &session)
+            response.json(StatusCode::CREATED, &session)
         })
         .await
         .map_err(errors::create_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const RETRIEVE_SESSION: Operation = Operation {
@@ -301,19 +301,19 @@ pub(crate) async fn cancel_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
-    let given = app
+    let reply = app
         .parts()
         .acting
         .act(who.tenant(), id, key, &ActionRequest::Cancel, &|done| {
-            pen.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
+            response.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
         })
         .await
         .map_err(errors::act_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 /// A session as all calls except its create return it.

@@ -142,18 +142,18 @@ pub(crate) async fn lock_quote(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     Body(request): Body<LockQuoteRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
     let locking = &app.parts().locking;
-    let given = locking
+    let reply = locking
         .lock(who.access(), key, &request.into(), &|quote| {
-            pen.json(StatusCode::CREATED, &record(quote, quote.created_at))
+            response.json(StatusCode::CREATED, &record(quote, quote.created_at))
         })
         .await
         .map_err(errors::lock_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const RETRIEVE_SIGNED_QUOTE: Operation = Operation {

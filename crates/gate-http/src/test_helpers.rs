@@ -85,19 +85,19 @@ pub(crate) async fn complete_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let acting = &app.parts().acting;
-    let given = acting
+    let reply = acting
         .act(who.tenant(), id, key, &ActionRequest::Complete, &|done| {
             let session = sessions::record(who.tenant(), &done.session);
-            pen.json(StatusCode::OK, &CompletedSession { session })
+            response.json(StatusCode::OK, &CompletedSession { session })
         })
         .await
         .map_err(errors::act_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 pub(crate) const FAIL_SESSION: Operation = Operation {
@@ -122,14 +122,14 @@ pub(crate) async fn fail_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: ResponseBuilder,
+    response: ResponseBuilder,
     OptionalJson(request): OptionalJson<FailSessionRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let FailSessionRequest { code, message } = request.unwrap_or_default();
     let acting = &app.parts().acting;
-    let given = acting
+    let reply = acting
         .act(
             who.tenant(),
             id,
@@ -138,12 +138,12 @@ pub(crate) async fn fail_session(
             &|done| {
                 let session = sessions::record(who.tenant(), &done.session);
                 let intent = done.intent.as_ref().map(record);
-                pen.json(StatusCode::OK, &FailedSession { session, intent })
+                response.json(StatusCode::OK, &FailedSession { session, intent })
             },
         )
         .await
         .map_err(errors::act_error)?;
-    Ok(IdempotentReply(given))
+    Ok(IdempotentReply(reply))
 }
 
 fn record(intent: &Intent) -> IntentRecord {

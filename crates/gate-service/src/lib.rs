@@ -10,9 +10,9 @@ use gate_core::idempotent::Idempotent;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::cancel_payment::CancelPayment;
+use gate_core::usecases::context::GateContext;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::pay_session::PaySession;
@@ -275,12 +275,12 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
             rates: Arc::clone(&runtime.rates),
         },
         delivered: Delivered {
-            desk: base.store.clone(),
+            deliveries: base.store.clone(),
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
             context,
-            desk: base.store.clone(),
+            deliveries: base.store.clone(),
         },
     }
 }

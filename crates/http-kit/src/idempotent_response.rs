@@ -132,8 +132,10 @@ mod tests {
     // rule: idempotency.gate-replay
     #[tokio::test]
     async fn replay_equals_first_response_to_the_byte() {
-        let write = async |pen: ResponseBuilder| {
-            let response = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
+        let write = async |builder: ResponseBuilder| {
+            let response = builder
+                .json(StatusCode::CREATED, &json!({"a": "1"}))
+                .unwrap();
             IdempotentReply(IdempotentResponse::First(response))
         };
         let (first, body) = send(post(write)).await;

@@ -137,17 +137,18 @@ pub trait UnitOfWork: Send {
 #[async_trait]
 pub trait ResponseReads: Send + Sync {
     /// The latest response in a scope, also if it has expired.
-    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError>;
+    async fn response_get(&self, scope: &Scope)
+    -> Result<Seen<Option<StoredResponse>>, StoreError>;
 }
 
 /// Stored responses, in the transaction of the effect that they report.
 #[async_trait]
 pub trait ResponseTx: Send {
     /// Loads and locks the latest response in a scope.
-    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError>;
+    async fn response_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError>;
 
     /// Stores a response. Guard: the scope has no response, or the one created at `expired`.
-    async fn answer_put(
+    async fn response_put(
         &mut self,
         scope: &Scope,
         kept: &StoredResponse,
@@ -210,7 +211,7 @@ pub struct ClaimRequest {
     /// The service whose events it delivers.
     pub service: Service,
     /// The worker's limits, and what it has in flight.
-    pub room: ClaimCapacity,
+    pub capacity: ClaimCapacity,
     /// The lease token, random and different for each claim.
     pub token: u64,
     /// The duration of the leases.
@@ -312,11 +313,7 @@ pub trait Deliveries: Send + Sync {
     ) -> Result<Vec<DeliveryRecord>, StoreError>;
 
     /// The stats of a service's delivery queue.
-    async fn deliveries_standing(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<QueueStats, StoreError>;
+    async fn queue_stats(&self, mode: Mode, service: Service) -> Result<QueueStats, StoreError>;
 
     /// Registers a waker, called after each commit of this process that queued deliveries, for as long as the waker
     /// exists.

@@ -49,7 +49,7 @@ pub struct StoredResponse {
     /// The fingerprint of the first request, under a key of the installation.
     pub fingerprint: Fingerprint,
     /// The response, sealed for its scope.
-    pub answer: Sealed,
+    pub sealed: Sealed,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it expires. It is replayed while `now < expires_at`.
@@ -141,7 +141,7 @@ impl ResponseStore {
         let Some(ticket) = self.in_flight.enter(scope).await else {
             return Ok(Begin::InProgress);
         };
-        let seen = self.reads.answer_get(scope).await?;
+        let seen = self.reads.response_get(scope).await?;
         Ok(match self.replay(request, seen.value.as_ref(), seen.at)? {
             Some(response) => Begin::Replay(response),
             None => Begin::Proceed(Some(ticket)),
@@ -156,7 +156,7 @@ impl ResponseStore {
         &self,
         scope: Scope,
     ) -> Result<Option<IdempotentResponse>, ResponseStoreError> {
-        let seen = self.reads.answer_get(&scope).await?;
+        let seen = self.reads.response_get(&scope).await?;
         let request = IdempotentRequest {
             scope,
             fingerprint: Fingerprint::of(b""),
@@ -174,7 +174,7 @@ impl ResponseStore {
         request: Option<&IdempotentRequest>,
     ) -> Result<Option<StoredResponse>, StoreError> {
         match request {
-            Some(request) => tx.answer_lock(&request.scope).await,
+            Some(request) => tx.response_lock(&request.scope).await,
             None => Ok(None),
         }
     }
@@ -204,7 +204,7 @@ impl ResponseStore {
             );
         }
         Ok(Some(IdempotentResponse::Replayed {
-            response: open(&self.sealer, &request.scope, &stored.answer)?,
+            response: open(&self.sealer, &request.scope, &stored.sealed)?,
             same_request,
         }))
     }
@@ -228,12 +228,14 @@ impl ResponseStore {
         let entropy = self.entropy.as_ref();
         let stored = StoredResponse {
             fingerprint: keyed(&self.sealer, request.fingerprint),
-            answer: self.sealer.seal(&place, &response.0, entropy)?,
+            sealed: self.sealer.seal(&place, &response.0, entropy)?,
             created_at: now,
             expires_at: now.plus(self.ttl),
         };
         let expired = expired.map(|expired| expired.created_at);
-        tx.answer_put(&request.scope, &stored, expired).await?.won()
+        tx.response_put(&request.scope, &stored, expired)
+            .await?
+            .won()
     }
 }
 

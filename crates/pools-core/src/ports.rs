@@ -179,7 +179,7 @@ pub trait Pages<T>: Send {
 #[async_trait]
 pub trait StatsReads: Send + Sync {
     /// The status figures of all partners' trades of a mode.
-    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError>;
+    async fn trade_stats(&self, mode: Mode) -> Result<TradeStats, StoreError>;
 
     /// The number of reserved trades of a mode per engine other than this one. Trades that name no engine are not
     /// counted.

@@ -75,7 +75,7 @@ pub struct Quote {
     /// When it expires. It is executable while `now < expires_at`.
     pub expires_at: Timestamp,
     /// The outcome.
-    pub fate: QuoteOutcome,
+    pub outcome: QuoteOutcome,
 }
 
 /// The stored outcome of a quote. Expiry is not stored: it follows from the clock.
@@ -134,7 +134,7 @@ impl Quote {
     /// The status at an instant. Rejected and consumed have priority over expired, which starts at `expires_at`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> QuoteStatus {
-        match self.fate {
+        match self.outcome {
             QuoteOutcome::Rejected(_) => QuoteStatus::Rejected,
             QuoteOutcome::Consumed(_) => QuoteStatus::Consumed,
             QuoteOutcome::Open if now >= self.expires_at => QuoteStatus::Expired,
@@ -162,7 +162,7 @@ impl Quote {
     pub fn reject(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {
-            fate: QuoteOutcome::Rejected(now),
+            outcome: QuoteOutcome::Rejected(now),
             ..self.clone()
         })
     }
@@ -174,7 +174,7 @@ impl Quote {
     pub fn consume(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {
-            fate: QuoteOutcome::Consumed(now),
+            outcome: QuoteOutcome::Consumed(now),
             ..self.clone()
         })
     }

@@ -332,7 +332,7 @@ fn priced_response(
 
 fn record(quote: &Quote, status: QuoteStatus) -> QuoteRecord {
     let terms = &quote.terms;
-    let (consumed_at, rejected_at) = match quote.fate {
+    let (consumed_at, rejected_at) = match quote.outcome {
         QuoteOutcome::Open => (None, None),
         QuoteOutcome::Consumed(at) => (Some(instant(at)), None),
         QuoteOutcome::Rejected(at) => (None, Some(instant(at))),

@@ -29,7 +29,7 @@ pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let router = pools_http::service(setup(runtime, bound.site().clone()))?;
     runtime.deliver(Service::Pools);
     runtime.sweep_keys(Service::Pools);
-    runtime.forget_quotes();
+    runtime.delete_old_quotes();
     runtime.count_returnable_trades();
     Ok(bound.serve(router))
 }

@@ -248,8 +248,8 @@ impl Engine for HttpEngine {
         Some(())
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let trade = Some(enquiry.trade);
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+        let trade = Some(request.trade);
         let asked = self.ask(Caller::Poll, Operation::Report, trade, NO_BODY);
         let response: wire::Report = asked.await.ok()?;
         Some(response.into())

@@ -102,8 +102,8 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let report = around("engine.report", self.0.report(enquiry));
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+        let report = around("engine.report", self.0.report(request));
         measured("report", report, |response| {
             response.as_ref().map_or(NO_RESPONSE, EngineReport::kind)
         })

@@ -136,13 +136,13 @@ impl Engine for SandboxEngine {
         Some(())
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        let path = SandboxScenario::of(enquiry.order.amount);
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+        let path = SandboxScenario::of(request.order.amount);
         // A poll never asks about a trade that has ended, so every other trade is at work.
-        if enquiry.known == TradeStatus::Settled {
-            Some(delivered(path, enquiry))
+        if request.known == TradeStatus::Settled {
+            Some(delivered(path, request))
         } else {
-            at_work(path, enquiry)
+            at_work(path, request)
         }
     }
 
@@ -155,8 +155,8 @@ impl Engine for SandboxEngine {
     }
 }
 
-fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-    let first = enquiry.attempt <= 1;
+fn at_work(path: SandboxScenario, request: &TradeReportRequest) -> Option<EngineReport> {
+    let first = request.attempt <= 1;
     match path {
         SandboxScenario::SlowDelivery if first => Some(EngineReport::InProgress),
         SandboxScenario::SilentFirstPoll if first => None,
@@ -169,22 +169,22 @@ fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<Engine
         | SandboxScenario::NoRate
         | SandboxScenario::Returns
         | SandboxScenario::HoldRefused
-        | SandboxScenario::Settles => Some(delivered(path, enquiry)),
+        | SandboxScenario::Settles => Some(delivered(path, request)),
     }
 }
 
 /// The first attempt reports the delivery. A later attempt reports what follows it, even if the response to the first was lost.
-fn delivered(path: SandboxScenario, enquiry: &TradeReportRequest) -> EngineReport {
-    if path == SandboxScenario::Returns && enquiry.attempt > 1 {
-        EngineReport::Reversed(Some(fill(enquiry)))
+fn delivered(path: SandboxScenario, request: &TradeReportRequest) -> EngineReport {
+    if path == SandboxScenario::Returns && request.attempt > 1 {
+        EngineReport::Reversed(Some(fill(request)))
     } else {
-        EngineReport::Delivered(fill(enquiry).into())
+        EngineReport::Delivered(fill(request).into())
     }
 }
 
 /// The reference of a trade's only fill, derived from the trade's id.
-fn fill(enquiry: &TradeReportRequest) -> String {
-    format!("sbx_{}", enquiry.trade.ulid())
+fn fill(request: &TradeReportRequest) -> String {
+    format!("sbx_{}", request.trade.ulid())
 }
 
 #[cfg(test)]
@@ -222,13 +222,13 @@ mod tests {
     }
 
     async fn report(amount: &str, attempt: u32, known: TradeStatus) -> String {
-        let enquiry = TradeReportRequest {
+        let request = TradeReportRequest {
             trade: trade(),
             order: order(amount, "EUR"),
             attempt,
             known,
         };
-        let report = SandboxEngine.report(&enquiry).await;
+        let report = SandboxEngine.report(&request).await;
         match report {
             None => "silence".to_owned(),
             Some(EngineReport::Delivered(fill)) => {

@@ -31,7 +31,7 @@ pub use database::{Database, ServerUrl};
 pub use gate_core::limits::Group;
 pub use path::check_path;
 use setting::{Setting, Visibility};
-use source::RawSetting;
+use source::RawSettings;
 pub use source::{ConfigError, Sources};
 use value::without_credentials;
 pub use value::{EngineChoice, LogFormat, RailChoice, RatesChoice, TraceExport, TraceHeader};
@@ -154,7 +154,7 @@ impl Config {
     /// # Errors
     /// Every error, in the order of the settings.
     pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
-        let (given, warnings) = RawSetting::collect(sources)?;
+        let (given, warnings) = RawSettings::collect(sources)?;
         let faults = combination_errors(&given);
         if !faults.is_empty() {
             return Err(faults);
@@ -193,7 +193,7 @@ impl Config {
         }])
     }
 
-    fn build(given: &RawSetting) -> Result<Self, ConfigError> {
+    fn build(given: &RawSettings) -> Result<Self, ConfigError> {
         let throttled = given.value(&setting::THROTTLE)?;
         let tiers = given.value(&setting::THROTTLE_POOLS)?;
         let sweep = given.value(&setting::SESSION_SWEEP)?;
@@ -280,7 +280,7 @@ fn limit_of(group: Group) -> &'static Setting<Vec<Tier>> {
 
 /// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
 fn public_origin(
-    given: &RawSetting,
+    given: &RawSettings,
     setting: &setting::Setting<()>,
 ) -> Result<Option<Origin>, ConfigError> {
     let Some(text) = given.text(setting) else {
@@ -295,7 +295,7 @@ fn public_origin(
 }
 
 /// Errors of combinations of settings.
-fn combination_errors(given: &RawSetting) -> Vec<ConfigError> {
+fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if given.mode() == Mode::Test {
         return faults;
@@ -319,7 +319,7 @@ fn combination_errors(given: &RawSetting) -> Vec<ConfigError> {
 }
 
 /// Errors of mode live in the settings of an engine, a rail and a verifier over HTTP.
-fn live_upstream_errors(given: &RawSetting) -> Vec<ConfigError> {
+fn live_upstream_errors(given: &RawSettings) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if let Ok(EngineChoice::Http(url)) = given.value(&setting::ENGINE) {
         if is_exposed(&url) {
@@ -360,7 +360,7 @@ fn is_exposed(url: &UpstreamUrl) -> bool {
 }
 
 /// Warnings about valid settings with an unexpected effect in mode live.
-fn live_warnings(given: &RawSetting) -> Vec<String> {
+fn live_warnings(given: &RawSettings) -> Vec<String> {
     let mut said = Vec::new();
     if given.mode() == Mode::Test {
         return said;
@@ -385,7 +385,7 @@ fn live_warnings(given: &RawSetting) -> Vec<String> {
 }
 
 /// The effective configuration in the form of the file. Unset settings are comments.
-fn effective(given: &RawSetting) -> String {
+fn effective(given: &RawSettings) -> String {
     let mut text = String::new();
     for setting in setting::ALL {
         let key = setting.name().to_lowercase();

@@ -82,7 +82,7 @@ fn size(file: &Path) -> io::Result<u64> {
 }
 
 async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
-    let standing = store.trades_standing(mode).await?;
+    let standing = store.trade_stats(mode).await?;
     for (status, count) in standing.by_status {
         trading::trades(status.as_str(), count);
     }

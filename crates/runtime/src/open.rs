@@ -16,7 +16,7 @@ use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
-use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::context::GateContext;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
@@ -33,7 +33,7 @@ use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use crate::background::{follow_rates, forget_quotes, spawn_maintenance, sweep_idempotency};
+use crate::background::{delete_old_quotes, follow_rates, spawn_maintenance, sweep_idempotency};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database};
 use crate::customer_forms::compare_customers;
@@ -418,11 +418,11 @@ impl Runtime {
     }
 
     /// Starts deleting old quotes that were never executed, until shutdown.
-    pub fn forget_quotes(&self) {
+    pub fn delete_old_quotes(&self) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
         let of = (config.mode, config.quote_retention);
         self.tasks.start("quote_retention", move |stop| {
-            forget_quotes(store.clone(), store.clone(), of, stop)
+            delete_old_quotes(store.clone(), store.clone(), of, stop)
         });
     }
 

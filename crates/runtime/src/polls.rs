@@ -16,7 +16,7 @@ use gate_core::error::GateError;
 use gate_core::events::EventError;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
-use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::context::GateContext;
 use instruments::faults;
 use kernel::{Mode, Readable, StoreError, causes};
 use partner_core::Tenant;

@@ -295,7 +295,7 @@ mod tests {
             },
             created_at: noon,
             expires_at: noon.plus(Duration::from_secs(15)),
-            fate: QuoteOutcome::Open,
+            outcome: QuoteOutcome::Open,
         }
     }
 

@@ -221,7 +221,7 @@ macro_rules! implement_ports {
 
             #[async_trait]
             impl StatsReads for $store {
-                async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+                async fn trade_stats(&self, mode: Mode) -> Result<TradeStats, StoreError> {
                     self.standing_trades(mode).await
                 }
 

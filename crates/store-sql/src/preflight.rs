@@ -42,7 +42,7 @@ pub async fn read(
         trade: None,
         funds: of_table("accounts", funds(&*row, pool))?,
     };
-    let consumed = |quote: &Quote| matches!(quote.fate, QuoteOutcome::Consumed(_));
+    let consumed = |quote: &Quote| matches!(quote.outcome, QuoteOutcome::Consumed(_));
     if snapshot.quote.as_ref().is_some_and(consumed)
         && let Some(trade) = trades::get_by_quote(reader, tenant, quote).await?
     {

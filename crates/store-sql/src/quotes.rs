@@ -105,7 +105,7 @@ pub static FIND: Statement = Statement::per_engine(
 );
 
 pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
-    let fate = match (
+    let outcome = match (
         row.opt_instant("consumed_at")?,
         row.opt_instant("rejected_at")?,
     ) {
@@ -119,7 +119,7 @@ pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
         terms: terms(row)?,
         created_at: row.instant("created_at")?,
         expires_at: row.instant("expires_at")?,
-        fate,
+        outcome,
     })
 }
 
@@ -186,7 +186,7 @@ pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> Result<Vec<Q
         terms: new.terms.clone(),
         created_at: at,
         expires_at: at.plus(new.ttl),
-        fate: QuoteOutcome::Open,
+        outcome: QuoteOutcome::Open,
     });
     Ok(quotes.collect())
 }

@@ -241,7 +241,7 @@ macro_rules! implement_reads {
 
             #[async_trait]
             impl ResponseReads for $store {
-                async fn answer_get(
+                async fn response_get(
                     &self,
                     scope: &Scope,
                 ) -> Result<Seen<Option<StoredResponse>>, StoreError> {

@@ -14,12 +14,12 @@ use crate::{Connection, Reader, Row, Statement, StoreTx, idempotency, values};
 
 #[async_trait]
 impl ResponseTx for StoreTx {
-    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
+    async fn response_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
         let ttl = self.engine.idempotency_ttl();
         find(self.locked(&scope.tenant).await?, scope, ttl).await
     }
 
-    async fn answer_put(
+    async fn response_put(
         &mut self,
         scope: &Scope,
         response: &StoredResponse,
@@ -60,7 +60,7 @@ pub static FIND: Statement = Statement::new(
 fn response(row: &dyn Row, ttl: Duration) -> Result<StoredResponse, StoreError> {
     Ok(StoredResponse {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
-        answer: Sealed(row.bytes("answer")?.to_vec()),
+        sealed: Sealed(row.bytes("answer")?.to_vec()),
         created_at: row.instant("key_created_at")?,
         expires_at: idempotency::expiry(row, ttl)?,
     })
@@ -78,7 +78,7 @@ async fn put(
         &scope.route,
         scope.key.as_str(),
         response.fingerprint.0.as_slice(),
-        response.answer.0.as_slice(),
+        response.sealed.0.as_slice(),
         response.created_at,
         expired,
         response.expires_at,

@@ -214,7 +214,7 @@ impl Worker {
         let request = ClaimRequest {
             mode: self.config.mode,
             service: self.config.service,
-            room: self.dispatcher.capacity(),
+            capacity: self.dispatcher.capacity(),
             token: self.config.entropy.number(),
             lease: Lease::duration(self.config.timeout),
         };
@@ -236,7 +236,7 @@ impl Worker {
         let WorkerConfig { mode, service, .. } = self.config;
         let deliveries = Arc::clone(&self.config.deliveries);
         self.counting.spawn(async move {
-            match deliveries.deliveries_standing(mode, service).await {
+            match deliveries.queue_stats(mode, service).await {
                 Ok(stats) => instruments::webhooks::queue(service.as_str(), gauges(stats)),
                 Err(error) => tracing::debug!(
                     error = causes(&error),

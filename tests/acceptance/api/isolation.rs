@@ -5,7 +5,7 @@ use std::time::Duration;
 use acceptance::{ACME, Answer, Client, World};
 use kernel::Mode;
 use partner_core::PartnerStatus;
-use runtime::background::forget_quotes;
+use runtime::background::delete_old_quotes;
 use sqlx::Connection as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -207,7 +207,7 @@ async fn old_quotes_of_other_partners_are_deleted_while_one_partner_is_locked() 
         locks.extend(world.lock_rows(table, ACME).await);
     }
     let (store, of) = (world.store(), (Mode::Test, retention));
-    let task = Running::start(|stop| forget_quotes(store.clone(), store, of, stop));
+    let task = Running::start(|stop| delete_old_quotes(store.clone(), store, of, stop));
     let stored = async |condition: &str| {
         let count = format!("SELECT count(*) FROM quotes WHERE partner_id {condition}");
         world.database().number(&count).await

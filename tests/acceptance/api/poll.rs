@@ -20,7 +20,7 @@ pub(crate) fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
-            Asked::Report(enquiry) => Some((enquiry.attempt, enquiry.known)),
+            Asked::Report(request) => Some((request.attempt, request.known)),
             _ => None,
         })
         .collect()
@@ -307,7 +307,7 @@ async fn engine_silence_never_ends_a_trade() {
     let named: Vec<_> = asked
         .map(|asked| match asked {
             Asked::Confirm(trade) => trade,
-            Asked::Report(enquiry) => enquiry.trade,
+            Asked::Report(request) => request.trade,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -382,13 +382,13 @@ async fn engine_receives_the_order_of_the_quote() {
         Asked::Hold(_, held),
         Asked::Confirm(_),
         Asked::Confirm(_),
-        Asked::Report(enquiry),
+        Asked::Report(request),
     ] = &asked[..]
     else {
         panic!("{asked:?}")
     };
-    assert_eq!((quoted, held), (&enquiry.order, &enquiry.order));
-    let destination = enquiry.order.destination.as_ref().unwrap();
+    assert_eq!((quoted, held), (&request.order, &request.order));
+    let destination = request.order.destination.as_ref().unwrap();
     assert_eq!(
         (destination.network.as_str(), destination.address.as_str()),
         ("arbitrum", acceptance::ADDRESS)

@@ -23,7 +23,7 @@ fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
-            Asked::Report(enquiry) => Some((enquiry.attempt, enquiry.known)),
+            Asked::Report(request) => Some((request.attempt, request.known)),
             _ => None,
         })
         .collect()

@@ -21,7 +21,7 @@ async fn send(world: &World, body: &Value) -> Answer {
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.quote-record.derived
 #[tokio::test]
-async fn first_transact_reserves_and_returns_201() {
+async fn first_transact_reserves_the_amount() {
     let world = funded("100.00").await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100.00").await;

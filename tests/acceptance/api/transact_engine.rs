@@ -146,10 +146,10 @@ async fn lost_confirmation_is_repeated_by_the_poll() {
     assert_eq!(world.engine().asked(), [Asked::Confirm(id(trade))]);
     assert_eq!(acme.status(&quote).await, "settled");
     let asked = world.engine().asked();
-    let [Asked::Confirm(confirmed), Asked::Report(enquiry)] = &asked[..] else {
+    let [Asked::Confirm(confirmed), Asked::Report(request)] = &asked[..] else {
         panic!("{asked:?}")
     };
-    assert_eq!((*confirmed, enquiry.trade), (id(trade), id(trade)));
+    assert_eq!((*confirmed, request.trade), (id(trade), id(trade)));
     world.notice(ACME, trade).await;
     world.finish().await;
 }

@@ -217,12 +217,12 @@ impl Engine for ScriptedEngine {
         self.behind().release(trade).await
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        self.note(Asked::Report(enquiry.clone())).await;
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+        self.note(Asked::Report(request.clone())).await;
         let scripted = self.0.lock().report.next();
         match scripted {
             Some(answer) => answer,
-            None => self.behind().report(enquiry).await,
+            None => self.behind().report(request).await,
         }
     }
 

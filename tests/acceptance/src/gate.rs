@@ -10,9 +10,9 @@ use gate_core::access::GateAccess;
 use gate_core::rail::RailId;
 use gate_core::token::TokenKey;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::context::GateContext;
 use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::pay_session::PaySession;
@@ -473,12 +473,12 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
             rates: world.rates().clone(),
         },
         delivered: Delivered {
-            desk: store.clone(),
+            deliveries: store.clone(),
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
             context: context.clone(),
-            desk: store.clone(),
+            deliveries: store.clone(),
         },
     };
     let proxies = setup.proxies.iter();

@@ -17,7 +17,7 @@ impl Gate {
     /// session that could not be expired.
     ///
     /// # Errors
-    /// As [`gate_core::usecases::expiry::GateContext::expire_if_due`].
+    /// As [`gate_core::usecases::context::GateContext::expire_if_due`].
     pub async fn sweep(&self, mode: Mode) -> Result<u64, GateError> {
         let share = DueShare::of_each(100);
         let overdue = self.sessions().overdue(mode, &share).await?;
@@ -54,7 +54,7 @@ impl Gate {
         let order = ClaimRequest {
             mode: self.world().setup().mode,
             service: Service::Gate,
-            room: ClaimCapacity {
+            capacity: ClaimCapacity {
                 total: 1_000,
                 max_per_endpoint: 1_000,
                 ..ClaimCapacity::default()

@@ -8,7 +8,7 @@ use gate_core::ports::{GateStore, Rail, Verifier};
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::cancel_payment::CancelPayment;
-use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::context::GateContext;
 use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;

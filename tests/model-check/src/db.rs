@@ -169,10 +169,10 @@ impl Db {
                 .quotes
                 .get_mut(&trade.quote)
                 .ok_or_else(|| guard("quote"))?;
-            if quote.fate != QuoteOutcome::Open || trade.created_at >= quote.expires_at {
+            if quote.outcome != QuoteOutcome::Open || trade.created_at >= quote.expires_at {
                 return Err(guard("quote_consume"));
             }
-            quote.fate = QuoteOutcome::Consumed(trade.created_at);
+            quote.outcome = QuoteOutcome::Consumed(trade.created_at);
             if self.trades.insert(trade.quote, trade.clone()).is_some() {
                 return Err(guard("one trade per quote"));
             }
@@ -192,8 +192,8 @@ impl Db {
 
     pub(crate) fn reject(&mut self, id: QuoteId, at: Timestamp) -> Cas {
         match self.quotes.get_mut(&id) {
-            Some(quote) if quote.fate == QuoteOutcome::Open && at < quote.expires_at => {
-                quote.fate = QuoteOutcome::Rejected(at);
+            Some(quote) if quote.outcome == QuoteOutcome::Open && at < quote.expires_at => {
+                quote.outcome = QuoteOutcome::Rejected(at);
                 Cas::Won
             }
             _ => Cas::Lost,
@@ -284,7 +284,7 @@ impl Db {
         let mut digest = Digest::new();
         digest.add(&self.access.profile.velocity_cap);
         for quote in self.quotes.values() {
-            digest.add(&(quote.terms.side, quote.fate));
+            digest.add(&(quote.terms.side, quote.outcome));
         }
         for trade in self.trades.values() {
             digest.add(&facts(trade));

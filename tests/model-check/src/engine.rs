@@ -106,17 +106,17 @@ impl EngineState {
     }
 
     /// Reports the outcome of a trade, whether or not Penstock knows it.
-    pub(crate) fn report(&self, enquiry: &TradeReportRequest) -> EngineReport {
-        self.stage(enquiry).report(enquiry.attempt)
+    pub(crate) fn report(&self, request: &TradeReportRequest) -> EngineReport {
+        self.stage(request).report(request.attempt)
     }
 
     /// Repeats an earlier report.
-    pub(crate) fn earlier_report(&self, enquiry: &TradeReportRequest) -> EngineReport {
-        self.stage(enquiry).before().report(enquiry.attempt)
+    pub(crate) fn earlier_report(&self, request: &TradeReportRequest) -> EngineReport {
+        self.stage(request).before().report(request.attempt)
     }
 
-    fn stage(&self, enquiry: &TradeReportRequest) -> Stage {
-        let stage = self.holds.get(&enquiry.trade).copied();
+    fn stage(&self, request: &TradeReportRequest) -> Stage {
+        let stage = self.holds.get(&request.trade).copied();
         stage.unwrap_or(Stage::Lapsed)
     }
 

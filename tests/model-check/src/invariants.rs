@@ -53,8 +53,8 @@ pub(crate) fn state(db: &Db) -> Option<Breach> {
 /// Returns the first rule about change that a transaction has broken.
 pub(crate) fn step(before: &Db, after: &Db) -> Option<Breach> {
     let fates_final = before.quotes.iter().all(|(id, quote)| {
-        quote.fate == QuoteOutcome::Open
-            || after.quotes.get(id).map(|quote| quote.fate) == Some(quote.fate)
+        quote.outcome == QuoteOutcome::Open
+            || after.quotes.get(id).map(|quote| quote.outcome) == Some(quote.outcome)
     });
     // Entries are compared by all fields but their ids, like states.
     let kept = before.entries.iter().zip(&after.entries);
@@ -250,7 +250,7 @@ fn terms(db: &Db) -> bool {
 fn consumed(db: &Db) -> bool {
     let agrees = |quote: &Quote| {
         let trade = db.trades.get(&quote.id);
-        match quote.fate {
+        match quote.outcome {
             QuoteOutcome::Consumed(at) => {
                 at < quote.expires_at && trade.is_some_and(|trade| trade.created_at == at)
             }

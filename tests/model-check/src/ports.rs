@@ -180,7 +180,7 @@ impl PoolsReads for Ports {
         let (view, _) = self.0.turn(Call::Read).await;
         let quote = view.db.quotes.get(&id).cloned();
         self.0
-            .receive(&(quote.as_ref().map(|quote| quote.fate), view.tick));
+            .receive(&(quote.as_ref().map(|quote| quote.outcome), view.tick));
         Ok(quote.map(|value| Seen {
             value,
             at: at(view.tick),
@@ -317,7 +317,7 @@ impl TransactPreflight for Ports {
             view.tick,
         ));
         self.0.receive(&(
-            snapshot.quote.as_ref().map(|quote| quote.fate),
+            snapshot.quote.as_ref().map(|quote| quote.outcome),
             snapshot.trade.as_ref().map(facts),
         ));
         Ok(Seen {
@@ -374,7 +374,7 @@ impl UnitOfWork for Tx {
 impl QuoteTx for Tx {
     async fn quote_lock(&mut self, _: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
         let quote = self.db.quotes.get(&id).cloned();
-        self.run.receive(&quote.as_ref().map(|quote| quote.fate));
+        self.run.receive(&quote.as_ref().map(|quote| quote.outcome));
         Ok(quote)
     }
 

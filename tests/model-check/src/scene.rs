@@ -241,7 +241,7 @@ impl Meets {
                     .db
                     .quotes
                     .values()
-                    .any(|quote| matches!(quote.fate, QuoteOutcome::Rejected(_)))
+                    .any(|quote| matches!(quote.outcome, QuoteOutcome::Rejected(_)))
             }),
             Self::Expired => Property::sometimes("a quote runs out", |_, state: &State| {
                 state.knows_end(End::Expired)

@@ -100,7 +100,7 @@ fn every_invariant_can_break() {
             db.trades.get_mut(&quote_id(0)).unwrap().terms.fee_bps = 1
         }),
         ("Q1", |db| {
-            db.quotes.get_mut(&quote_id(0)).unwrap().fate = QuoteOutcome::Open
+            db.quotes.get_mut(&quote_id(0)).unwrap().outcome = QuoteOutcome::Open
         }),
         ("I4", |db| db.answered.clear()),
         ("E1", |db| db.events.clear()),
@@ -121,7 +121,7 @@ fn every_rule_about_change_can_break() {
     assert_eq!(invariants::step(&before, &after), None);
     let breaks: [Break; 4] = [
         ("Q3", |db| {
-            db.quotes.get_mut(&quote_id(0)).unwrap().fate = QuoteOutcome::Rejected(at(1))
+            db.quotes.get_mut(&quote_id(0)).unwrap().outcome = QuoteOutcome::Rejected(at(1))
         }),
         ("M1", |db| drop(db.entries.remove(0))),
         ("E1", |db| db.events.clear()),

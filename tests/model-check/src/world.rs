@@ -112,7 +112,7 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
         },
         created_at: at(0),
         expires_at: at(0).plus(TICK * QUOTE_TICKS),
-        fate: QuoteOutcome::Open,
+        outcome: QuoteOutcome::Open,
     }
 }
 

@@ -7,7 +7,7 @@ pub mod breaches;
 pub mod caches;
 pub mod cancels;
 pub mod clock;
-pub mod commitments;
+pub mod contingent_credits;
 pub mod customer_breaches;
 pub mod customer_forms;
 pub mod customers;
@@ -24,12 +24,12 @@ pub mod gate_races;
 mod gate_world;
 pub mod history;
 pub mod idempotency;
-pub mod lane;
 pub mod ledger;
 pub mod lists;
 pub mod master_keys;
 pub mod outages;
 pub mod owners;
+mod partner_rows;
 pub mod payment_races;
 pub mod payments;
 pub mod previews;
@@ -42,9 +42,9 @@ pub mod references;
 pub mod refusals;
 mod seeded;
 pub mod sessions;
-mod standing;
 pub mod throughput;
 pub mod trades;
+pub mod transact_batch;
 pub mod unreadable;
 pub mod upgrades;
 pub mod velocity;
@@ -65,7 +65,7 @@ macro_rules! store_contract {
                 read_behind_writes_waits_for_open_transaction, quote_insert_requires_partner,
                 old_unexecuted_quotes_are_deleted, quote_batch_is_atomic,
                 every_quote_field_reads_back;
-            lane: purchase_reserves_fiat_and_sale_crypto,
+            transact_batch: purchase_reserves_fiat_and_sale_crypto,
                 consumed_quote_returns_its_trade_under_every_key,
                 concurrent_transacts_of_quote_open_one_trade, balance_never_goes_below_zero,
                 transact_without_engine_hold_changes_nothing, quote_of_another_pool_is_unknown,
@@ -140,7 +140,7 @@ macro_rules! store_contract {
                 clock_never_precedes_another_process, stopped_clock_prevents_trading,
                 clock_jump_prevents_writes_until_accepted, restart_does_not_accept_clock_jump,
                 corrected_clock_jump_leaves_no_trace;
-            commitments: contingent_credits_count_possible_returns,
+            contingent_credits: contingent_credits_count_possible_returns,
                 contingent_credits_exceed_account_limit_without_overflow,
                 sale_requires_room_for_its_return, slice_reads_at_most_its_limit,
                 recount_progress_reads_back, recount_during_trading_stays_upper_bound;

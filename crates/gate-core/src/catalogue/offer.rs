@@ -96,7 +96,7 @@ enum Audience<'c> {
 
 /// A query for eligibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enquiry {
+pub struct EligibilityQuery {
     /// The region of the user.
     pub region: Region,
     /// The currency that the user pays in; `None` means the country's currency.
@@ -229,19 +229,19 @@ impl Catalogue {
 
     /// Decides whether the operator can serve a user.
     #[must_use]
-    pub fn eligibility(&self, enquiry: &Enquiry) -> Eligibility {
-        let audience = self.audience(&enquiry.region);
+    pub fn eligibility(&self, query: &EligibilityQuery) -> Eligibility {
+        let audience = self.audience(&query.region);
         let own = match audience {
             Audience::Country(country) => Some(country.currency.code().to_owned()),
             Audience::UnknownRegion | Audience::Unserved => None,
         };
         let upper = |text: &String| text.to_uppercase();
         Eligibility {
-            reason: self.ineligible(&audience, enquiry),
-            country: enquiry.region.code().map(str::to_owned),
-            currency: enquiry.currency.as_ref().map(upper).or(own),
-            asset: enquiry.asset.as_ref().map(upper),
-            source: enquiry.region.source(),
+            reason: self.ineligible(&audience, query),
+            country: query.region.code().map(str::to_owned),
+            currency: query.currency.as_ref().map(upper).or(own),
+            asset: query.asset.as_ref().map(upper),
+            source: query.region.source(),
         }
     }
 
@@ -329,15 +329,15 @@ impl Catalogue {
         open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
     }
 
-    fn ineligible(&self, audience: &Audience<'_>, enquiry: &Enquiry) -> Option<Ineligible> {
+    fn ineligible(&self, audience: &Audience<'_>, query: &EligibilityQuery) -> Option<Ineligible> {
         let country = match audience {
             Audience::Country(country) => country,
             Audience::UnknownRegion => return Some(Ineligible::CountryUnresolved),
             Audience::Unserved => return Some(Ineligible::CountryNotSupported),
         };
         let own = country.currency.code();
-        let currency = enquiry.currency.as_deref().unwrap_or(own);
-        let served = self.serves(currency, enquiry.asset.as_deref(), enquiry.side);
+        let currency = query.currency.as_deref().unwrap_or(own);
+        let served = self.serves(currency, query.asset.as_deref(), query.side);
         let theirs = currency.eq_ignore_ascii_case(own);
         let foreign = (!theirs).then_some(Ineligible::CorridorNotAvailable);
         served.err().or(foreign)

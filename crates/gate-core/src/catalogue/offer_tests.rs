@@ -177,7 +177,7 @@ fn ineligibility_reports_first_reason() {
         );
     let catalogue = Catalogue::parse(&text).unwrap();
     let checked = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
-        catalogue.eligibility(&Enquiry {
+        catalogue.eligibility(&EligibilityQuery {
             region,
             currency: currency.map(str::to_owned),
             asset: asset.map(str::to_owned),

@@ -9,7 +9,7 @@ use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::GateTx;

@@ -11,7 +11,7 @@ use kernel::{Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::due::DueShare;
 use crate::error::GateError;
 use crate::events::Resource;

@@ -10,7 +10,7 @@ use kernel::{Mode, Readable, StoreError};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use super::verify_user::{CLAIM, after_report, order};
 use crate::due::DueShare;
 use crate::error::GateError;

@@ -11,7 +11,7 @@ use partner_core::Tenant;
 use partner_core::origin::Origin;
 use url::Url;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use super::queries::GateQueries;
 use crate::branding::Branding;
 use crate::catalogue::{Catalogue, Ineligible};
@@ -47,7 +47,7 @@ pub struct PageHeaders<'h> {
 #[derive(Debug, Clone)]
 pub struct BootstrapRequest<'h> {
     /// The headers that identify the page.
-    pub stands: PageHeaders<'h>,
+    pub page: PageHeaders<'h>,
     /// `clientSecret`
     pub client_secret: Option<&'h str>,
     /// The requested permissions.
@@ -121,7 +121,7 @@ impl BootstrapEmbed {
         ask: BootstrapRequest<'_>,
     ) -> Result<Embed, BootstrapError> {
         let who = &access.tenant;
-        let home = self.check_origin(access, ask.stands)?;
+        let home = self.check_origin(access, ask.page)?;
         let session = match ask.client_secret {
             Some(text) => Some(self.session(who, text).await?),
             None if home => return Err(BootstrapError::ClientSecretInvalid),
@@ -146,18 +146,18 @@ impl BootstrapEmbed {
 
     /// Whether the page may start widgets of this partner.
     #[must_use]
-    pub fn admits_page(&self, access: &GateAccess, stands: PageHeaders<'_>) -> bool {
-        self.check_origin(access, stands).is_ok()
+    pub fn admits_page(&self, access: &GateAccess, page: PageHeaders<'_>) -> bool {
+        self.check_origin(access, page).is_ok()
     }
 
     /// Whether the page is the hosted widget itself, which needs no entry in `allowed_domains`.
     fn check_origin(
         &self,
         access: &GateAccess,
-        stands: PageHeaders<'_>,
+        page: PageHeaders<'_>,
     ) -> Result<bool, BootstrapError> {
         let allowed = &access.profile.allowed_domains;
-        let origin = stands.origin();
+        let origin = page.origin();
         let origin = origin.ok_or(BootstrapError::OriginNotAllowed)?;
         if self.widget.as_ref() == Some(&origin) {
             return Ok(true);

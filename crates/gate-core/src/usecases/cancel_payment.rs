@@ -7,7 +7,7 @@ use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
 use super::advance_rails::{LockedRecord, end_record, order_of};
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::error::GateError;
 use crate::ports::{CancelReport, Rail};
 use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};

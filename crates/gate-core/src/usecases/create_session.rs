@@ -14,7 +14,7 @@ use partner_core::key::publishable_place;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use secrecy::SecretString;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::draft::{Draft, DraftError, NotEntitled, ValidDraft};
 use crate::error::GateError;

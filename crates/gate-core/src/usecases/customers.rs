@@ -13,7 +13,7 @@ use partner_core::stored_response::{
 };
 use serde_json::json;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::customer::{
     Changes, Customer, CustomerDamage, CustomerDraft, CustomerEvent, CustomerFormError, CustomerId,
     CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_indexes, external_id_indexes,

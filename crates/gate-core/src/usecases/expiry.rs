@@ -2,60 +2,20 @@
 //!
 //! Concurrent use cases expire a session once: one compare-and-swap, one event.
 
-use std::sync::Arc;
-
-use kernel::{Entropy, Mode, Readable, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreError};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
-use partner_core::sealing::Sealer;
 
+use super::context::GateContext;
 use crate::due::DueShare;
 use crate::error::GateError;
-use crate::events::{EventFactory, RenderResource, Resource};
-use crate::idempotent::Decision;
-use crate::ports::{GateStore, GateTx};
-use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
+use crate::session::{Session, SessionAction, SessionId};
 
 /// Maximum sessions expired in one transaction.
 const BATCH: u32 = 100;
 
 /// Maximum batches per call of `expire_all_due`.
 const ROUNDS: u32 = 64;
-
-/// The shared dependencies of the gate's use cases. It applies session actions, a due expiry first.
-#[derive(Clone)]
-pub struct GateContext {
-    pub store: Arc<dyn GateStore>,
-    /// Seals event bodies and personal data.
-    pub sealer: Arc<Sealer>,
-    /// Makes ids.
-    pub entropy: Arc<dyn Entropy>,
-    /// Renders what events are about.
-    pub render: RenderResource,
-}
-
-/// A session after an action.
-#[derive(Debug)]
-pub(super) struct SessionChange {
-    /// The session after the step.
-    pub(super) session: Session,
-    /// Whether a step was written.
-    pub(super) changed: bool,
-    /// Why the action was refused.
-    pub(super) refused: Option<SessionRefusal>,
-}
-
-impl SessionChange {
-    /// The decision if the action was refused. A due expiry is committed with the refusal.
-    pub(super) fn refusal<T, E: From<SessionRefusal>>(&self) -> Option<Decision<T, E>> {
-        let refusal = E::from(self.refused?);
-        Some(if self.changed {
-            Decision::RefusedWithWrites(refusal)
-        } else {
-            Decision::Refused(refusal)
-        })
-    }
-}
 
 impl GateContext {
     /// The session after a due expiry was applied; `None` if the tenant has no such session.
@@ -129,42 +89,5 @@ impl GateContext {
         share: &DueShare,
     ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
         self.store.sessions_overdue_in(mode, share).await
-    }
-
-    /// Applies an action to a locked session: writes its step and the step's event.
-    pub(super) async fn act(
-        &self,
-        tx: &mut dyn GateTx,
-        who: &Tenant,
-        session: Session,
-        act: SessionAction,
-        now: Timestamp,
-    ) -> Result<SessionChange, GateError> {
-        let decision = session.advance(act, now);
-        let Some(step) = decision.step else {
-            return Ok(SessionChange {
-                session,
-                changed: false,
-                refused: decision.refused,
-            });
-        };
-        tx.session_apply(who, session.id, &step).await?.won()?;
-        let session = session.after(&step);
-        let (kind, resource) = (step.event.as_str(), Resource::Session(&session));
-        let event = self.events().event(who, kind, resource, now)?;
-        tx.event_insert(&event).await?;
-        Ok(SessionChange {
-            session,
-            changed: true,
-            refused: decision.refused,
-        })
-    }
-
-    pub(super) fn events(&self) -> EventFactory<'_> {
-        EventFactory {
-            sealer: &self.sealer,
-            entropy: self.entropy.as_ref(),
-            render: self.render,
-        }
     }
 }

@@ -13,7 +13,7 @@ use partner_core::ports::RateSource;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::catalogue::{Catalogue, Ineligible};
 use crate::error::GateError;

@@ -16,7 +16,7 @@ use partner_core::sealing::SealRefused;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use super::redeem_quote::NoRail;
 use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
 use super::verify_user::{VerificationRefusal, VerifyUser};

@@ -4,7 +4,7 @@ use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::branding::Branding;
 use crate::error::GateError;
 use crate::ports::{SessionFilter, TransactionFilter};

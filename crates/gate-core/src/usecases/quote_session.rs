@@ -12,7 +12,7 @@ use partner_core::Denial;
 use partner_core::ports::RateSource;
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Ineligible, Listing, Method, Network, SwapOffer};
 use crate::error::GateError;

@@ -13,7 +13,7 @@ use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
 use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::error::GateError;

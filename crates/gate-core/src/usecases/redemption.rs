@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::{StoreError, Timestamp};
 use partner_core::{Denial, Tenant};
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial};
 use crate::error::GateError;
 use crate::events::{QUOTE_CONSUMED, Resource};

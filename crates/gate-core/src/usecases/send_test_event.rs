@@ -7,7 +7,7 @@ use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryAdmin, DeliveryView};
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::error::GateError;
 use crate::events::{Resource, TEST_EVENT};
 
@@ -16,7 +16,7 @@ pub struct SendTestEvent {
     /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// The administration of deliveries, which reports the delivery's outcome.
-    pub desk: Arc<dyn DeliveryAdmin>,
+    pub deliveries: Arc<dyn DeliveryAdmin>,
 }
 
 /// Why no event was sent.
@@ -38,7 +38,10 @@ impl SendTestEvent {
     pub async fn send(&self, who: &Tenant) -> Result<DeliveryView, TestSendError> {
         let delivery = retry_lost_races(|| self.send_once(who)).await?;
         let delivery = delivery.ok_or(TestSendError::NotConfigured)?;
-        let view = self.desk.delivery_get(who, Service::Gate, delivery).await;
+        let view = self
+            .deliveries
+            .delivery_get(who, Service::Gate, delivery)
+            .await;
         let view = view.map_err(GateError::from)?;
         view.ok_or(TestSendError::NotConfigured)
     }

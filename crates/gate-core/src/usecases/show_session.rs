@@ -8,7 +8,7 @@ use partner_core::Tenant;
 use partner_core::ports::Directory;
 use sha2::{Digest, Sha256};
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use super::queries::GateQueries;
 use super::verify_user::{ShownVerification, VerifyUser};
 use crate::access::{GateDenial, may_write};

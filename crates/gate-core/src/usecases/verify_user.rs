@@ -11,7 +11,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::catalogue::{Catalogue, CountryCode};
 use crate::error::GateError;
 use crate::events::{KYC_REQUIRED, Resource};

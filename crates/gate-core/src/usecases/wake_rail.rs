@@ -5,7 +5,7 @@
 use kernel::Mode;
 use partner_core::races::retry_lost_races;
 
-use super::expiry::GateContext;
+use super::context::GateContext;
 use crate::error::GateError;
 use crate::rail::RailId;
 

@@ -14,7 +14,7 @@ use crate::ports::{DeliveryAdmin, DeliveryFilter, DeliveryView};
 #[derive(Clone)]
 pub struct Delivered {
     /// The delivery queue.
-    pub desk: Arc<dyn DeliveryAdmin>,
+    pub deliveries: Arc<dyn DeliveryAdmin>,
     /// The service whose events they deliver.
     pub service: Service,
 }
@@ -51,7 +51,9 @@ impl Delivered {
         limit: u32,
     ) -> Result<Page<DeliveryView>, StoreError> {
         let wanted = limit.saturating_add(1);
-        let page = self.desk.deliveries_page(who, self.service, filter, wanted);
+        let page = self
+            .deliveries
+            .deliveries_page(who, self.service, filter, wanted);
         Ok(Page::cut(page.await?, limit))
     }
 
@@ -61,7 +63,10 @@ impl Delivered {
     /// [`ReplayError`].
     pub async fn replay(&self, who: &Tenant, id: DeliveryId) -> Result<DeliveryView, ReplayError> {
         let id = id.in_mode(who.mode).ok_or(ReplayError::NotFound)?;
-        let replayed = self.desk.delivery_replay(who, self.service, id).await?;
+        let replayed = self
+            .deliveries
+            .delivery_replay(who, self.service, id)
+            .await?;
         match replayed.ok_or(ReplayError::NotFound)? {
             (Cas::Won, view) => Ok(view),
             (Cas::Lost, _) => Err(ReplayError::NotDeadLettered),

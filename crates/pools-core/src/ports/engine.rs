@@ -51,7 +51,7 @@ pub trait Engine: Send + Sync {
     async fn release(&self, trade: TradeId) -> Option<()>;
 
     /// The engine's report about a trade, for a poll that [`Engine::admit_poll`] admitted.
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
 
     /// A permit for a poll of this partner to ask the engine; the poll drops it after the report. Without a permit the poll
     /// does not ask: too many polls are waiting for the engine. An engine that responds at once limits no poll.

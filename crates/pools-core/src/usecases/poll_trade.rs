@@ -255,13 +255,13 @@ impl PollTrade {
         let lapsed = known == TradeStatus::Reserved
             && self.engine.confirm_again(trade).await? == Confirmation::Lapsed;
         let order = order_of_terms(&claim.trade.terms);
-        let enquiry = TradeReportRequest {
+        let request = TradeReportRequest {
             trade,
             order,
             attempt: claim.attempt,
             known,
         };
-        let report = self.engine.report(&enquiry).await?;
+        let report = self.engine.report(&request).await?;
         if lapsed
             && matches!(
                 report,

@@ -255,7 +255,7 @@ fn assess(
         return Ok(Assessment::Existing(trade));
     }
     batch::side_is_enabled(access, &quote)?;
-    if let QuoteOutcome::Rejected(_) = quote.fate {
+    if let QuoteOutcome::Rejected(_) = quote.outcome {
         return Err(QuoteClosed::Rejected.into());
     }
     // The snapshot may be older than the batch: the batch decides.

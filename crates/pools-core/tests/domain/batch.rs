@@ -223,7 +223,7 @@ fn faults() -> Vec<Fault> {
         ),
         (
             "rejected",
-            |s| s.quote(|quote| quote.fate = QuoteOutcome::Rejected(noon())),
+            |s| s.quote(|quote| quote.outcome = QuoteOutcome::Rejected(noon())),
             Err(R::QuoteClosed(QuoteClosed::Rejected)),
         ),
         (
@@ -365,7 +365,7 @@ fn quote_is_executable_until_expiry() {
     let trade = opened(&last.decide()).clone();
     assert_eq!(trade.created_at, after(14_999));
     assert_eq!(
-        last.state.quotes[&last.at()].fate,
+        last.state.quotes[&last.at()].outcome,
         QuoteOutcome::Consumed(after(14_999))
     );
 

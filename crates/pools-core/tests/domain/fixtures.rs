@@ -95,7 +95,7 @@ pub(crate) fn quote(side: Side) -> Quote {
         terms: terms(side),
         created_at: noon(),
         expires_at: noon().plus(TTL),
-        fate: QuoteOutcome::Open,
+        outcome: QuoteOutcome::Open,
     }
 }
 
@@ -254,7 +254,7 @@ mockall::mock! {
         async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
         async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
         async fn release(&self, trade: TradeId) -> Option<()>;
-        async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
+        async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
         fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;
     }

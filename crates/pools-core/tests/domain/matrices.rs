@@ -59,7 +59,7 @@ impl Table {
 
 fn closed(outcome: Result<Quote, QuoteClosed>) -> String {
     match outcome {
-        Ok(next) => match next.fate {
+        Ok(next) => match next.outcome {
             QuoteOutcome::Open => "open".to_owned(),
             QuoteOutcome::Consumed(_) => "→ consumed".to_owned(),
             QuoteOutcome::Rejected(_) => "→ rejected".to_owned(),
@@ -84,10 +84,10 @@ fn quote_matrix_covers_every_outcome_and_instant() {
         ("at `expiresAt`", after(15_000)),
         ("1 ms after `expiresAt`", after(15_001)),
     ];
-    for (name, fate) in facts {
+    for (name, outcome) in facts {
         for (when, now) in instants {
             let quote = Quote {
-                fate,
+                outcome,
                 ..quote(Side::OnRamp)
             };
             table.row([
@@ -109,11 +109,11 @@ fn consumed_or_rejected_quote_keeps_other_fields() {
     let quote = quote(Side::OnRamp);
     let consumed = quote.consume(now).unwrap();
     let rejected = quote.reject(now).unwrap();
-    assert_eq!(consumed.fate, QuoteOutcome::Consumed(now));
-    assert_eq!(rejected.fate, QuoteOutcome::Rejected(now));
+    assert_eq!(consumed.outcome, QuoteOutcome::Consumed(now));
+    assert_eq!(rejected.outcome, QuoteOutcome::Rejected(now));
     for next in [consumed, rejected] {
         let back = Quote {
-            fate: QuoteOutcome::Open,
+            outcome: QuoteOutcome::Open,
             ..next
         };
         assert_eq!(back, quote);

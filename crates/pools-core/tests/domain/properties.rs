@@ -184,7 +184,7 @@ fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, T
             prop_assert_eq!(may_transact_in(access, &command.pool, world.now), Ok(()));
             prop_assert_eq!(command.hold, Some(Hold::Held));
             let quote = &before.quotes[&(access.partner.id.clone(), command.quote)];
-            prop_assert!(quote.fate == QuoteOutcome::Open && world.now < quote.expires_at);
+            prop_assert!(quote.outcome == QuoteOutcome::Open && world.now < quote.expires_at);
             prop_assert_eq!(&trade.terms, &quote.terms);
             prop_assert_eq!(state.opened.len(), 1);
         }
@@ -320,13 +320,13 @@ fn every_reserve_has_one_fate(world: &World) -> Result<(), TestCaseError> {
 fn quotes_and_trades_agree(world: &World) -> Result<(), TestCaseError> {
     for (at, quote) in &world.rows.quotes {
         let trade = world.rows.trades.get(at);
-        match quote.fate {
+        match quote.outcome {
             QuoteOutcome::Consumed(when) => {
                 prop_assert_eq!(trade.map(|trade| trade.created_at), Some(when))
             }
             QuoteOutcome::Open | QuoteOutcome::Rejected(_) => prop_assert!(trade.is_none()),
         }
-        if let QuoteOutcome::Consumed(when) | QuoteOutcome::Rejected(when) = quote.fate {
+        if let QuoteOutcome::Consumed(when) | QuoteOutcome::Rejected(when) = quote.outcome {
             prop_assert!(when < quote.expires_at);
         }
     }

@@ -41,7 +41,7 @@ impl Submit<NewQuote, Quote> for Queue {
             terms: quote.terms,
             created_at: noon(),
             expires_at: noon().plus(quote.ttl),
-            fate: QuoteOutcome::Open,
+            outcome: QuoteOutcome::Open,
         })
     }
 }

@@ -379,7 +379,8 @@ fn preflight_refusal_asks_no_engine() {
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    let rejected: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
+    let rejected: Change =
+        |s| s.seen.quote.as_mut().unwrap().outcome = QuoteOutcome::Rejected(noon());
     let with_trade: Change = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
     for (bends, due) in [
         (vec![reused, foreign, with_trade], Refusal::KeyReused),
@@ -490,7 +491,8 @@ fn expired_record_does_not_block_key() {
 fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
     type Change = fn(&mut Scene);
     let expired: Change = |s| s.at = after(15_000);
-    let consumed: Change = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
+    let consumed: Change =
+        |s| s.seen.quote.as_mut().unwrap().outcome = QuoteOutcome::Consumed(noon());
     for change in [expired, consumed] {
         let mut scene = scene(Side::OnRamp);
         change(&mut scene);

@@ -168,8 +168,12 @@ impl World {
         for opened in &state.opened {
             let at = (opened.partner.clone(), opened.trade.quote);
             let quote = self.rows.quotes.get_mut(&at).unwrap();
-            assert_eq!(quote.fate, QuoteOutcome::Open, "a quote is consumed once");
-            quote.fate = QuoteOutcome::Consumed(opened.trade.created_at);
+            assert_eq!(
+                quote.outcome,
+                QuoteOutcome::Open,
+                "a quote is consumed once"
+            );
+            quote.outcome = QuoteOutcome::Consumed(opened.trade.created_at);
             assert!(self.rows.trades.insert(at, opened.trade.clone()).is_none());
             self.rows
                 .answered
@@ -283,7 +287,7 @@ impl World {
             },
             created_at: self.now,
             expires_at: self.now.plus(TTL),
-            fate: QuoteOutcome::Open,
+            outcome: QuoteOutcome::Open,
         };
         let at = (self.partner(ask.key), quote.id);
         self.given.push(at.clone());

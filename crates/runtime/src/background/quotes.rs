@@ -17,7 +17,7 @@ use crate::supervise::every;
 const FAILED: &str = "Failed to delete old quotes";
 
 /// Deletes old quotes of a mode after this retention, each minute, until `stop`.
-pub async fn forget_quotes(
+pub async fn delete_old_quotes(
     store: Arc<dyn QuoteRetention>,
     readiness: Arc<dyn Readiness>,
     of: (Mode, Duration),

@@ -58,7 +58,7 @@ impl std::error::Error for ConfigError {}
 
 /// The raw texts by setting. Every text has the form that its setting expects.
 #[derive(Debug)]
-pub(super) struct RawSetting {
+pub(super) struct RawSettings {
     texts: BTreeMap<&'static str, (String, Origin)>,
     mode: Mode,
 }
@@ -71,7 +71,7 @@ enum Origin {
     File(String),
 }
 
-impl RawSetting {
+impl RawSettings {
     /// Collects the raw texts and validates each of them alone. The second part contains warnings.
     pub(super) fn collect(sources: &Sources) -> Result<(Self, Vec<String>), Vec<ConfigError>> {
         let mut collected = Collected::default();
@@ -82,7 +82,7 @@ impl RawSetting {
         for (name, text) in &sources.flags {
             collected.take(name, text, Origin::Flag);
         }
-        collected.judge()
+        collected.check()
     }
 
     pub(super) const fn mode(&self) -> Mode {
@@ -221,7 +221,7 @@ impl Collected {
         }
     }
 
-    fn judge(mut self) -> Result<(RawSetting, Vec<String>), Vec<ConfigError>> {
+    fn check(mut self) -> Result<(RawSettings, Vec<String>), Vec<ConfigError>> {
         for setting in setting::ALL {
             let Some((text, origin)) = self.texts.get(setting.name()) else {
                 continue;
@@ -240,7 +240,7 @@ impl Collected {
             .texts
             .get("MODE")
             .and_then(|(text, _)| Mode::parse(text));
-        let given = RawSetting {
+        let given = RawSettings {
             texts: self.texts,
             mode: mode.unwrap_or(Mode::Test),
         };

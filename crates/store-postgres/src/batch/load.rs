@@ -236,7 +236,7 @@ async fn existing(
     let (partners, ids): (Vec<&str>, Vec<Uuid>) = state
         .quotes
         .iter()
-        .filter(|(_, quote)| matches!(quote.fate, QuoteOutcome::Consumed(_)))
+        .filter(|(_, quote)| matches!(quote.outcome, QuoteOutcome::Consumed(_)))
         .map(|((partner, id), _)| (partner.as_str(), key(*id)))
         .unzip();
     if ids.is_empty() {

@@ -67,7 +67,7 @@ macro_rules! implement_deliveries {
                     of_object(&mut self.reader().await?, who, object_id).await
                 }
 
-                async fn deliveries_standing(
+                async fn queue_stats(
                     &self,
                     mode: Mode,
                     service: Service,

@@ -89,7 +89,7 @@ pub async fn claim<T: QueueTx>(
     let lapsed = lapse(&mut *tx, &scan).await?;
     let mut queues = queues(tx.connection(), service, &scan).await?;
     queues.retain(|queue| queue.since <= now);
-    let allocated = allocate(queues, &request.room);
+    let allocated = allocate(queues, &request.capacity);
     let picked = pick(&mut *tx, &scan, &allocated).await?;
     if lapsed == 0 && picked.is_empty() {
         return Ok(Vec::new());

@@ -135,7 +135,7 @@ impl BatchContext {
     ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
         let keys: Vec<(&str, String)> = quotes
             .iter()
-            .filter(|(_, quote)| matches!(quote.fate, QuoteOutcome::Consumed(_)))
+            .filter(|(_, quote)| matches!(quote.outcome, QuoteOutcome::Consumed(_)))
             .map(|((partner, id), _)| (partner.as_str(), key(*id)))
             .collect();
         if keys.is_empty() {

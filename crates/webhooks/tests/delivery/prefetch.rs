@@ -87,7 +87,7 @@ async fn reach_in_flight(world: &World, wanted: impl Fn(u64) -> bool) -> Result<
 /// Counts the deliveries in flight.
 async fn in_flight(world: &World) -> u64 {
     let WorkerConfig { mode, service, .. } = world.setup;
-    let standing = world.store.deliveries_standing(mode, service).await;
+    let standing = world.store.queue_stats(mode, service).await;
     standing.unwrap().in_flight
 }
 

@@ -96,15 +96,11 @@ impl Deliveries for Queue {
         self.store.deliveries_of(who, object_id).await
     }
 
-    async fn deliveries_standing(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<QueueStats, StoreError> {
+    async fn queue_stats(&self, mode: Mode, service: Service) -> Result<QueueStats, StoreError> {
         if self.is_slow_to_count.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
-        self.store.deliveries_standing(mode, service).await
+        self.store.queue_stats(mode, service).await
     }
 
     fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {

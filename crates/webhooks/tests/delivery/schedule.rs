@@ -116,7 +116,7 @@ async fn events_of_day_without_receiver_arrive_when_receiver_is_back() {
 
 async fn until_nothing_is_due(world: &World) {
     for _ in 0..3000 {
-        let queue = world.store.deliveries_standing(Mode::Test, Service::Pools);
+        let queue = world.store.queue_stats(Mode::Test, Service::Pools);
         let queue = queue.await.unwrap();
         if (queue.due, queue.in_flight) == (0, 0) {
             return;

@@ -71,7 +71,7 @@ impl GateStore for Ports {
 
 reads! {
     ResponseReads {
-        answer_get(scope: &Scope) -> Seen<Option<StoredResponse>>;
+        response_get(scope: &Scope) -> Seen<Option<StoredResponse>>;
     }
     GateReads {
         gate_now() -> Timestamp;
@@ -99,8 +99,8 @@ reads! {
 
 delegates! {
     ResponseTx {
-        answer_lock(scope: &Scope) -> Option<StoredResponse>;
-        answer_put(scope: &Scope, kept: &StoredResponse, expired: Option<Timestamp>) -> Cas;
+        response_lock(scope: &Scope) -> Option<StoredResponse>;
+        response_put(scope: &Scope, kept: &StoredResponse, expired: Option<Timestamp>) -> Cas;
     }
     AccessTx<GateProfile> {
         access_get(who: &Tenant, key: KeyId) -> Option<Arc<GateAccess>>;

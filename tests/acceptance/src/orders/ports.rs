@@ -138,8 +138,8 @@ impl Engine for Ports {
         Engine::release(&*self.engine, trade).await
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
-        Engine::report(&*self.engine, enquiry).await
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+        Engine::report(&*self.engine, request).await
     }
 
     fn name(&self) -> EngineName {

@@ -54,14 +54,14 @@ impl Engine for Ports {
         answer
     }
 
-    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
+    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
         let (view, _) = self.0.turn(Call::Report).await;
         let answer = match view.fault {
             Fault::Lost | Fault::Unheard => None,
-            Fault::Earlier => Some(view.engine.earlier_report(enquiry)),
-            Fault::Contradiction => Some(contradiction(enquiry.attempt)),
+            Fault::Earlier => Some(view.engine.earlier_report(request)),
+            Fault::Contradiction => Some(contradiction(request.attempt)),
             Fault::None | Fault::Away | Fault::Refused | Fault::Lapsed => {
-                Some(view.engine.report(enquiry))
+                Some(view.engine.report(request))
             }
         };
         self.0.receive(&answer);

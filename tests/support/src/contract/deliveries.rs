@@ -66,7 +66,7 @@ impl<F: Fixture> World<F> {
         ClaimRequest {
             mode: Mode::Test,
             service: Service::Pools,
-            room: ClaimCapacity {
+            capacity: ClaimCapacity {
                 total,
                 max_per_endpoint: 64,
                 ..ClaimCapacity::default()
@@ -367,16 +367,16 @@ pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
     let ids: Vec<&str> = claimed.iter().map(|one| one.event.id.as_str()).collect();
     assert_eq!(ids, ["b0", "c1", "b1", "c2", "b2", "b3"]);
     order.token = world.entropy.next();
-    order.room.total = 1_000;
+    order.capacity.total = 1_000;
     let load = |deliveries, health| [(at_busy.id, EndpointLoad { deliveries, health })].into();
-    order.room.in_flight = load(62, EndpointHealth::Slow);
+    order.capacity.in_flight = load(62, EndpointHealth::Slow);
     assert_eq!(world.claim_by(&order).await.len(), 2);
-    order.room.in_flight = load(64, EndpointHealth::Slow);
+    order.capacity.in_flight = load(64, EndpointHealth::Slow);
     assert!(world.claim_by(&order).await.is_empty());
-    order.room.in_flight.clear();
-    order.room.max_per_endpoint = 5;
+    order.capacity.in_flight.clear();
+    order.capacity.max_per_endpoint = 5;
     assert_eq!(world.claim_by(&order).await.len(), 5);
-    order.room.in_flight = load(5 + 217, EndpointHealth::Fast);
+    order.capacity.in_flight = load(5 + 217, EndpointHealth::Fast);
     assert_eq!(world.claim_by(&order).await.len(), 7);
     world.assert_clean().await;
 }
@@ -384,7 +384,7 @@ pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
 pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
     let world = World::new(fixture);
     let port = &world.ports().deliveries;
-    let standing = || port.deliveries_standing(Mode::Test, Service::Pools);
+    let standing = || port.queue_stats(Mode::Test, Service::Pools);
     assert_eq!(standing().await.unwrap(), QueueStats::default());
     let (acme, _) = world.listener("acme").await;
     let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
@@ -399,7 +399,7 @@ pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
         world.emit(&acme.who, id, id).await;
     }
     let mut order = world.order(64);
-    order.room.max_per_endpoint = 2;
+    order.capacity.max_per_endpoint = 2;
     let claimed = world.claim_by(&order).await;
     let failed = AttemptOutcome::RetryAfter(WAIT);
     let won = world.conclude(order.token, &claimed[1], failed).await;
@@ -581,6 +581,6 @@ pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
     assert!(world.deliveries(&rival.who, "o").await.is_empty());
     let unknown = EndpointId::new(Mode::Test, world.now(), &world.entropy);
     let mut order = world.order(8);
-    order.room.in_flight = [(unknown, EndpointLoad::default())].into();
+    order.capacity.in_flight = [(unknown, EndpointLoad::default())].into();
     assert!(world.claim_by(&order).await.is_empty());
 }

@@ -212,7 +212,7 @@ pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture
     let order = partner_core::ports::ClaimRequest {
         mode: Mode::Test,
         service: Service::Pools,
-        room: partner_core::webhooks::fairness::ClaimCapacity {
+        capacity: partner_core::webhooks::fairness::ClaimCapacity {
             total: 8,
             max_per_endpoint: 8,
             ..Default::default()

@@ -14,9 +14,9 @@ use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{Member, ONE, World, amount, eur, profile, terms};
 
 impl<F: Fixture> World<F> {
-    async fn trades_standing(&self, mode: Mode) -> TradeStats {
+    async fn trade_stats(&self, mode: Mode) -> TradeStats {
         let port = &self.ports().figures;
-        port.trades_standing(mode).await.unwrap()
+        port.trade_stats(mode).await.unwrap()
     }
 }
 
@@ -34,19 +34,19 @@ pub async fn trades_are_counted_by_status(store: impl Fixture) {
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
     let nothing = standing([0; 5], None);
-    assert_eq!(world.trades_standing(Mode::Test).await, nothing);
+    assert_eq!(world.trade_stats(Mode::Test).await, nothing);
     let first = world.trade(&member, Side::OnRamp, ONE).await;
     world.clock().advance(Duration::from_secs(7));
     world.trade(&live, Side::OnRamp, ONE).await;
     let second = world.trade(&other, Side::OffRamp, ONE).await;
     world.clock().advance(Duration::from_secs(3));
     let both = standing([2, 0, 0, 0, 0], Some(10));
-    assert_eq!(world.trades_standing(Mode::Test).await, both);
+    assert_eq!(world.trade_stats(Mode::Test).await, both);
 
     let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, first.id, delivered).await;
     let one = standing([1, 1, 0, 0, 0], Some(3));
-    assert_eq!(world.trades_standing(Mode::Test).await, one);
+    assert_eq!(world.trade_stats(Mode::Test).await, one);
     world
         .report(&other.who, second.id, EngineReport::Released)
         .await;
@@ -58,16 +58,12 @@ pub async fn trades_are_counted_by_status(store: impl Fixture) {
         .report(&member.who, first.id, EngineReport::Reversed(None))
         .await;
     let ended = standing([0, 0, 1, 1, 1], None);
-    assert_eq!(world.trades_standing(Mode::Test).await, ended);
-    assert_eq!(
-        world.trades_standing(Mode::Test).await,
-        ended,
-        "asked again"
-    );
+    assert_eq!(world.trade_stats(Mode::Test).await, ended);
+    assert_eq!(world.trade_stats(Mode::Test).await, ended, "asked again");
     let other_mode = standing([1, 0, 0, 0, 0], Some(3));
-    assert_eq!(world.trades_standing(Mode::Live).await, other_mode);
+    assert_eq!(world.trade_stats(Mode::Live).await, other_mode);
     world.fixture.reopen(WINDOW).await;
-    assert_eq!(world.trades_standing(Mode::Test).await, ended);
+    assert_eq!(world.trade_stats(Mode::Test).await, ended);
 }
 
 // rule: pools.engine.which

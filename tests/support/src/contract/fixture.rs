@@ -62,7 +62,7 @@ pub struct GatePorts {
     /// Reads and write transactions.
     pub store: Arc<dyn GateStore>,
     /// Deliveries as partners see them.
-    pub desk: Arc<dyn DeliveryAdmin>,
+    pub deliveries: Arc<dyn DeliveryAdmin>,
     /// Forms of comparison of earlier customers.
     pub forms: Arc<dyn CustomerForms>,
 }
@@ -82,7 +82,7 @@ impl GatePorts {
         let store = Arc::new(store);
         Self {
             store: store.clone(),
-            desk: store.clone(),
+            deliveries: store.clone(),
             forms: store,
         }
     }

@@ -35,19 +35,25 @@ pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture
     };
     let kept = |byte: u8, at: Timestamp| StoredResponse {
         fingerprint: Fingerprint([byte; 32]),
-        answer: Sealed(vec![byte; 40]),
+        sealed: Sealed(vec![byte; 40]),
         created_at: at,
         expires_at: at.plus(DAY),
     };
     let (scope_a, first) = (scope(&who, "POST /a"), kept(1, world.now()));
     let put = async |scope: &Scope, kept: &StoredResponse, expired: Option<Timestamp>| {
         let mut tx = world.gate_begin().await;
-        let outcome = tx.answer_put(scope, kept, expired).await.unwrap();
+        let outcome = tx.response_put(scope, kept, expired).await.unwrap();
         tx.commit().await.unwrap();
         outcome
     };
     let get = async |scope: &Scope| {
-        let seen = world.fixture.gate().store.answer_get(scope).await.unwrap();
+        let seen = world
+            .fixture
+            .gate()
+            .store
+            .response_get(scope)
+            .await
+            .unwrap();
         assert_eq!(seen.at, world.now());
         seen.value
     };
@@ -238,10 +244,10 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
         world.say(&event).await.unwrap();
         said.push(event);
     }
-    let desk = world.fixture.gate().desk.clone();
+    let deliveries = world.fixture.gate().deliveries.clone();
     let page = async |status, skip| {
         let filter = DeliveryFilter { status, skip };
-        let page = desk
+        let page = deliveries
             .deliveries_page(who, Service::Gate, filter, 2)
             .await
             .unwrap();
@@ -253,7 +259,8 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     assert_eq!(page(None, 2).await, ["e1"]);
     assert_eq!(page(Some("dead_lettered"), 0).await, Vec::<String>::new());
     let replay = async |who: &Tenant, at: usize| {
-        desk.delivery_replay(who, Service::Gate, said[at].delivery)
+        deliveries
+            .delivery_replay(who, Service::Gate, said[at].delivery)
             .await
             .unwrap()
     };
@@ -263,7 +270,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     let order = ClaimRequest {
         mode: Mode::Test,
         service: Service::Gate,
-        room: ClaimCapacity {
+        capacity: ClaimCapacity {
             total: 10,
             max_per_endpoint: 10,
             ..ClaimCapacity::default()
@@ -303,13 +310,14 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
         (view.record.progress.state, view.record.progress.attempts),
         (due, 0)
     );
-    let read = desk
+    let read = deliveries
         .delivery_get(who, Service::Gate, said[0].delivery)
         .await
         .unwrap();
     assert_eq!(read, Some(view));
     assert!(
-        desk.delivery_get(who, Service::Pools, said[0].delivery)
+        deliveries
+            .delivery_get(who, Service::Pools, said[0].delivery)
             .await
             .unwrap()
             .is_none()
@@ -353,7 +361,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
     let request = ClaimRequest {
         mode: Mode::Test,
         service: Service::Gate,
-        room: ClaimCapacity {
+        capacity: ClaimCapacity {
             total: 100,
             max_per_endpoint: 100,
             ..ClaimCapacity::default()
@@ -373,7 +381,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
     }
     events.retain(|event| event.tenant == acme.who);
     events.sort_by_key(|event| Reverse((event.created_at, event.delivery)));
-    let desk = world.fixture.gate().desk.clone();
+    let deliveries = world.fixture.gate().deliveries.clone();
     for (status, ids) in [
         (None, "e0 e1 e2 e3 e4 e5 e6 e7"),
         (Some("succeeded"), "e0 e3"),
@@ -388,7 +396,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
             loop {
                 let skip = u32::try_from(read.len()).unwrap();
                 let filter = DeliveryFilter { status, skip };
-                let page = desk.deliveries_page(&acme.who, Service::Gate, filter, limit);
+                let page = deliveries.deliveries_page(&acme.who, Service::Gate, filter, limit);
                 let page = page.await.unwrap();
                 if page.is_empty() {
                     break;
@@ -398,7 +406,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
             assert_eq!(read, listed, "{status:?}, {limit}");
         }
         let filter = DeliveryFilter { status, skip: 0 };
-        let pools = desk.deliveries_page(&acme.who, Service::Pools, filter, 3);
+        let pools = deliveries.deliveries_page(&acme.who, Service::Pools, filter, 3);
         assert!(pools.await.unwrap().is_empty());
     }
 }
@@ -415,7 +423,7 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
     let order = |token| ClaimRequest {
         mode: Mode::Test,
         service: Service::Gate,
-        room: ClaimCapacity {
+        capacity: ClaimCapacity {
             total: 10,
             max_per_endpoint: 10,
             ..ClaimCapacity::default()
@@ -423,9 +431,9 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
         token,
         lease: Duration::from_secs(30),
     };
-    let desk = world.fixture.gate().desk.clone();
+    let deliveries = world.fixture.gate().deliveries.clone();
     let replay = async || {
-        let replayed = desk.delivery_replay(who, Service::Gate, event.delivery);
+        let replayed = deliveries.delivery_replay(who, Service::Gate, event.delivery);
         replayed.await.unwrap().unwrap().0
     };
     for round in 0..8 {

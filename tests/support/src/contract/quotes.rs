@@ -136,7 +136,7 @@ pub async fn foreign_quote_is_absent(store: impl Fixture) {
         );
     }
     assert_eq!(
-        world.seen(&member.who, quote.id).await.fate,
+        world.seen(&member.who, quote.id).await.outcome,
         QuoteOutcome::Open
     );
 }
@@ -151,7 +151,7 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
     world.clock().advance(MILLI);
     assert_eq!(world.reject(&member.who, quote.id).await, Cas::Lost);
     assert_eq!(
-        world.seen(&member.who, quote.id).await.fate,
+        world.seen(&member.who, quote.id).await.outcome,
         QuoteOutcome::Rejected(at)
     );
     let refused = world.transact_one(world.command(&member, quote.id)).await;
@@ -165,7 +165,7 @@ pub async fn consumed_quote_cannot_be_rejected(store: impl Fixture) {
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     assert_eq!(world.reject(&member.who, trade.quote).await, Cas::Lost);
     assert_eq!(
-        world.seen(&member.who, trade.quote).await.fate,
+        world.seen(&member.who, trade.quote).await.outcome,
         QuoteOutcome::Consumed(trade.created_at)
     );
 }
@@ -192,7 +192,7 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
         match (
             decided,
             rejected,
-            world.seen(&member.who, quote.id).await.fate,
+            world.seen(&member.who, quote.id).await.outcome,
         ) {
             (Ok(TransactOutcome::Opened(_)), Cas::Lost, QuoteOutcome::Consumed(_)) => {}
             (
@@ -250,12 +250,12 @@ pub async fn read_behind_writes_waits_for_open_transaction(store: impl Fixture) 
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err(), "returned while the quote was locked");
     assert_eq!(
-        world.seen(&member.who, quote.id).await.fate,
+        world.seen(&member.who, quote.id).await.outcome,
         QuoteOutcome::Open
     );
     tx.commit().await.unwrap();
     let seen = waiting.await.unwrap().unwrap().unwrap();
-    assert_eq!(seen.value.fate, QuoteOutcome::Rejected(world.now()));
+    assert_eq!(seen.value.outcome, QuoteOutcome::Rejected(world.now()));
 }
 
 pub async fn quote_insert_requires_partner(store: impl Fixture) {

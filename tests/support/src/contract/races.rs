@@ -184,7 +184,8 @@ pub async fn concurrent_readers_see_committed_states(store: impl Fixture) {
                 .transact_snapshot(&look.scope, &look.pool, *quote)
                 .await
                 .unwrap();
-            let consumed = look.value.quote.unwrap().fate != pools_core::quote::QuoteOutcome::Open;
+            let consumed =
+                look.value.quote.unwrap().outcome != pools_core::quote::QuoteOutcome::Open;
             assert_eq!(look.value.trade.is_some(), consumed);
         }
     };

@@ -340,18 +340,18 @@ pub async fn dropped_gate_transaction_writes_nothing(store: impl GateFixture) {
     };
     let response = StoredResponse {
         fingerprint: Fingerprint([1; 32]),
-        answer: Sealed(vec![1; 40]),
+        sealed: Sealed(vec![1; 40]),
         created_at: session.created_at,
         expires_at: session.expires_at,
     };
     let mut tx = world.gate_begin().await;
-    let put = tx.answer_put(&scope, &response, None).await.unwrap();
+    let put = tx.response_put(&scope, &response, None).await.unwrap();
     assert_eq!(put, Cas::Won);
     tx.session_insert(&who, &session, None).await.unwrap();
     let event = world.gate_event(&who, "gs", "gate_session.created", "e1");
     tx.event_insert(&event).await.unwrap();
     drop(tx);
-    let seen = world.fixture.gate().store.answer_get(&scope).await;
+    let seen = world.fixture.gate().store.response_get(&scope).await;
     assert_eq!(seen.unwrap().value, None);
     assert_eq!(world.read(&who, session.id).await, None);
     assert!(

@@ -22,7 +22,7 @@ impl<F: Fixture> World<F> {
     /// Claims one delivery of each endpoint. Returns the events' ids in order, and the claims.
     async fn claim_one_each(&self) -> (Vec<String>, Vec<(u64, ClaimedDelivery)>) {
         let mut order = self.order(64);
-        order.room.max_per_endpoint = 1;
+        order.capacity.max_per_endpoint = 1;
         let claimed = self.claim_by(&order).await;
         let mut events: Vec<String> = claimed.iter().map(|one| one.event.id.clone()).collect();
         events.sort();

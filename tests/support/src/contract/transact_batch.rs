@@ -46,7 +46,7 @@ pub async fn purchase_reserves_fiat_and_sale_crypto(store: impl Fixture) {
         );
         assert_eq!(world.stored(&member, trade.id).await, trade);
         assert_eq!(
-            world.seen(&member.who, quote.id).await.fate,
+            world.seen(&member.who, quote.id).await.outcome,
             QuoteOutcome::Consumed(trade.created_at)
         );
         let page = world
