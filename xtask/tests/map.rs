@@ -130,14 +130,10 @@ fn faults(workspace: &Workspace, name: &str, text: &str) -> Result<Vec<String>> 
     Ok(faults)
 }
 
-fn read(workspace: &Workspace, page: &str) -> String {
-    workspace.text(page).unwrap().unwrap()
-}
-
 #[test]
 fn architecture_map_names_files_and_symbols_that_exist() {
     let workspace = Workspace::find().unwrap();
-    let page = read(&workspace, PAGE);
+    let page = workspace.text(PAGE).unwrap().unwrap();
     let rows = rows(&page);
     assert!(rows.len() >= 15, "{} rows: is the table gone?", rows.len());
     let mut found = Vec::new();
@@ -157,7 +153,7 @@ fn architecture_map_names_files_and_symbols_that_exist() {
 #[test]
 fn steps_of_changes_name_files_and_symbols_that_exist() {
     let workspace = Workspace::find().unwrap();
-    let page = read(&workspace, STEPS);
+    let page = workspace.text(STEPS).unwrap().unwrap();
     let sections = sections(&page);
     assert!(sections.len() >= 15, "{} sections", sections.len());
     let mut found = Vec::new();
@@ -170,7 +166,10 @@ fn steps_of_changes_name_files_and_symbols_that_exist() {
 #[test]
 fn architecture_map_links_to_every_section_of_steps() {
     let workspace = Workspace::find().unwrap();
-    let (map, page) = (read(&workspace, PAGE), read(&workspace, STEPS));
+    let (map, page) = (
+        workspace.text(PAGE).unwrap().unwrap(),
+        workspace.text(STEPS).unwrap().unwrap(),
+    );
     let sections = sections(&page);
     let rows = rows(&map);
     let linked: Vec<&str> = rows
@@ -188,7 +187,10 @@ fn architecture_map_links_to_every_section_of_steps() {
 #[test]
 fn changes_of_every_kind_are_found_in_the_map() {
     let workspace = Workspace::find().unwrap();
-    let (map, page) = (read(&workspace, PAGE), read(&workspace, STEPS));
+    let (map, page) = (
+        workspace.text(PAGE).unwrap().unwrap(),
+        workspace.text(STEPS).unwrap().unwrap(),
+    );
     let (rows, sections) = (rows(&map), sections(&page));
     for (change, file) in CHANGES {
         let is_found = rows.iter().any(|row| {
@@ -205,7 +207,7 @@ fn changes_of_every_kind_are_found_in_the_map() {
 #[test]
 fn architecture_names_no_source_file_that_is_gone() {
     let workspace = Workspace::find().unwrap();
-    let page = read(&workspace, PAGE);
+    let page = workspace.text(PAGE).unwrap().unwrap();
     let files = workspace.files().unwrap();
     let exists = |name: &str| {
         files

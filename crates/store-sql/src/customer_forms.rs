@@ -36,7 +36,7 @@ pub static PARTNERS: Statement = Statement::new(
 
 /// Customers without a form, in a page of a partner's customers.
 ///
-/// The page is read by the primary key, so it needs no index of the customers without a form. Soon there are none.
+/// The page is read by the primary key, so it needs no index of the customers without a form: soon every customer has one.
 pub async fn without_forms(
     reader: &mut dyn Reader,
     who: &Tenant,

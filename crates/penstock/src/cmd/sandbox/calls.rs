@@ -21,7 +21,7 @@ pub(super) const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const PAY_INS: &str = "/v1/rails/pay_ins";
 
-/// A response, or why there is none.
+/// A response, or why it did not arrive.
 pub(super) type Response = Result<Value, String>;
 
 /// What the calls of later steps need to know of the earlier ones.
