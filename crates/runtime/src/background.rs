@@ -1,7 +1,7 @@
 //! Background tasks of a service. They delete expired rows, refresh statistics and recount contingent credits.
 
 mod clock;
-mod commitments;
+mod contingent_credits;
 mod idempotency;
 mod key_uses;
 mod master_key;
@@ -64,7 +64,7 @@ pub(crate) fn spawn_maintenance(
     let (store, mode) = (base.store.clone(), base.config.mode);
     tasks.start("commitments", move |stop| {
         let (store, readiness) = (store.clone(), store.clone());
-        commitments::recount_all(RecountContingentCredits { store, mode }, readiness, stop)
+        contingent_credits::recount_all(RecountContingentCredits { store, mode }, readiness, stop)
     });
     if base.config.metrics_listen.is_some() {
         let file = match &base.config.database {

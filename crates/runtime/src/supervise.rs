@@ -90,10 +90,34 @@ async fn supervised<F>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use super::*;
+
+    /// Turns of 3 s with an interval of 2 s begin at 0 s, 3 s and 6 s, each with the count of the previous one.
+    #[tokio::test(start_paused = true)]
+    async fn turns_begin_at_once_and_slow_ones_delay_the_next() {
+        let stop = CancellationToken::new();
+        let began = Instant::now();
+        let turns = Mutex::new(Vec::new());
+        let turn = |count: u32| {
+            let (turns, stop) = (&turns, &stop);
+            async move {
+                turns
+                    .lock()
+                    .unwrap()
+                    .push((count, began.elapsed().as_secs()));
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                if count == 2 {
+                    stop.cancel();
+                }
+                count + 1
+            }
+        };
+        every(Duration::from_secs(2), &stop, 0, turn).await;
+        assert_eq!(*turns.lock().unwrap(), [(0, 0), (1, 3), (2, 6)]);
+    }
 
     /// A task that panics this many times, each after this long, and then runs until `stop`.
     fn panicking_task(

@@ -4,6 +4,7 @@
 
 #[test]
 fn committed_pages_are_up_to_date() {
+    let mut stale = Vec::new();
     for (package, documents, errors) in [
         (
             "pools-http",
@@ -25,9 +26,12 @@ fn committed_pages_are_up_to_date() {
             std::fs::write(&path, &page).unwrap();
         }
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            committed == page,
-            "{file} is out of date; run `cargo xtask openapi`"
-        );
+        if committed != page {
+            stale.push(file);
+        }
     }
+    assert!(
+        stale.is_empty(),
+        "{stale:?} are out of date; run `cargo xtask openapi`"
+    );
 }
