@@ -4,9 +4,9 @@
 //! until it is replaced. One partner delays no other: a partner whose rows another transaction has locked is left out for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{mem, slice};
 
 use gate_core::customer::CustomerId;
 use gate_core::usecases::compare_customers::{AT_A_TIME, CompareCustomers, Compared};
@@ -14,18 +14,21 @@ use instruments::faults;
 use kernel::{Mode, StoreError, causes};
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::concerns_one_partner;
 
 /// Pause between the two walks. A rolling upgrade is over by then.
 const SECOND_WALK_AFTER: Duration = Duration::from_secs(60 * 60);
-/// Pause after each read and each transaction, because requests have priority.
+/// Shortest pause after each read and each transaction, because requests have priority.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How many times longer than its transactions a partner's lock is free between them.
+const FREE_SHARE: u32 = 4;
 /// Pause before partners whose transactions failed are tried again: the first one and the longest one.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Maximum customers of one kind that a walk describes in the log. All of them are counted.
+/// Maximum customers of one kind that a walk names in the log. All of them are counted.
 const MAX_DESCRIBED: usize = 20;
 
 /// Fills in the forms of comparison of customers that an earlier version stored without, twice at most, or until `stop`.
@@ -35,9 +38,11 @@ pub async fn compare_customers(
     readiness: Arc<dyn Readiness>,
     stop: CancellationToken,
 ) {
-    Walk::new(&comparing, &*readiness, &stop).run(mode).await;
-    if rest(SECOND_WALK_AFTER, &stop).await {
-        Walk::new(&comparing, &*readiness, &stop).run(mode).await;
+    let walk = || Walk::new(&comparing, &*readiness, &stop);
+    let second = Instant::now() + SECOND_WALK_AFTER;
+    walk().run(mode, Some(second)).await;
+    if rest(second.saturating_duration_since(Instant::now()), &stop).await {
+        walk().run(mode, None).await;
     }
 }
 
@@ -70,6 +75,8 @@ struct Walk<'w> {
     left: BTreeMap<Tenant, Option<CustomerId>>,
     /// The partners whose failure was logged.
     failed: BTreeSet<Tenant>,
+    /// Whether a partner's place has changed in this round.
+    has_advanced: bool,
     report: Report,
 }
 
@@ -85,12 +92,13 @@ impl<'w> Walk<'w> {
             stop,
             left: BTreeMap::new(),
             failed: BTreeSet::new(),
+            has_advanced: false,
             report: Report::default(),
         }
     }
 
-    /// Walks until nothing is left, or until `stop`.
-    async fn run(mut self, mode: Mode) {
+    /// Walks until nothing is left, until an instant, or until `stop`.
+    async fn run(mut self, mode: Mode, until: Option<Instant>) {
         let mut backoff = FIRST_BACKOFF;
         while let Err(error) = self.find_partners(mode).await {
             faults::of_store(&error);
@@ -100,20 +108,17 @@ impl<'w> Walk<'w> {
             }
             backoff = longer(backoff);
         }
-        backoff = FIRST_BACKOFF;
-        loop {
-            let before = self.left.len();
-            self.visit_all().await;
-            if self.left.is_empty() || self.stop.is_cancelled() {
-                break;
-            }
-            if self.left.len() < before {
+        while !self.left.is_empty() && until.is_none_or(|until| Instant::now() < until) {
+            let has_failed = self.visit_all().await;
+            if mem::take(&mut self.has_advanced) {
                 backoff = FIRST_BACKOFF;
             }
-            if !rest(backoff, self.stop).await {
+            if self.stop.is_cancelled() || has_failed && !rest(backoff, self.stop).await {
                 break;
             }
-            backoff = longer(backoff);
+            if has_failed {
+                backoff = longer(backoff);
+            }
         }
         self.report.log();
     }
@@ -136,67 +141,104 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// One round over the partners that are left. It continues after a partner that fails.
-    async fn visit_all(&mut self) {
+    /// One round over the partners that are left, with one page of each. It continues after a partner that fails. Returns whether
+    /// one has failed.
+    async fn visit_all(&mut self) -> bool {
+        let mut has_failed = false;
         let partners: Vec<Tenant> = self.left.keys().cloned().collect();
         for who in partners {
+            if self.stop.is_cancelled() {
+                break;
+            }
             let Err(error) = self.visit(&who).await else {
                 continue;
             };
+            has_failed = true;
             faults::of_store(&error);
             let concerns_partner = concerns_one_partner(&error, self.readiness).await;
             if self.failed.insert(who.clone()) {
                 log_failure(Some(&who), &error);
             }
             if !concerns_partner {
-                return;
+                break;
             }
         }
+        has_failed
     }
 
-    /// Continues with the customers of a partner. It stops only between transactions.
+    /// Continues with one page of the customers of a partner. It stops only between transactions.
     async fn visit(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        while let Some(after) = self.left.get(who).copied() {
+        let after = self.left.get(who).copied().flatten();
+        let page = match self.comparing.page(who, after).await {
+            Err(error) if is_lasting(&error) => {
+                self.report.add_unreadable(None, &error);
+                self.finish(who);
+                return Ok(());
+            }
+            page => page?,
+        };
+        for error in &page.found.unreadable {
+            self.report.add_unreadable(None, error);
+        }
+        for ids in page.found.rows.chunks(AT_A_TIME) {
+            self.compare(who, ids).await?;
             if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let page = self.comparing.page(who, after).await?;
-            for error in &page.found.unreadable {
-                self.report.add_unreadable(None, error);
-            }
-            for ids in page.found.rows.chunks(AT_A_TIME) {
-                self.compare(who, ids).await?;
-                self.left.insert(who.clone(), ids.last().copied());
-                if !rest(PAUSE, self.stop).await {
-                    return Ok(());
-                }
-            }
-            match page.next {
-                Some(next) => self.left.insert(who.clone(), Some(next)),
-                None => self.left.remove(who),
-            };
-            rest(PAUSE, self.stop).await;
         }
+        match page.next {
+            Some(next) => self.advance(who, next),
+            None => self.finish(who),
+        }
+        rest(PAUSE, self.stop).await;
         Ok(())
+    }
+
+    fn advance(&mut self, who: &Tenant, last: CustomerId) {
+        self.left.insert(who.clone(), Some(last));
+        self.has_advanced = true;
+    }
+
+    fn finish(&mut self, who: &Tenant) {
+        self.left.remove(who);
+        self.has_advanced = true;
     }
 
     /// Compares customers in one transaction, or, if that fails because of one of them, one by one.
     async fn compare(&mut self, who: &Tenant, ids: &[CustomerId]) -> Result<(), StoreError> {
-        match self.comparing.compare(who, ids).await {
-            Ok(compared) => {
-                self.report.add(who, compared);
-                return Ok(());
-            }
-            Err(error) if !is_lasting(&error) => return Err(error),
-            Err(_) => {}
+        match self.compare_at_once(who, ids).await {
+            Err(error) if is_lasting(&error) => {}
+            done => return done,
         }
         for id in ids {
-            match self.comparing.compare(who, slice::from_ref(id)).await {
-                Ok(compared) => self.report.add(who, compared),
-                Err(error) if !is_lasting(&error) => return Err(error),
-                Err(error) => self.report.add_unreadable(Some(*id), &error),
+            if self.stop.is_cancelled() {
+                break;
+            }
+            match self.compare_at_once(who, slice::from_ref(id)).await {
+                Err(error) if is_lasting(&error) => {
+                    self.report.add_unreadable(Some(*id), &error);
+                    self.advance(who, *id);
+                }
+                done => done?,
             }
         }
+        Ok(())
+    }
+
+    /// Compares customers in one transaction. Then the partner's lock is free for longer than the transaction took.
+    async fn compare_at_once(
+        &mut self,
+        who: &Tenant,
+        ids: &[CustomerId],
+    ) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let compared = self.comparing.compare(who, ids).await?;
+        self.report.add(who, compared);
+        if let Some(last) = ids.last() {
+            self.advance(who, *last);
+        }
+        let pause = began.elapsed().saturating_mul(FREE_SHARE).max(PAUSE);
+        rest(pause, self.stop).await;
         Ok(())
     }
 }
@@ -219,6 +261,7 @@ fn log_failure(who: Option<&Tenant>, error: &StoreError) {
 struct Report {
     filled: u64,
     withheld: u64,
+    without_key: u64,
     shared: usize,
     unreadable: usize,
     /// The first rows that cannot be read.
@@ -229,13 +272,15 @@ impl Report {
     fn add(&mut self, who: &Tenant, compared: Compared) {
         self.filled = self.filled.saturating_add(compared.filled);
         self.withheld = self.withheld.saturating_add(compared.withheld);
-        for (id, field) in compared.shared {
+        self.without_key = self.without_key.saturating_add(compared.without_key);
+        for (id, field, holder) in compared.shared {
             self.shared = self.shared.saturating_add(1);
             if self.shared <= MAX_DESCRIBED {
                 tracing::warn!(
                     partner.id = who.partner.as_str(),
                     customer.id = %id,
                     customer.field = field.as_str(),
+                    customer.holder = %holder,
                     "Two customers have one text in two spellings since an earlier version. Both stay, and no further customer can take it"
                 );
             }
@@ -265,13 +310,15 @@ impl Report {
     }
 
     fn log(&self) {
-        if self.filled == 0 && self.withheld == 0 && self.shared == 0 && self.unreadable == 0 {
+        let all = self.filled + self.withheld + self.without_key;
+        if all == 0 && self.shared == 0 && self.unreadable == 0 {
             return;
         }
         tracing::info!(
             customers.filled = self.filled,
             customers.shared = self.shared,
             customers.withheld = self.withheld,
+            customers.without_key = self.without_key,
             customers.unreadable = self.unreadable,
             "Forms of comparison of earlier customers filled in"
         );

@@ -23,7 +23,7 @@ pub async fn partners_after(
     let found: Readable<PartnerId> = rows.iter().map(|row| row.partner()).collect();
     let last = found.rows.last().cloned();
     Ok(FormsPage {
-        next: last.filter(|_| is_full(&rows, limit)),
+        next: next(last, &rows, limit)?,
         found,
     })
 }
@@ -59,7 +59,7 @@ pub async fn without_forms(
             rows: without.map(|(id, _)| id).collect(),
             unreadable: read.unreadable,
         },
-        next: last.filter(|_| is_full(&rows, limit)),
+        next: next(last, &rows, limit)?,
     })
 }
 
@@ -71,9 +71,13 @@ pub static WITHOUT: Statement = Statement::new(
      ORDER BY id LIMIT CAST($4 AS bigint)",
 );
 
-/// Whether a read that returned these rows may have left out others.
-fn is_full(rows: &[Box<dyn Row>], limit: u32) -> bool {
-    u32::try_from(rows.len()).unwrap_or(u32::MAX) >= limit
+/// The last id of a read that may have left out other rows.
+fn next<I>(last: Option<I>, rows: &[Box<dyn Row>], limit: u32) -> Result<Option<I>, StoreError> {
+    if u32::try_from(rows.len()).unwrap_or(u32::MAX) < limit {
+        return Ok(None);
+    }
+    let unreadable = || StoreError::unexpected("no row of a whole page can be read");
+    last.ok_or_else(unreadable).map(Some)
 }
 
 #[async_trait]
@@ -110,15 +114,16 @@ async fn held(
     let values = values![who.mode, &who.partner, email, external_id];
     let row = connection.fetch_one(&HELD, values).await?;
     Ok(HeldForms {
-        email: row.flag("email")?,
-        external_id: row.flag("external_id")?,
+        email: row.opt_id("email", who.mode)?,
+        external_id: row.opt_id("external_id", who.mode)?,
     })
 }
 
 pub static HELD: Statement = Statement::new(
     "customers",
-    "SELECT EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND email_compared = $3) AS email,
-            EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_compared = $4) AS external_id",
+    "SELECT (SELECT id FROM customers WHERE mode = $1 AND partner_id = $2 AND email_compared = $3 LIMIT 1) AS email,
+            (SELECT id FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_compared = $4 LIMIT 1)
+                AS external_id",
 );
 
 async fn put(

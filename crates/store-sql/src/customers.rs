@@ -1,6 +1,7 @@
 //! Customers, stored sealed: their rows, and searches by blind index.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use gate_core::customer::{
@@ -165,12 +166,17 @@ async fn of_text(
     statements: &OfText,
 ) -> Result<Vec<SealedCustomer>, StoreError> {
     let (mode, partner) = (who.mode, &who.partner);
-    let values = values![mode, partner, text.compared.0.as_slice()];
-    let mut rows = connection.fetch_all(statements.compared, values).await?;
+    // A customer may get its form between the two reads, so those without a form are read first.
     let [one, two, three, four] = spellings(text);
     let values = values![mode, partner, one, two, three, four];
-    rows.extend(connection.fetch_all(statements.spelled, values).await?);
-    rows.iter().map(|row| customer(&**row, mode)).collect()
+    let mut rows = connection.fetch_all(statements.spelled, values).await?;
+    let values = values![mode, partner, text.compared.0.as_slice()];
+    rows.extend(connection.fetch_all(statements.compared, values).await?);
+    let found: BTreeMap<CustomerId, SealedCustomer> = rows
+        .iter()
+        .map(|row| customer(&**row, mode).map(|found| (found.id, found)))
+        .collect::<Result<_, StoreError>>()?;
+    Ok(found.into_values().collect())
 }
 
 fn spellings(text: &TextIndexes) -> [&[u8]; 4] {

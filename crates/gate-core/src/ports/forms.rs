@@ -17,13 +17,13 @@ pub struct FormsPage<I> {
     pub next: Option<I>,
 }
 
-/// Which forms of comparison customers have.
+/// Which customers have forms of comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldForms {
-    /// Whether a customer has the form of the email.
-    pub email: bool,
-    /// Whether a customer has the form of the partner's own id.
-    pub external_id: bool,
+    /// The customer with the form of the email.
+    pub email: Option<CustomerId>,
+    /// The customer with the form of the partner's own id.
+    pub external_id: Option<CustomerId>,
 }
 
 /// Reads of customers without forms of comparison, page by page, and the transactions that fill them in.
@@ -54,7 +54,7 @@ pub trait CustomerForms: Send + Sync {
 /// A transaction that fills in forms of comparison.
 #[async_trait]
 pub trait CustomerFormsTx: CustomerTx + UnitOfWork {
-    /// Which of these forms customers of the partner have, also deleted ones. Until the end of the transaction no other transaction
+    /// Which customers of the partner have these forms, also deleted ones. Until the end of the transaction no other transaction
     /// can take a free form.
     async fn customer_forms_held(
         &mut self,

@@ -39,10 +39,12 @@ impl fmt::Debug for CompareCustomers {
 pub struct Compared {
     /// The number of customers that got a form.
     pub filled: u64,
-    /// Customers without a form because another customer has it, with the field.
-    pub shared: Vec<(CustomerId, Unique)>,
+    /// Customers without a form because another customer has it, with the field and the other customer.
+    pub shared: Vec<(CustomerId, Unique, CustomerId)>,
     /// The number of customers without a form because their text has an unassigned character.
     pub withheld: u64,
+    /// The number of customers that are sealed with a master key that this process does not hold.
+    pub without_key: u64,
     /// Customers that cannot be read or decrypted, with the error.
     pub unreadable: Vec<(CustomerId, StoreError)>,
 }
@@ -112,6 +114,10 @@ impl CompareCustomers {
     ) -> Result<(), StoreError> {
         let person = match open(&self.sealer, who, found) {
             Ok(customer) => customer.person,
+            Err(StoreError::Unavailable(_)) => {
+                compared.without_key += 1;
+                return Ok(());
+            }
             Err(error) => {
                 compared.unreadable.push((found.id, error));
                 return Ok(());
@@ -123,13 +129,13 @@ impl CompareCustomers {
             return Ok(());
         }
         let held = tx.customer_forms_held(who, &forms).await?;
-        if held.email {
+        if let Some(holder) = held.email {
             forms.email = None;
-            compared.shared.push((found.id, Unique::Email));
+            compared.shared.push((found.id, Unique::Email, holder));
         }
-        if held.external_id {
+        if let Some(holder) = held.external_id {
             forms.external_id = None;
-            compared.shared.push((found.id, Unique::ExternalId));
+            compared.shared.push((found.id, Unique::ExternalId, holder));
         }
         if forms.is_empty() {
             return Ok(());

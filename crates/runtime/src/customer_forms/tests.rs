@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use gate_core::ports::{CustomerForms, CustomerFormsTx, FormsPage};
-use kernel::Readable;
+use kernel::{Entropy, Readable, Timestamp};
 use partner_core::PartnerId;
 use partner_core::sealing::{MasterKey, Sealer};
 use tokio::task::JoinHandle;
@@ -16,13 +16,18 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A store without earlier customers. Another transaction may have locked the rows of the partner `locked`.
+/// A store in which other transactions may have locked the rows of the partner `locked`. The partner `a` may have earlier customers,
+/// two in each page, of whom none can be changed.
 #[derive(Default)]
 struct Fake {
     walks: AtomicU32,
     is_locked: AtomicBool,
     /// The partners whose customers were read, in order.
     visited: Mutex<Vec<String>>,
+    earlier: Vec<CustomerId>,
+    /// The customers of `a` after which pages were read.
+    places: Mutex<Vec<Option<CustomerId>>>,
+    transactions: AtomicU32,
 }
 
 impl Fake {
@@ -62,7 +67,7 @@ impl CustomerForms for Fake {
     async fn customers_without_forms(
         &self,
         who: &Tenant,
-        _: Option<CustomerId>,
+        after: Option<CustomerId>,
         _: u32,
     ) -> Result<FormsPage<CustomerId>, StoreError> {
         let partner = who.partner.as_str();
@@ -70,12 +75,26 @@ impl CustomerForms for Fake {
         if partner == "locked" && self.is_locked.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("the row is locked"));
         }
-        let found: Readable<CustomerId> = std::iter::empty().collect();
-        Ok(FormsPage { found, next: None })
+        let mut rows = Vec::new();
+        if partner == "a" {
+            self.places.lock().unwrap().push(after);
+            let rest = self.earlier.iter().filter(|id| Some(**id) > after);
+            rows.extend(rest.take(2).copied());
+        }
+        let last = rows.last().copied();
+        let found: Readable<CustomerId> = rows.into_iter().map(Ok).collect();
+        Ok(FormsPage {
+            next: last.filter(|last| Some(last) != self.earlier.last()),
+            found,
+        })
     }
 
+    /// The first transaction meets a full store; all others fail for good.
     async fn forms_begin(&self, _: &'static str) -> Result<Box<dyn CustomerFormsTx>, StoreError> {
-        Err(StoreError::Overloaded)
+        match self.transactions.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(StoreError::Overloaded),
+            _ => Err(StoreError::unexpected("the row cannot be changed")),
+        }
     }
 }
 
@@ -130,4 +149,47 @@ async fn stop_ends_the_walk_while_a_partner_is_locked() {
     stop.cancel();
     task.await.unwrap();
     assert_eq!((store.walks(), store.visits("locked")), (1, 1));
+}
+
+/// No customer of a page is left out, and none is visited again, if a page is read again or a customer cannot be changed.
+#[tokio::test(start_paused = true)]
+async fn walk_continues_page_by_page_after_failures() {
+    struct Zeros;
+    impl Entropy for Zeros {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(0);
+        }
+    }
+    let id = |millis| {
+        let at = Timestamp::from_millis(millis).unwrap();
+        CustomerId::new(Mode::Test, at, &Zeros)
+    };
+    let earlier: Vec<CustomerId> = (1..=5).map(id).collect();
+    let store = Arc::new(Fake {
+        earlier: earlier.clone(),
+        ..Fake::default()
+    });
+    let (stop, task) = walking(&store);
+    tokio::time::sleep(MINUTE).await;
+    let places = [None, None, Some(earlier[1]), Some(earlier[3])];
+    assert_eq!(*store.places.lock().unwrap(), places);
+    // The one that met a full store; two of two customers and one of one, each repeated for each of its customers.
+    let transactions = 1 + 3 + 3 + 2;
+    assert_eq!(store.transactions.load(Ordering::SeqCst), transactions);
+    assert_eq!((store.visits("locked"), store.visits("z")), (1, 1));
+    stop.cancel();
+    task.await.unwrap();
+}
+
+/// A partner that stays locked ends the first walk when the second is due.
+#[tokio::test(start_paused = true)]
+async fn partner_that_stays_locked_prevents_no_second_walk() {
+    let store = Arc::new(Fake::default());
+    store.is_locked.store(true, Ordering::SeqCst);
+    let (stop, task) = walking(&store);
+    tokio::time::sleep(HOUR + 2 * MINUTE).await;
+    assert_eq!(store.walks(), 2);
+    assert_eq!((store.visits("a"), store.visits("z")), (2, 2));
+    stop.cancel();
+    task.await.unwrap();
 }

@@ -166,6 +166,10 @@ async fn form_of_two_earlier_customers_belongs_to_the_older_one() {
     assert!(!logs.text().contains("shop.example"));
     let logged = logs.text();
     assert_eq!(logged.matches("have one text in two spellings").count(), 1);
+    assert!(
+        logged.contains(&older) && logged.contains(&newer),
+        "{logged}"
+    );
     let older_row = row(&gate, ACME, &older).await;
     let newer_row = row(&gate, ACME, &newer).await;
     assert!(older_row.marks.email_compared.is_some());
@@ -182,7 +186,7 @@ async fn form_of_two_earlier_customers_belongs_to_the_older_one() {
     let ids = [older_row.id, newer_row.id];
     let again = comparing(&gate).compare(&who, &ids).await.unwrap();
     assert_eq!(again.filled, 0);
-    assert_eq!(again.shared, [(newer_row.id, Unique::Email)]);
+    assert_eq!(again.shared, [(newer_row.id, Unique::Email, older_row.id)]);
     for id in [older, newer] {
         let change = Call::new("PATCH", &format!("{PATH}/{id}"));
         let change = change.json(&json!({ "last_name": "Lee" }));

@@ -138,8 +138,8 @@ pub async fn form_is_stored_once_and_changes_nothing_else(store: impl GateFixtur
     assert_eq!(world.fill(&who, &earlier, email).await, Cas::Won);
     assert_eq!(world.taken(&who, identity).await, Some(Unique::Email));
     let by_email = HeldForms {
-        email: true,
-        external_id: false,
+        email: Some(earlier.id),
+        external_id: None,
     };
     assert_eq!(held(&who, both).await, by_email);
     // The form of the email stays.
