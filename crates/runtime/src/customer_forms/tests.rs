@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A store in which other transactions may have locked the rows of the partner `locked`. The partner `a` may have earlier customers,
-/// two in each page, of whom none can be changed.
+/// two in each page. No transaction can change them.
 #[derive(Default)]
 struct Fake {
     walks: AtomicU32,
