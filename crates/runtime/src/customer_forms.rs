@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background::concerns_one_partner;
 
-/// Pause between the two walks. A rolling upgrade is over by then.
+/// The second walk begins this long after the first, which ends then at the latest. A rolling upgrade is over by then.
 const SECOND_WALK_AFTER: Duration = Duration::from_secs(60 * 60);
 /// Shortest pause after each read and each transaction, because requests have priority.
 const PAUSE: Duration = Duration::from_millis(10);
