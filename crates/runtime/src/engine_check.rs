@@ -72,6 +72,7 @@ pub(crate) async fn count_returnable(
     let mut is_logged = false;
     loop {
         let counted = tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             counted = store.trades_returnable_elsewhere(mode, &engine, RETURNABLE_SLICE) => counted,
         };
@@ -95,6 +96,7 @@ pub(crate) async fn count_returnable(
             }
         };
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }

@@ -47,7 +47,9 @@ pub(crate) async fn every<S, F: Future<Output = S>>(
     // A slow turn delays the next one.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        // No turn begins after `stop`, also if one is due.
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
@@ -81,6 +83,7 @@ async fn supervised<F>(
             "A background task panicked; restarting it"
         );
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = tokio::time::sleep(backoff) => {}
         }
