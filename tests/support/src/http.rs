@@ -4,11 +4,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
 /// Timeout of a response, longer than any deadline of a service.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -178,11 +179,18 @@ fn serve(stream: TcpStream, reply: &impl Fn(&Request) -> Reply, received: &Mutex
     };
 }
 
-/// An address at which nothing listens.
+/// An address at which nothing listens, unless the test starts a program there. Its port belongs to the test until the test program
+/// ends: the system gives it to no other socket.
 #[must_use]
 pub fn nowhere() -> SocketAddr {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    taken.local_addr().unwrap()
+    let socket = TcpSocket::new_v4().unwrap();
+    // A listener also sets this option, and then may share the port.
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    // Bound until the end, without listening.
+    std::mem::forget(socket);
+    address
 }
 
 /// Sends `GET` for a path, and returns the whole response.
