@@ -132,6 +132,7 @@ impl RedisConnection {
     /// Keeps the connection until `stop`: probes it at intervals, and reconnects after it went down.
     pub async fn keep(&self, stop: impl Future<Output = ()>) {
         tokio::select! {
+            biased;
             () = stop => {}
             () = self.watch() => {}
         }

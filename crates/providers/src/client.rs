@@ -265,4 +265,4 @@ fn tls(roots: RootCertStore) -> io::Result<ClientConfig> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -138,6 +138,7 @@ impl HttpRates {
             }
         };
         tokio::select! {
+            biased;
             () = stop => {}
             () = asking => {}
         }

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
 
 use super::*;
+use crate::client::tests::late;
 use crate::sandbox_rail::tests::{pay_in, swap};
 
 const ID: &str = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
 const SECRET: &str = "a-secret-of-the-rail";
 /// Generous timeout for a busy machine.
-const PATIENT: Duration = Duration::from_secs(20);
+const PATIENT: Duration = Duration::from_secs(60);
 
 fn says(body: &str) -> Reply {
     Reply::json(200, &body.replace("ID", ID))
@@ -227,11 +228,12 @@ async fn invalid_response_decides_nothing_and_is_not_followed() {
 #[tokio::test]
 async fn late_response_decides_nothing_and_next_poll_asks_again() {
     let order = order();
-    let short = Duration::from_secs(2);
-    let (_far, rail) = giving(&[Reply::Waits], short);
-    assert_eq!(rail.instructions(&order).await, None);
-    let (far, rail) = giving(&[Reply::Waits], short);
-    assert_eq!(rail.advance(&order, 2).await, None);
+    let (far, rail) = giving(&[Reply::Waits], PATIENT);
+    let instructing = late(|| far.lines().len() == 1, rail.instructions(&order));
+    assert_eq!(instructing.await, None);
+    let (far, rail) = giving(&[Reply::Waits], PATIENT);
+    let polling = late(|| far.lines().len() == 1, rail.advance(&order, 2));
+    assert_eq!(polling.await, None);
     assert_eq!(lines(&far), [report()]);
     let (far, rail) = giving(&[Reply::broken(), settled()], PATIENT);
     assert_eq!(rail.advance(&order, 2).await, None);
@@ -284,8 +286,9 @@ async fn invalid_or_late_response_to_cancellation_decides_nothing() {
         assert_eq!(rail.cancel(&order).await, None, "{reply:?}");
         assert_eq!(lines(&far), asked, "{reply:?}");
     }
-    let (far, rail) = giving(&[Reply::Waits], Duration::from_secs(2));
-    assert_eq!(rail.cancel(&order).await, None);
+    let (far, rail) = giving(&[Reply::Waits], PATIENT);
+    let cancelling = late(|| far.lines().len() == 1, rail.cancel(&order));
+    assert_eq!(cancelling.await, None);
     assert_eq!(lines(&far), asked);
 }
 

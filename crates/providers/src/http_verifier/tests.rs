@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
 
 use super::*;
+use crate::client::tests::late;
 use crate::sandbox_verifier::tests::order;
 
 const ID: &str = "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
 const SECRET: &str = "a-secret-of-the-verifier";
 /// Generous timeout for a busy machine.
-const PATIENT: Duration = Duration::from_secs(20);
+const PATIENT: Duration = Duration::from_secs(60);
 
 fn says(body: &Value) -> Reply {
     Reply::json(200, &body.to_string())
@@ -247,9 +248,11 @@ async fn call_without_response_is_repeated_with_same_id_and_content() {
 async fn late_response_decides_nothing() {
     let order = order("100.00");
     let silent = [Reply::Waits, Reply::Waits];
-    let (far, verifier) = giving(&silent, Duration::from_secs(2));
-    assert_eq!(verifier.start(&order).await, None);
-    assert_eq!(verifier.report(&order).await, None);
+    let (far, verifier) = giving(&silent, PATIENT);
+    let starting = late(|| far.lines().len() == 1, verifier.start(&order));
+    assert_eq!(starting.await, None);
+    let polling = late(|| far.lines().len() == 2, verifier.report(&order));
+    assert_eq!(polling.await, None);
     assert_eq!(far.lines(), [start(), report()]);
 }
 
