@@ -123,14 +123,14 @@ pub(crate) fn redemption(address: &str) -> (String, String) {
     (body, session)
 }
 
-/// The types of the object's events when there are at least `events` of them. Returns an empty list after ten seconds.
+/// The types of the object's events when there are at least `events` of them. Returns an empty list after a minute.
 pub(crate) async fn event_types(
     runtime: &Runtime,
     who: &Tenant,
     object: &str,
     events: usize,
 ) -> Vec<String> {
-    for _ in 0..1_000 {
+    for _ in 0..6_000 {
         let found = runtime.base.store.events_of(who, object).await.unwrap();
         if found.len() >= events {
             return found.into_iter().map(|event| event.kind).collect();

@@ -150,7 +150,7 @@ impl Gate {
 
     /// Lets time pass until the verifier has been asked for this many reports.
     async fn polled(&self, verifier: &TestVerifier, reports: usize) {
-        for _ in 0..1_000 {
+        for _ in 0..3_000 {
             if verifier.reports() >= reports {
                 return;
             }
@@ -162,7 +162,7 @@ impl Gate {
 
     /// Lets time pass until the verification has this status.
     async fn reaches(&self, id: SessionId, status: VerificationStatus) {
-        for _ in 0..1_000 {
+        for _ in 0..3_000 {
             if self.status(id).await == status {
                 return;
             }
