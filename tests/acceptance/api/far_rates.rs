@@ -181,9 +181,9 @@ async fn rate_is_the_median_of_agreeing_sources() {
     world.finish().await;
 }
 
-/// Requests quotes until one has this result; gives up after 20 seconds.
+/// Requests quotes until one has this result; gives up after a minute.
 async fn wait_for_quote(world: &World, expected: &str) {
-    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let found = quote_result(world).await;
         if found == expected {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::rails::{
-    DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session, transaction_of,
+    DAY, PAY_INS, PAY_OUTS, id, in_turn, paying, purchase, read, redeem, session, transaction_of,
 };
 use super::widget_payments::{Widget, kinds, purchase as paid_by};
 
@@ -133,7 +133,8 @@ async fn concurrent_redemptions_on_two_replicas_make_one_payment() {
     for (number, quote) in quotes.into_iter().enumerate() {
         let (client, session) = (clients[number % 2].clone(), session.clone());
         racing.spawn(async move {
-            redeem(&client, PAY_INS, &format!("p-{number}"), &quote, &session).await
+            let key = format!("p-{number}");
+            in_turn(|| redeem(&client, PAY_INS, &key, &quote, &session)).await
         });
     }
     let mut won = 0;

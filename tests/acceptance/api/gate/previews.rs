@@ -4,6 +4,8 @@ use acceptance::{ACME, Answer, Call, Gate, GateClient, RIVAL_SHOP, SHOP, keys};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use super::rails::in_turn;
+
 const PREVIEW: &str = "/v1/quotes/preview";
 const CREATE: &str = "/v1/gate_sessions";
 
@@ -399,7 +401,10 @@ async fn one_of_twenty_concurrent_sessions_uses_a_preview() {
     let mut creates = JoinSet::new();
     for at in 0..20 {
         let (client, body) = (gate.acme(), session(&preview));
-        creates.spawn(async move { client.create(&body, &format!("key-{at}")).await });
+        creates.spawn(async move {
+            let key = format!("key-{at}");
+            in_turn(|| client.create(&body, &key)).await
+        });
     }
     let mut won = 0;
     for answer in creates.join_all().await {

@@ -6,7 +6,7 @@ use acceptance::{ACME, Answer, Call, Gate, SHOP, keys};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::rails::{self, id, transaction_of};
+use super::rails::{self, id, in_turn, transaction_of};
 use super::widget::{SESSION, widget, with};
 
 const QUOTES: &str = "/v1/embed/quotes";
@@ -335,7 +335,10 @@ async fn one_of_twenty_concurrent_payments_wins() {
     let mut racing = JoinSet::new();
     for number in 0..20 {
         let (widget, body) = (widget.clone(), purchase(&quote));
-        racing.spawn(async move { widget.pay(&format!("k-{number}"), body).await });
+        racing.spawn(async move {
+            let key = format!("k-{number}");
+            in_turn(|| widget.pay(&key, body.clone())).await
+        });
     }
     let mut won = 0;
     for answer in racing.join_all().await {

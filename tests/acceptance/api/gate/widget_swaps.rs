@@ -4,7 +4,7 @@ use acceptance::{ACME, Answer, Call, Gate, SHOP};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::rails::{PAY_INS, PAY_OUTS, id, redeem, session, transaction_of, with};
+use super::rails::{PAY_INS, PAY_OUTS, id, in_turn, redeem, session, transaction_of, with};
 use super::widget_payments::{WALLET, Widget, kinds, purchase};
 
 /// A gate with a rate for each asset that these tests swap.
@@ -259,7 +259,10 @@ async fn one_of_twenty_concurrent_swaps_wins() {
     let mut racing = JoinSet::new();
     for number in 0..20 {
         let (widget, body) = (widget.clone(), purchase(&quote));
-        racing.spawn(async move { widget.pay(&format!("k-{number}"), body).await });
+        racing.spawn(async move {
+            let key = format!("k-{number}");
+            in_turn(|| widget.pay(&key, body.clone())).await
+        });
     }
     let mut won = 0;
     for answer in racing.join_all().await {
