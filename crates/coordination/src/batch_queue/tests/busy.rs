@@ -35,7 +35,7 @@ async fn run_failing(
     (words(&outcomes), runs.split_off(1))
 }
 
-// rule: pools.transact.isolated
+// rule: pools.transact.busy
 #[tokio::test(start_paused = true)]
 async fn batch_runs_again_as_a_whole_after_the_store_was_busy() {
     let commands = [101, 2, 102, 201];
@@ -53,7 +53,7 @@ async fn single_command_runs_again_after_the_store_was_busy() {
     assert_eq!(runs, vec![vec![101]; 4]);
 }
 
-// rule: pools.transact.isolated
+// rule: pools.transact.busy
 #[tokio::test(start_paused = true)]
 async fn store_that_stays_busy_refuses_the_whole_batch_in_time() {
     let commands = [101, 2, 102];
@@ -78,7 +78,7 @@ async fn busy_store_that_is_not_ready_is_tried_once_per_batch() {
     assert_eq!(runs, [commands]);
 }
 
-// rule: pools.transact.isolated
+// rule: pools.transact.busy
 #[tokio::test(start_paused = true)]
 async fn busy_store_counts_against_no_command_that_runs_alone() {
     let commands = [101, 102, 103, 2];
@@ -131,7 +131,7 @@ async fn held(errors: &[fn() -> StoreError]) -> (String, usize) {
     (outcome, runs)
 }
 
-// rule: pools.transact.isolated
+// rule: pools.transact.busy, pools.transact.isolated
 #[tokio::test(start_paused = true)]
 async fn held_partner_is_refused_for_its_locked_row_and_not_for_a_full_pool() {
     let (full, locked): (fn() -> StoreError, fn() -> StoreError) = (full_pool, locked_row);
