@@ -5,17 +5,16 @@
 //! again, because it may have been committed.
 //!
 //! Partners are isolated. A batch never waits for the lock of one partner: the store leaves that partner's commands out,
-//! and `held` runs them later without delaying other partners.
+//! and `held` runs them later without delaying other partners. A busy store ([`StoreError::busy`]) counts against no
+//! partner: the whole batch runs again.
 
 mod held;
 mod options;
+mod ran;
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +31,7 @@ use tracing::{Instrument, Span};
 
 use held::{HeldPartners, SeparateRun};
 pub use options::BatchQueueOptions;
+use ran::{Failure, Ran, caught, commit_unknown_for_each, only};
 
 /// Maximum number of runs of a single command that loses races.
 const MAX_TRIES: u32 = 3;
@@ -39,6 +39,9 @@ const MAX_TRIES: u32 = 3;
 const FIRST_BACKOFF: Duration = Duration::from_millis(4);
 /// A partner's commands are refused without a run after this many of its runs found the store unavailable.
 const MAX_UNAVAILABLE: u32 = 2;
+/// Commands are not run again when the store was busy for this long. It is longer than a store waits for the lock of the whole
+/// database, so that they run at least twice.
+const LONGEST_BUSY: Duration = Duration::from_secs(6);
 
 /// What a run does about a partner's lock that another transaction holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,18 +248,6 @@ pub(crate) struct Executor<C, R> {
     pub(crate) metrics: Arc<BatchQueueMetrics>,
 }
 
-/// The outcome of one run.
-enum Ran<R> {
-    /// One result for each command; `None` if the partner's row was locked.
-    Results(Vec<Option<R>>),
-    /// Nothing was written.
-    RolledBack(StoreError),
-    /// The run panicked, before its commit or after it.
-    Panicked(StoreError),
-    /// The batch may have been committed.
-    CommitUnknown(StoreError),
-}
-
 /// The commands of a batch that received no reply.
 struct Unanswered<C, R> {
     /// Commands of partners whose rows were locked.
@@ -297,7 +288,11 @@ where
             .map(|one| (one.command, one.ticket))
             .unzip();
         let commands = Arc::new(commands);
-        let ran = self.run_once(&commands, locks).await;
+        let ran = match locks {
+            Locks::Skip => self.run_until_free(&commands, locks).await,
+            // A held partner that finds the store busy lines up again, so that other held partners have their turn.
+            Locks::Wait => self.run_once(&commands, locks).await,
+        };
         let both = Arc::unwrap_or_clone(commands).into_iter().zip(tickets);
         let batch = both.map(|(command, ticket)| Waiting { command, ticket });
         match ran {
@@ -329,7 +324,9 @@ where
         if !matches!(error, StoreError::Unavailable(_)) {
             return Unanswered::locked(self.run_one_by_one(batch, locks, false).await);
         }
-        if self.store_is_ready().await {
+        // A batch of the queue has run again for as long as it may. A held partner may line up again.
+        let is_over = error.is_busy() && locks == Locks::Skip;
+        if !is_over && self.store_is_ready().await {
             return Unanswered {
                 locked: Vec::new(),
                 failed: Some((batch, error)),
@@ -341,6 +338,30 @@ where
 
     async fn store_is_ready(&self) -> bool {
         self.readiness.ready().await.is_ok()
+    }
+
+    /// Runs commands, and again while the store is ready and busy with other transactions.
+    async fn run_until_free(&self, commands: &Arc<Vec<C>>, locks: Locks) -> Ran<R> {
+        let since = Instant::now();
+        let mut longest = FIRST_BACKOFF;
+        loop {
+            let error = match self.run_once(commands, locks).await {
+                Ran::RolledBack(error) if error.is_busy() => error,
+                ran => return ran,
+            };
+            if since.elapsed() >= LONGEST_BUSY || !self.store_is_ready().await {
+                return Ran::RolledBack(error);
+            }
+            faults::of_store(&error);
+            tracing::warn!(
+                lane.name = self.options.name,
+                lane.batch = commands.len(),
+                error.chain = causes(&error),
+                "Batch rolled back, because the store was busy; running it again"
+            );
+            tokio::time::sleep(self.random_backoff(longest)).await;
+            longest = longest.saturating_mul(2);
+        }
     }
 
     fn record_rollback(&self, size: usize, error: &StoreError) {
@@ -357,8 +378,8 @@ where
     /// Runs each command in a transaction of its own, and returns the commands of locked partners.
     ///
     /// After two commands of a partner have found the store unavailable, the rest of that partner's commands are refused.
-    /// Other partners' commands are refused only if the store is not ready. `panicked`: a run of these commands has
-    /// panicked already.
+    /// Other partners' commands are refused only if the store is not ready or stays busy. `panicked`: a run of these commands
+    /// has panicked already.
     async fn run_one_by_one(
         &self,
         batch: Batch<C, R>,
@@ -377,7 +398,7 @@ where
                 continue;
             }
             let commands = Arc::new(vec![command]);
-            let (result, is_unavailable) = self.run_alone(&commands, locks, panicked).await;
+            let (result, failure) = self.run_alone(&commands, locks, panicked).await;
             match result {
                 Ok(None) => {
                     let command = Arc::unwrap_or_clone(commands).pop();
@@ -386,14 +407,20 @@ where
                 Ok(Some(result)) => send(ticket.reply, Ok(result)),
                 Err(error) => {
                     send(ticket.reply, Err(error));
-                    if is_unavailable && rest.len() > 0 && !self.store_is_ready().await {
+                    let is_refused = match failure {
+                        Failure::Busy => true,
+                        Failure::Unavailable => rest.len() > 0 && !self.store_is_ready().await,
+                        Failure::Other => false,
+                    };
+                    if is_refused {
                         for one in rest {
                             let error = StoreError::unavailable(STORE_UNAVAILABLE);
                             send(one.ticket.reply, Err(self.after_panic(error, panicked)));
                         }
                         return locked;
                     }
-                    failures.insert(partner, failed + u32::from(is_unavailable));
+                    let counts = failure == Failure::Unavailable;
+                    failures.insert(partner, failed + u32::from(counts));
                 }
             }
         }
@@ -402,17 +429,17 @@ where
 
     /// Runs a single command: again after a lost race, and once more after a panic if commands are repeatable.
     ///
-    /// Returns `None` if the partner's row is locked, and whether the store was unavailable.
+    /// Returns `None` if the partner's row is locked. The kind of failure means nothing for a result.
     async fn run_alone(
         &self,
         command: &Arc<Vec<C>>,
         mut locks: Locks,
         mut panicked: bool,
-    ) -> (Result<Option<R>, StoreError>, bool) {
+    ) -> (Result<Option<R>, StoreError>, Failure) {
         let mut longest = FIRST_BACKOFF;
         let mut tries = 1;
         loop {
-            match self.run_once(command, locks).await {
+            match self.run_until_free(command, locks).await {
                 Ran::RolledBack(StoreError::Retry) if tries < MAX_TRIES => {
                     tokio::time::sleep(self.random_backoff(longest)).await;
                     longest = longest.saturating_mul(2);
@@ -424,9 +451,9 @@ where
                 }
                 ran => {
                     let result = only(ran);
-                    let is_unavailable = matches!(result, Err(StoreError::Unavailable(_)));
+                    let failure = result.as_ref().map_or_else(Failure::of, |_| Failure::Other);
                     let result = result.map_err(|error| self.after_panic(error, panicked));
-                    return (result, is_unavailable);
+                    return (result, failure);
                 }
             }
         }
@@ -499,66 +526,9 @@ fn refuse<C, R>(commands: impl IntoIterator<Item = Waiting<C, R>>, why: &'static
     }
 }
 
-/// The result of a single command.
-fn only<R>(ran: Ran<R>) -> Result<Option<R>, StoreError> {
-    match ran {
-        Ran::Results(results) => results
-            .into_iter()
-            .next()
-            .ok_or_else(|| StoreError::unexpected("a command returned no result")),
-        Ran::RolledBack(error) | Ran::Panicked(error) | Ran::CommitUnknown(error) => Err(error),
-    }
-}
-
 /// Sends a result to its submitter. A submitter may be gone; a committed command stays committed.
 fn send<R>(reply: Reply<R>, result: Result<R, StoreError>) {
     drop(reply.send(result));
-}
-
-/// One error, repeated for every command of the batch.
-fn commit_unknown_for_each(error: StoreError) -> impl Iterator<Item = StoreError> {
-    let shared = Arc::new(error);
-    std::iter::repeat_with(move || {
-        StoreError::CommitUnknown(Box::new(SharedError(Arc::clone(&shared))))
-    })
-}
-
-/// The same error, reported to several submitters.
-#[derive(Debug)]
-struct SharedError(Arc<StoreError>);
-
-impl fmt::Display for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the commit of the batch is unknown")
-    }
-}
-
-impl Error for SharedError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
-}
-
-/// A run panicked. Its transaction was dropped: it was rolled back, unless the panic came after the commit.
-#[derive(Debug, thiserror::Error)]
-#[error("a batch panicked: {0}")]
-struct Panicked(String);
-
-/// Runs a future and catches its panic. Dropping the panicked future drops its transaction.
-async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))).map_or_else(
-            |payload| std::task::Poll::Ready(Err(payload)),
-            |polled| polled.map(Ok),
-        )
-    })
-    .await
-    .map_err(|payload| {
-        let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Panicked(text.unwrap_or_else(|| "no message".to_owned()))
-    })
 }
 
 #[cfg(test)]

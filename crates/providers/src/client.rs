@@ -6,8 +6,11 @@
 //! A call is sent once, with one exception. If a reused connection ends before the first byte of the response, the upstream may
 //! have closed it while the request was on its way. The request is then sent once more, over a new connection. The contracts of
 //! the upstreams make every call repeatable.
+//!
+//! At most half of the concurrent calls are of one partner, if the caller names it.
 
 mod connection;
+mod shares;
 
 use std::error::Error;
 use std::io;
@@ -27,12 +30,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kernel::causes;
+use partner_core::PartnerId;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 use connection::{ConnectionState, Tracked};
+use shares::PartnerShares;
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
@@ -48,6 +53,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_IDLE: usize = 64;
 /// Concurrent calls. Another call waits for one of these to end, within its own deadline.
 const MAX_CONCURRENT_CALLS: usize = 256;
+/// Calls of one partner among them. Another call of the partner waits in the same way.
+const MAX_CALLS_PER_PARTNER: usize = MAX_CONCURRENT_CALLS / 2;
 
 /// An HTTP client for one upstream.
 pub(crate) struct HttpClient {
@@ -56,6 +63,7 @@ pub(crate) struct HttpClient {
     /// Opens a new connection for each request.
     connecting: HyperClient,
     permits: Semaphore,
+    shares: PartnerShares,
     longest: usize,
 }
 
@@ -119,6 +127,7 @@ impl HttpClient {
             reusing: builder.build(connector.clone()),
             connecting: builder.pool_max_idle_per_host(0).build(connector),
             permits: Semaphore::new(MAX_CONCURRENT_CALLS),
+            shares: PartnerShares::new(MAX_CALLS_PER_PARTNER),
             longest,
         })
     }
@@ -137,6 +146,30 @@ impl HttpClient {
         within: Duration,
     ) -> Result<HttpResponse, CallError> {
         let deadline = Instant::now() + within;
+        self.send_before(deadline, request, within).await
+    }
+
+    /// The same for a partner. The call waits for a place in the partner's share before it waits for a permit, so that the
+    /// calls of other partners do not wait for it.
+    pub(crate) async fn send_for(
+        &self,
+        partner: &PartnerId,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+    ) -> Result<HttpResponse, CallError> {
+        let deadline = Instant::now() + within;
+        let share = timeout_at(deadline, self.shares.take(partner)).await;
+        // The semaphore is never closed.
+        let _share = share.map_err(|_| CallError::Unsent(within))?;
+        self.send_before(deadline, request, within).await
+    }
+
+    async fn send_before(
+        &self,
+        deadline: Instant,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+    ) -> Result<HttpResponse, CallError> {
         let permit = timeout_at(deadline, self.permits.acquire()).await;
         // The semaphore is never closed.
         let _permit = permit.map_err(|_| CallError::Unsent(within))?;

@@ -3,7 +3,8 @@
 //! A late response, a broken connection, a status other than 200 and a malformed body all count as no response. No decision is
 //! based on a missing response: the next poll asks again under the same trade id.
 //!
-//! The calls of polls have permits of their own, so that slow reports delay no other call.
+//! The calls of polls have permits of their own, so that slow reports delay no other call. At most half of the other calls
+//! are of one partner, so that a partner whose orders hang delays no other partner.
 
 mod contract;
 mod polls;
@@ -20,8 +21,8 @@ use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use kernel::Amount;
-use partner_core::Tenant;
 use partner_core::ports::Ticket;
+use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
@@ -87,9 +88,9 @@ impl Silence {
 
 /// The use case that makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
-    /// A quote or a transact. The call waits for a permit of the client.
-    Order,
+enum Caller<'a> {
+    /// A quote or a transact of a partner. The call waits for a permit of the client, within the partner's share.
+    Order(&'a PartnerId),
     /// A poll, which has a permit of its own.
     Poll,
 }
@@ -125,7 +126,7 @@ impl HttpEngine {
     /// Calls the engine, and logs when it starts or stops responding.
     async fn ask<Q, A>(
         &self,
-        caller: Caller,
+        caller: Caller<'_>,
         operation: Operation,
         trade: Option<TradeId>,
         body: Option<&Q>,
@@ -155,7 +156,7 @@ impl HttpEngine {
 
     async fn call<Q, A>(
         &self,
-        caller: Caller,
+        caller: Caller<'_>,
         operation: Operation,
         trade: Option<TradeId>,
         body: Option<&Q>,
@@ -166,7 +167,10 @@ impl HttpEngine {
     {
         let request = self.request(operation, trade, body)?;
         let response = match caller {
-            Caller::Order => self.client.send(request, self.timeout).await?,
+            Caller::Order(partner) => {
+                let sent = self.client.send_for(partner, request, self.timeout);
+                sent.await?
+            }
             Caller::Poll => {
                 let sent = self.client.send_without_permit(request, self.timeout);
                 sent.await?
@@ -205,7 +209,7 @@ impl HttpEngine {
         request.body(Full::new(body)).map_err(|_| Silence::Unmade)
     }
 
-    async fn confirm_for(&self, caller: Caller, trade: TradeId) -> Option<Confirmation> {
+    async fn confirm_for(&self, caller: Caller<'_>, trade: TradeId) -> Option<Confirmation> {
         let asked = self.ask(caller, Operation::Confirm, Some(trade), NO_BODY);
         let response: wire::ConfirmAnswer = asked.await.ok()?;
         Some(response.status.into())
@@ -217,16 +221,24 @@ const NO_BODY: Option<&()> = None;
 
 #[async_trait]
 impl Engine for HttpEngine {
-    async fn depth(&self, order: &Order) -> Option<Depth> {
+    async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
-        let asked = self.ask(Caller::Order, Operation::Depth, None, Some(&order));
+        let caller = Caller::Order(&who.partner);
+        let asked = self.ask(caller, Operation::Depth, None, Some(&order));
         let response: wire::DepthAnswer = asked.await.ok()?;
         Some(response.status.into())
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
+    async fn hold(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        order: &Order,
+        output: Amount,
+    ) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
-        let asked = self.ask(Caller::Order, Operation::Hold, Some(trade), Some(&deal));
+        let caller = Caller::Order(&who.partner);
+        let asked = self.ask(caller, Operation::Hold, Some(trade), Some(&deal));
         let response: Result<wire::HoldAnswer, Silence> = asked.await;
         match response {
             Ok(response) => Some(response.status.into()),
@@ -234,16 +246,17 @@ impl Engine for HttpEngine {
         }
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        self.confirm_for(Caller::Order, trade).await
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        self.confirm_for(Caller::Order(&who.partner), trade).await
     }
 
-    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
+    async fn confirm_again(&self, _: &Tenant, trade: TradeId) -> Option<Confirmation> {
         self.confirm_for(Caller::Poll, trade).await
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
-        let asked = self.ask(Caller::Order, Operation::Release, Some(trade), NO_BODY);
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
+        let caller = Caller::Order(&who.partner);
+        let asked = self.ask(caller, Operation::Release, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await.ok()?;
         Some(())
     }
@@ -276,7 +289,7 @@ impl Engine for HttpEngine {
 mod tests {
     use std::net::TcpListener;
 
-    use kernel::Asset;
+    use kernel::{Asset, Mode};
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
     use pools_core::trade::TradeStatus;
@@ -311,6 +324,17 @@ mod tests {
         HttpEngine::new(url, None, Duration::from_secs(20)).unwrap()
     }
 
+    fn acme() -> Tenant {
+        tenant("acme")
+    }
+
+    fn tenant(partner: &str) -> Tenant {
+        Tenant {
+            partner: PartnerId::parse(partner).unwrap(),
+            mode: Mode::Test,
+        }
+    }
+
     fn request() -> TradeReportRequest {
         let eur = Asset::fiat("EUR").unwrap();
         TradeReportRequest {
@@ -335,18 +359,65 @@ mod tests {
         let (trade, order) = (request.trade, &request.order);
         let permits = engine.client.all_permits().await;
         engine.timeout = Duration::from_millis(100);
-        assert_eq!(engine.depth(order).await, None);
-        let unsent = engine.hold(trade, order, order.amount).await;
+        assert_eq!(engine.depth(&acme(), order).await, None);
+        let unsent = engine.hold(&acme(), trade, order, order.amount).await;
         assert_eq!(unsent, Some(Hold::Unsent));
-        assert_eq!(engine.confirm(trade).await, None);
+        assert_eq!(engine.confirm(&acme(), trade).await, None);
         engine.timeout = patient;
-        let confirmed = engine.confirm_again(trade).await;
+        let confirmed = engine.confirm_again(&acme(), trade).await;
         assert_eq!(confirmed, Some(Confirmation::Confirmed));
         let report = engine.report(&request).await;
         assert_eq!(report, Some(EngineReport::InProgress));
         drop(permits);
-        let held = engine.hold(trade, order, order.amount).await;
+        let held = engine.hold(&acme(), trade, order, order.amount).await;
         assert_eq!(held, Some(Hold::Held));
+    }
+
+    // rule: pools.engine.share
+    #[tokio::test]
+    async fn orders_of_one_partner_that_hang_delay_no_other_partner() {
+        let far = Upstream::start(|request| {
+            let path = request.path().rsplit('/').next();
+            match (path, request.json()["input"]["amount"].as_str()) {
+                (Some("depth"), Some("66.66")) => Reply::Waits,
+                (Some("depth"), _) => Reply::json(200, r#"{"status":"enough"}"#),
+                (Some("hold"), _) => Reply::json(200, r#"{"status":"held"}"#),
+                (Some("confirm"), _) => Reply::json(200, r#"{"status":"confirmed"}"#),
+                _ => Reply::json(200, r#"{"status":"released"}"#),
+            }
+        });
+        let url = UpstreamUrl::parse(&far.url()).unwrap();
+        let engine = HttpEngine::new(url, None, Duration::from_secs(60)).unwrap();
+        let engine = Arc::new(engine);
+        let (trade, order) = (request().trade, request().order);
+        let amount = Amount::parse("66.66", order.amount.asset()).unwrap();
+        // More calls than the client makes at the same time.
+        let flood: Vec<_> = (0..300)
+            .map(|_| {
+                let (engine, order) = (Arc::clone(&engine), order.clone());
+                let slow = Order { amount, ..order };
+                tokio::spawn(async move { engine.depth(&acme(), &slow).await })
+            })
+            .collect();
+        while far.received().len() < 128 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let globex = tenant("globex");
+        let depth = engine.depth(&globex, &order).await;
+        assert_eq!(depth, Some(Depth::Enough));
+        let held = engine.hold(&globex, trade, &order, order.amount).await;
+        assert_eq!(held, Some(Hold::Held));
+        let confirmed = engine.confirm(&globex, trade).await;
+        assert_eq!(confirmed, Some(Confirmation::Confirmed));
+        assert_eq!(engine.release(&globex, trade).await, Some(()));
+        assert_eq!(far.received().len(), 128 + 4);
+        assert!(flood.iter().all(|call| !call.is_finished()));
+        for call in flood {
+            call.abort();
+            drop(call.await);
+        }
+        let depth = engine.depth(&acme(), &order).await;
+        assert_eq!(depth, Some(Depth::Enough));
     }
 
     // rule: pools.engine.unsent
@@ -356,7 +427,8 @@ mod tests {
         let engine = HttpEngine::new(url, None, Duration::from_secs(20)).unwrap();
         let request = request();
         let amount = request.order.amount;
-        let hold = engine.hold(request.trade, &request.order, amount).await;
+        let (acme, order) = (acme(), &request.order);
+        let hold = engine.hold(&acme, request.trade, order, amount).await;
         assert_eq!(hold, Some(Hold::Unsent));
     }
 
@@ -370,7 +442,8 @@ mod tests {
         let engine = HttpEngine::new(url, None, Duration::from_millis(300)).unwrap();
         let request = request();
         let amount = request.order.amount;
-        let hold = engine.hold(request.trade, &request.order, amount).await;
+        let (acme, order) = (acme(), &request.order);
+        let hold = engine.hold(&acme, request.trade, order, amount).await;
         assert_eq!(hold, None);
     }
 }

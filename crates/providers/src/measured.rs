@@ -67,17 +67,27 @@ async fn confirmed(call: impl Future<Output = Option<Confirmation>>) -> Option<C
 
 #[async_trait]
 impl Engine for MeasuredEngine {
-    async fn depth(&self, order: &Order) -> Option<Depth> {
-        measured("depth", self.0.depth(order), |response| match response {
-            None => NO_RESPONSE,
-            Some(Depth::Enough) => "enough",
-            Some(Depth::Insufficient) => "dry",
-        })
+    async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
+        measured(
+            "depth",
+            self.0.depth(who, order),
+            |response| match response {
+                None => NO_RESPONSE,
+                Some(Depth::Enough) => "enough",
+                Some(Depth::Insufficient) => "dry",
+            },
+        )
         .await
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
-        let hold = around("engine.hold", self.0.hold(trade, order, output));
+    async fn hold(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        order: &Order,
+        output: Amount,
+    ) -> Option<Hold> {
+        let hold = around("engine.hold", self.0.hold(who, trade, order, output));
         measured("hold", hold, |response| match response {
             None | Some(Hold::Unsent) => NO_RESPONSE,
             Some(Hold::Held) => "held",
@@ -86,19 +96,23 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        confirmed(self.0.confirm(trade)).await
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        confirmed(self.0.confirm(who, trade)).await
     }
 
-    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
-        confirmed(self.0.confirm_again(trade)).await
+    async fn confirm_again(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        confirmed(self.0.confirm_again(who, trade)).await
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
-        measured("let_go", self.0.release(trade), |response| match response {
-            None => NO_RESPONSE,
-            Some(()) => "done",
-        })
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
+        measured(
+            "let_go",
+            self.0.release(who, trade),
+            |response| match response {
+                None => NO_RESPONSE,
+                Some(()) => "done",
+            },
+        )
         .await
     }
 
@@ -279,6 +293,7 @@ impl RateSource for MeasuredRates {
 #[cfg(test)]
 mod tests {
     use kernel::{Entropy, Mode, Timestamp};
+    use partner_core::PartnerId;
 
     use super::*;
     use crate::NoEngine;
@@ -322,8 +337,12 @@ mod tests {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let trade = TradeId::new(Mode::Test, at, &Ones);
         let engine = MeasuredEngine::new(Arc::new(NoEngine));
-        assert_eq!(engine.confirm(trade).await, None);
-        assert_eq!(engine.release(trade).await, None);
+        let who = Tenant {
+            partner: PartnerId::parse("acme").unwrap(),
+            mode: Mode::Test,
+        };
+        assert_eq!(engine.confirm(&who, trade).await, None);
+        assert_eq!(engine.release(&who, trade).await, None);
         let counted = instruments::render();
         for operation in ["confirm", "let_go"] {
             let silent = format!(

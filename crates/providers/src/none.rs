@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset};
+use partner_core::Tenant;
 use partner_core::ports::RateSource;
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
@@ -28,19 +29,19 @@ pub struct NoEngine;
 
 #[async_trait]
 impl Engine for NoEngine {
-    async fn depth(&self, _: &Order) -> Option<Depth> {
+    async fn depth(&self, _: &Tenant, _: &Order) -> Option<Depth> {
         None
     }
 
-    async fn hold(&self, _: TradeId, _: &Order, _: Amount) -> Option<Hold> {
+    async fn hold(&self, _: &Tenant, _: TradeId, _: &Order, _: Amount) -> Option<Hold> {
         None
     }
 
-    async fn confirm(&self, _: TradeId) -> Option<Confirmation> {
+    async fn confirm(&self, _: &Tenant, _: TradeId) -> Option<Confirmation> {
         None
     }
 
-    async fn release(&self, _: TradeId) -> Option<()> {
+    async fn release(&self, _: &Tenant, _: TradeId) -> Option<()> {
         None
     }
 

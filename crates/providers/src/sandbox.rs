@@ -24,6 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Mid};
+use partner_core::Tenant;
 use partner_core::ports::RateSource;
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
@@ -103,7 +104,7 @@ pub struct SandboxEngine;
 
 #[async_trait]
 impl Engine for SandboxEngine {
-    async fn depth(&self, order: &Order) -> Option<Depth> {
+    async fn depth(&self, _: &Tenant, order: &Order) -> Option<Depth> {
         match SandboxScenario::of(order.amount) {
             SandboxScenario::SilentDepth => None,
             SandboxScenario::Dry => Some(Depth::Insufficient),
@@ -118,7 +119,7 @@ impl Engine for SandboxEngine {
         }
     }
 
-    async fn hold(&self, _: TradeId, order: &Order, _: Amount) -> Option<Hold> {
+    async fn hold(&self, _: &Tenant, _: TradeId, order: &Order, _: Amount) -> Option<Hold> {
         Some(
             if SandboxScenario::of(order.amount) == SandboxScenario::HoldRefused {
                 Hold::Refused
@@ -128,11 +129,11 @@ impl Engine for SandboxEngine {
         )
     }
 
-    async fn confirm(&self, _: TradeId) -> Option<Confirmation> {
+    async fn confirm(&self, _: &Tenant, _: TradeId) -> Option<Confirmation> {
         Some(Confirmation::Confirmed)
     }
 
-    async fn release(&self, _: TradeId) -> Option<()> {
+    async fn release(&self, _: &Tenant, _: TradeId) -> Option<()> {
         Some(())
     }
 
@@ -190,6 +191,7 @@ fn fill(request: &TradeReportRequest) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::{Entropy, Mode, Timestamp};
+    use partner_core::PartnerId;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
 
@@ -199,6 +201,13 @@ mod tests {
     impl Entropy for Ones {
         fn fill(&self, buffer: &mut [u8]) {
             buffer.fill(1);
+        }
+    }
+
+    fn acme() -> Tenant {
+        Tenant {
+            partner: PartnerId::parse("acme").unwrap(),
+            mode: Mode::Test,
         }
     }
 
@@ -310,8 +319,10 @@ mod tests {
             ("100.51", Some(Enough), Hold::Refused),
         ] {
             let order = order(amount, "EUR");
-            assert_eq!(SandboxEngine.depth(&order).await, depth, "{amount}");
-            let held = SandboxEngine.hold(trade(), &order, order.amount).await;
+            let found = SandboxEngine.depth(&acme(), &order).await;
+            assert_eq!(found, depth, "{amount}");
+            let (who, id) = (acme(), trade());
+            let held = SandboxEngine.hold(&who, id, &order, order.amount).await;
             assert_eq!(held, Some(hold), "{amount}");
         }
     }
@@ -330,7 +341,8 @@ mod tests {
             ("0.1", "EUR", Some(Depth::Enough)),
         ] {
             let order = order(amount, asset);
-            assert_eq!(SandboxEngine.depth(&order).await, depth, "{amount} {asset}");
+            let found = SandboxEngine.depth(&acme(), &order).await;
+            assert_eq!(found, depth, "{amount} {asset}");
         }
     }
 

@@ -333,18 +333,18 @@ async fn lost_engine_response_is_requested_again_and_acts_once() {
     world.finish().await;
 }
 
-/// Waits until this many polls have asked for a report since the last call of [`FarEngine::calls`].
-async fn wait_for_reports(far: &FarEngine, count: usize) {
+/// Waits until the engine has received this many calls of an operation since the last call of [`FarEngine::calls`].
+async fn wait_for(far: &FarEngine, operation: &str, count: usize) {
     let mut found = 0;
     for _ in 0..2_000 {
         let operations = far.operations();
-        found += operations.iter().filter(|one| *one == "report").count();
+        found += operations.iter().filter(|one| *one == operation).count();
         if found >= count {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{found} reports of {count}");
+    panic!("{found} of {count} calls of {operation}");
 }
 
 // rule: pools.poll.permits, pools.trade.silent-engine
@@ -368,7 +368,7 @@ async fn slow_reports_of_one_partner_delay_no_other_call() {
             tokio::spawn(async move { acme.status(&quote).await })
         })
         .collect();
-    wait_for_reports(&far, 4).await;
+    wait_for(&far, "report", 4).await;
     // A fifth poll of the partner does not ask the engine and writes nothing.
     let before = world.database().digest().await;
     assert_eq!(acme.status(&fifth).await, "reserved");
@@ -384,6 +384,34 @@ async fn slow_reports_of_one_partner_delay_no_other_call() {
         assert_eq!(poll.await.unwrap(), "settled");
     }
     assert_eq!(acme.status(&fifth).await, "settled");
+    world.notice_all().await;
+    world.finish().await;
+}
+
+/// More quotes of one partner wait for the engine than calls are made at the same time.
+// rule: pools.engine.share
+#[tokio::test]
+async fn orders_of_one_partner_that_hang_delay_no_other_partner() {
+    let (world, far) = far().await;
+    world.operator().credit(RIVAL, "1000.00", "EUR").await;
+    let (acme, rival) = (world.acme(), world.rival());
+    far.stalls_depth(Some("66.66"));
+    let waiting: Vec<_> = (0..260)
+        .map(|_| {
+            let acme = acme.clone();
+            tokio::spawn(async move { acme.buy("EUR-USDT", "66.66").await })
+        })
+        .collect();
+    wait_for(&far, "depth", 128).await;
+    let (quote, _) = rival.trade("EUR-USDT", "10.00").await;
+    assert_eq!(rival.status(&quote).await, "settled");
+    let each_once = ["depth", "hold", "confirm", "confirm", "report"];
+    assert_eq!(far.operations(), each_once);
+    assert!(waiting.iter().all(|quote| !quote.is_finished()));
+    far.stalls_depth(None);
+    for quote in waiting {
+        quote.await.unwrap();
+    }
     world.notice_all().await;
     world.finish().await;
 }

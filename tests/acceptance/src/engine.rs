@@ -176,45 +176,51 @@ impl ScriptedEngine {
 
 #[async_trait]
 impl Engine for ScriptedEngine {
-    async fn depth(&self, order: &Order) -> Option<Depth> {
+    async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         self.note(Asked::Depth(order.clone())).await;
         let scripted = self.0.lock().depth.next();
         match scripted {
             Some(answer) => answer,
-            None => self.behind().depth(order).await,
+            None => self.behind().depth(who, order).await,
         }
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
+    async fn hold(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        order: &Order,
+        output: Amount,
+    ) -> Option<Hold> {
         self.note(Asked::Hold(trade, order.clone())).await;
         let scripted = self.0.lock().hold.next();
         match scripted {
             Some(answer) => answer,
-            None => self.behind().hold(trade, order, output).await,
+            None => self.behind().hold(who, trade, order, output).await,
         }
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
         self.note(Asked::Confirm(trade)).await;
         let scripted = self.0.lock().confirm.next();
         match scripted {
             Some(answer) => answer,
-            None => self.behind().confirm(trade).await,
+            None => self.behind().confirm(who, trade).await,
         }
     }
 
-    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
+    async fn confirm_again(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
         self.note(Asked::Confirm(trade)).await;
         let scripted = self.0.lock().confirm.next();
         match scripted {
             Some(answer) => answer,
-            None => self.behind().confirm_again(trade).await,
+            None => self.behind().confirm_again(who, trade).await,
         }
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
         self.note(Asked::Release(trade)).await;
-        self.behind().release(trade).await
+        self.behind().release(who, trade).await
     }
 
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {

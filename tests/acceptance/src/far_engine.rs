@@ -99,6 +99,8 @@ struct Book {
     fault: Option<(String, FarFault)>,
     /// Trades whose reports wait.
     stalled: BTreeSet<String>,
+    /// The input of orders whose calls for depth wait.
+    stalled_input: Option<String>,
     /// Further header lines of each response.
     more_lines: usize,
 }
@@ -229,6 +231,11 @@ impl FarEngine {
         self.book.lock().stalled = trades.iter().cloned().collect();
     }
 
+    /// Lets the calls for the depth of orders with this input wait until the next call of this method.
+    pub fn stalls_depth(&self, input: Option<&str>) {
+        self.book.lock().stalled_input = input.map(str::to_owned);
+    }
+
     /// Adds this many header lines to each response.
     pub fn adds_lines(&self, more: usize) {
         self.book.lock().more_lines = more;
@@ -299,6 +306,7 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
     let documented = &contract["paths"][template][method];
     assert!(documented.is_object(), "{} {template}", head.method);
     check_body(&contract, &documented["requestBody"], &body);
+    let input = body["input"]["amount"].as_str().map(str::to_owned);
     let shown = head.headers.get(header::AUTHORIZATION);
     let call = FarCall {
         operation: operation.to_owned(),
@@ -321,7 +329,7 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         let elsewhere = [(header::LOCATION, "/desk/v1/elsewhere")];
         return (status, elsewhere, text).into_response();
     }
-    while operation == "report" && book.lock().stalled.contains(trade) {
+    while book.lock().is_stalled(operation, trade, input.as_deref()) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let answer = book.lock().answer(operation, trade, fault.as_ref());
@@ -344,6 +352,14 @@ fn with_lines(answer: &Value, more: usize) -> Response {
 }
 
 impl Book {
+    fn is_stalled(&self, operation: &str, trade: &str, input: Option<&str>) -> bool {
+        match operation {
+            "report" => self.stalled.contains(trade),
+            "depth" => input.is_some() && self.stalled_input.as_deref() == input,
+            _ => false,
+        }
+    }
+
     fn answer(&mut self, operation: &str, id: &str, fault: Option<&FarFault>) -> Value {
         let mut answer = self.act(operation, id);
         let Some(trade) = self.trades.get_mut(id) else {

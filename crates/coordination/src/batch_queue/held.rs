@@ -2,7 +2,8 @@
 //!
 //! A held partner's commands keep their order and wait outside the queue. The queue's own batches retry them a few times,
 //! after short backoffs. After that a separate run waits for the lock, so that a partner whose row is nearly always locked
-//! makes progress too. If two separate runs fail, everything that waits for the partner is refused.
+//! makes progress too. If two separate runs fail, everything that waits for the partner is refused. A separate run that
+//! finds the store busy does not count: the partner lines up again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ struct Held<C, R> {
     waiting: VecDeque<Waiting<C, R>>,
     stage: Stage,
     tries: u32,
-    /// Separate runs that found the store unavailable, since the last success.
+    /// Separate runs that found the store unavailable and not busy, since the last success.
     failures: u32,
     /// The instant of the last success, or else of the hold.
     since: Instant,
@@ -209,7 +210,8 @@ where
         };
         let name = self.options.name;
         let held = self.put_back(&partner, commands);
-        held.failures = held.failures.saturating_add(1);
+        let counts = !error.is_busy();
+        held.failures = held.failures.saturating_add(u32::from(counts));
         if held.failures < MAX_UNAVAILABLE && held.since.elapsed() <= LONGEST_HELD {
             self.line_up(partner);
             return;
@@ -220,7 +222,7 @@ where
             partner.id = partner.partner.as_str(),
             lane.held = held.waiting.len(),
             error.chain = causes(&error),
-            "Refusing the commands of one partner, because its row stays locked or its commands fail"
+            "Refusing the commands of one partner, because its row stays locked, its commands fail or the store stays busy"
         );
         self.refuse(&partner);
     }

@@ -1,4 +1,7 @@
+mod busy;
+
 use std::collections::{HashSet, VecDeque};
+use std::error::Error as _;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 

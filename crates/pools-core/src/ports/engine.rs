@@ -29,26 +29,33 @@ pub struct Order {
 /// The liquidity engine: holds liquidity for a trade, delivers, pays out.
 ///
 /// Every call about a trade carries its id, and a repeated call changes nothing. `None` means that the engine did not
-/// respond within its timeout. No decision rests on that.
+/// respond within its timeout. No decision rests on that. The partner of a call is not sent: it only limits the calls of one
+/// partner that are in flight, so that other partners do not wait for them.
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Whether the engine has depth for an order.
-    async fn depth(&self, order: &Order) -> Option<Depth>;
+    async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth>;
 
     /// Holds liquidity for a trade until it is confirmed, released or lapsed. `output` is the output leg of the
     /// quote: what a purchase delivers, or what a sale pays out.
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
+    async fn hold(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        order: &Order,
+        output: Amount,
+    ) -> Option<Hold>;
 
     /// Confirms a hold, so that the engine may deliver.
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation>;
 
     /// Confirms a hold for a poll that [`Engine::admit_poll`] admitted.
-    async fn confirm_again(&self, trade: TradeId) -> Option<Confirmation> {
-        self.confirm(trade).await
+    async fn confirm_again(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        self.confirm(who, trade).await
     }
 
     /// Releases a hold. The result shows whether the engine responded; only metrics need it.
-    async fn release(&self, trade: TradeId) -> Option<()>;
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()>;
 
     /// The engine's report about a trade, for a poll that [`Engine::admit_poll`] admitted.
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;

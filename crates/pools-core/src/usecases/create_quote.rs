@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::profile::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError};
-use partner_core::Access;
 use partner_core::ports::RateSource;
+use partner_core::{Access, Tenant};
 
 use crate::destination::{AddressError, DestNetwork, Destination, EvmNetwork};
 use crate::ports::{Depth, Engine, NewQuote, Order, QuoteQueue};
@@ -221,7 +221,7 @@ impl CreateQuote {
             Some(mids) => mids,
             None => return Ok(QuoteResult::Unavailable(Unavailable::Rate)),
         };
-        if let Some(reason) = self.lack(pool, &order).await {
+        if let Some(reason) = self.lack(&access.tenant, pool, &order).await {
             return Ok(QuoteResult::Unavailable(reason));
         }
         let terms = access.profile.terms_in(&pool.id);
@@ -245,11 +245,11 @@ impl CreateQuote {
         Some(Mids { pair, usdt })
     }
 
-    async fn lack(&self, pool: &Pool, order: &Order) -> Option<Unavailable> {
+    async fn lack(&self, who: &Tenant, pool: &Pool, order: &Order) -> Option<Unavailable> {
         if !pool.available {
             return Some(Unavailable::Dry);
         }
-        match self.engine.depth(order).await {
+        match self.engine.depth(who, order).await {
             None => Some(Unavailable::Engine),
             Some(Depth::Insufficient) => Some(Unavailable::Dry),
             Some(Depth::Enough) => None,

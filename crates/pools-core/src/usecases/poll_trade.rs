@@ -219,7 +219,7 @@ impl PollTrade {
         claim: &Claim,
         permit: Ticket,
     ) -> Result<Trade, PollError> {
-        let report = self.ask(claim).await;
+        let report = self.ask(who, claim).await;
         drop(permit);
         let Some(report) = report else {
             return self.end(who, claim, None).await;
@@ -249,11 +249,11 @@ impl PollTrade {
 
     /// Confirms the hold of a reserved trade, then asks for the report. Only the report decides: a lapsed hold does
     /// not release the trade unless the report agrees.
-    async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
+    async fn ask(&self, who: &Tenant, claim: &Claim) -> Option<EngineReport> {
         let known = claim.trade.state.status();
         let trade = claim.trade.id;
         let lapsed = known == TradeStatus::Reserved
-            && self.engine.confirm_again(trade).await? == Confirmation::Lapsed;
+            && self.engine.confirm_again(who, trade).await? == Confirmation::Lapsed;
         let order = order_of_terms(&claim.trade.terms);
         let request = TradeReportRequest {
             trade,

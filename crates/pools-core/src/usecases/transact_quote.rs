@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use crate::profile::{PoolId, PoolsProfile};
 use kernel::{Clock, Entropy, Seen, StoreError};
-use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::ports::{InFlight, Ticket};
+use partner_core::{Access, Tenant};
 
 use crate::batch::{self, Decision, Refusal, TransactCommand, TransactOutcome};
 use crate::ledger::EntryId;
@@ -204,7 +204,9 @@ impl TransactQuote {
         turn: Ticket,
     ) -> Result<TransactOutcome, TransactError> {
         let (trade, order) = (command.trade, order_of(quote));
-        let hold = self.engine.hold(trade, &order, quote.terms.output()).await;
+        let who = command.scope.tenant.clone();
+        let holding = self.engine.hold(&who, trade, &order, quote.terms.output());
+        let hold = holding.await;
         command.hold = hold;
         let mut outcome = self.submit(command).await;
         // The queue ran the command again after its commit: this request has created the trade.
@@ -217,7 +219,7 @@ impl TransactQuote {
         let _turn = (!matches!(outcome, Ok(Ok(_)))).then_some(turn);
         // The engine has nothing to confirm or to release after its refusal, or if it was never asked.
         if !matches!(hold, Some(Hold::Refused | Hold::Unsent)) {
-            self.notify_engine(trade, &outcome).await;
+            self.notify_engine(&who, trade, &outcome).await;
         }
         Ok(outcome??)
     }
@@ -225,16 +227,21 @@ impl TransactQuote {
     /// Confirms the hold after the commit, so that the engine may deliver. Releases it after a refusal, also if the engine did
     /// not respond, because it may hold anyway. Does neither after an unknown commit: every poll confirms first, and a hold
     /// without a trade lapses.
-    async fn notify_engine(&self, trade: TradeId, outcome: &Result<Decision, StoreError>) {
+    async fn notify_engine(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        outcome: &Result<Decision, StoreError>,
+    ) {
         match outcome {
             Ok(Ok(TransactOutcome::Opened(_))) => {
-                if self.engine.confirm(trade).await != Some(Confirmation::Confirmed) {
+                if self.engine.confirm(who, trade).await != Some(Confirmation::Confirmed) {
                     tracing::warn!(trade.id = %trade, "The hold of a new trade could not be confirmed; the next poll will");
                 }
             }
             Err(StoreError::CommitUnknown(_)) => {}
             Ok(Ok(TransactOutcome::Existing(_)) | Err(_)) | Err(_) => {
-                self.engine.release(trade).await;
+                self.engine.release(who, trade).await;
             }
         }
     }

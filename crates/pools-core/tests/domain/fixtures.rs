@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -222,6 +222,20 @@ impl Entropy for Counter {
     }
 }
 
+/// What test doubles were asked, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 /// A clock with a fixed instant.
 #[derive(Debug)]
 pub(crate) struct Stopped(pub(crate) Timestamp);
@@ -250,10 +264,10 @@ mockall::mock! {
 
     #[async_trait]
     impl Engine for FarEngine {
-        async fn depth(&self, order: &Order) -> Option<Depth>;
-        async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
-        async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
-        async fn release(&self, trade: TradeId) -> Option<()>;
+        async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth>;
+        async fn hold(&self, who: &Tenant, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
+        async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation>;
+        async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()>;
         async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
         fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;

@@ -88,7 +88,12 @@ impl Scene {
     }
 
     fn depth(mut self, depth: Option<Depth>) -> Self {
-        self.engine.expect_depth().times(1).return_const(depth);
+        let who = self.access.tenant.clone();
+        self.engine
+            .expect_depth()
+            .withf(move |asked, _| *asked == who)
+            .times(1)
+            .return_const(depth);
         self
     }
 

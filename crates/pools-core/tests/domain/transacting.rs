@@ -23,22 +23,10 @@ use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuot
 use pools_core::velocity::Velocity;
 
 use crate::fixtures::{
-    Counter, DAY, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade, usdt,
+    Counter, DAY, Journal, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade,
+    usdt,
 };
 use crate::unused_store::catch_up;
-
-#[derive(Debug, Clone, Default)]
-struct Journal(Arc<Mutex<Vec<String>>>);
-
-impl Journal {
-    fn note(&self, what: impl Into<String>) {
-        self.0.lock().unwrap().push(what.into());
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
 
 type QueueResult = fn(&TransactCommand) -> Result<Decision, StoreError>;
 
@@ -124,6 +112,12 @@ impl Scene {
         let outcome = ready(transacting.transact(&access, request));
         (outcome, journal.lines())
     }
+
+    /// Notes a call of the engine. It names the partner of the request.
+    fn note_call(&self, who: &Tenant, what: &str) {
+        assert_eq!(who, &self.access.tenant);
+        self.journal.note(what);
+    }
 }
 
 struct Leave(Journal, &'static str);
@@ -168,24 +162,24 @@ impl Submit<TransactCommand, Decision> for Scene {
 
 #[async_trait]
 impl Engine for Scene {
-    async fn depth(&self, _: &Order) -> Option<Depth> {
+    async fn depth(&self, _: &Tenant, _: &Order) -> Option<Depth> {
         panic!("a transact must not ask for depth")
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order, _: Amount) -> Option<Hold> {
-        self.journal.note("hold");
+    async fn hold(&self, who: &Tenant, trade: TradeId, order: &Order, _: Amount) -> Option<Hold> {
+        self.note_call(who, "hold");
         self.asked.lock().unwrap().push((trade, order.clone()));
         self.hold
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        self.journal.note("confirm");
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        self.note_call(who, "confirm");
         assert_eq!(trade, self.asked.lock().unwrap()[0].0);
         self.confirmation
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
-        self.journal.note("release");
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
+        self.note_call(who, "release");
         assert_eq!(trade, self.asked.lock().unwrap()[0].0);
         Some(())
     }

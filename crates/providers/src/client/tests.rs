@@ -338,6 +338,31 @@ async fn call_that_got_no_permit_is_unsent() {
     assert_eq!(server.requests(), [0]);
 }
 
+// rule: pools.engine.share, pools.engine.unsent
+#[tokio::test]
+async fn call_over_the_share_of_its_partner_is_unsent_and_delays_no_other_partner() {
+    let (port, client) = (faulty_server(), plain_client());
+    let [acme, globex] = ["acme", "globex"].map(|name| PartnerId::parse(name).unwrap());
+    let asked = |partner, within| {
+        let request = Request::get(format!("http://127.0.0.1:{port}/next"));
+        client.send_for(partner, request.body(Full::default()).unwrap(), within)
+    };
+    let mut share = Vec::new();
+    for _ in 0..MAX_CALLS_PER_PARTNER {
+        share.push(client.shares.take(&acme).await.unwrap());
+    }
+    let refused = asked(&acme, Duration::from_millis(100)).await.unwrap_err();
+    assert!(matches!(refused, CallError::Unsent(_)), "{refused}");
+    // Calls that wait for the share take no permit.
+    let mut waiting = Box::pin(asked(&acme, PATIENT));
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
+    assert!(early.is_err());
+    assert_eq!(client.permits.available_permits(), MAX_CONCURRENT_CALLS);
+    asked(&globex, PATIENT).await.unwrap();
+    share.pop();
+    waiting.await.unwrap();
+}
+
 // rule: upstream.http.head
 #[tokio::test]
 async fn head_of_64_kib_with_thousands_of_lines_is_read() {

@@ -121,21 +121,27 @@ impl Submit<TransactCommand, Decision> for Ports {
 /// Only the hold, before the trade exists, has a turn.
 #[async_trait]
 impl Engine for Ports {
-    async fn depth(&self, order: &Order) -> Option<Depth> {
-        Engine::depth(&*self.engine, order).await
+    async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
+        Engine::depth(&*self.engine, who, order).await
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
+    async fn hold(
+        &self,
+        who: &Tenant,
+        trade: TradeId,
+        order: &Order,
+        output: Amount,
+    ) -> Option<Hold> {
         self.pace.turn(false).await;
-        Engine::hold(&*self.engine, trade, order, output).await
+        Engine::hold(&*self.engine, who, trade, order, output).await
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        Engine::confirm(&*self.engine, trade).await
+    async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        Engine::confirm(&*self.engine, who, trade).await
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
-        Engine::release(&*self.engine, trade).await
+    async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
+        Engine::release(&*self.engine, who, trade).await
     }
 
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {

@@ -4,11 +4,11 @@ use super::*;
 
 #[async_trait]
 impl Engine for Ports {
-    async fn depth(&self, _: &Order) -> Option<Depth> {
+    async fn depth(&self, _: &Tenant, _: &Order) -> Option<Depth> {
         None
     }
 
-    async fn hold(&self, trade: TradeId, _: &Order, _: Amount) -> Option<Hold> {
+    async fn hold(&self, _: &Tenant, trade: TradeId, _: &Order, _: Amount) -> Option<Hold> {
         let (view, now) = self.0.turn(Call::Hold).await;
         let mut engine = (*view.engine).clone();
         let answer = match view.fault {
@@ -27,7 +27,7 @@ impl Engine for Ports {
         answer
     }
 
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+    async fn confirm(&self, _: &Tenant, trade: TradeId) -> Option<Confirmation> {
         let (view, now) = self.0.turn(Call::Confirm).await;
         let mut engine = (*view.engine).clone();
         let answer = match view.fault {
@@ -46,7 +46,7 @@ impl Engine for Ports {
         answer
     }
 
-    async fn release(&self, trade: TradeId) -> Option<()> {
+    async fn release(&self, _: &Tenant, trade: TradeId) -> Option<()> {
         let (view, now) = self.0.turn(Call::Release).await;
         let mut engine = (*view.engine).clone();
         let answer = (view.fault == Fault::None).then(|| engine.release(trade));
