@@ -9,7 +9,7 @@ use std::time::Duration;
 use kernel::StoreError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
-use store_postgres::{PostgresStore, Timeouts};
+use store_postgres::{PostgresStore, Timeouts, Waits};
 use test_support::contract::outages::Writer;
 use test_support::servers::Postgres as Server;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -91,7 +91,11 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, silent: Arc<AtomicBo
 }
 
 async fn opened(database: Database, url: &str) -> Postgres {
-    fixture::open_with(database, url, TIMEOUTS).await
+    let change = |options: &mut store_postgres::Options| {
+        options.timeouts = TIMEOUTS;
+        options.waits = Waits::default();
+    };
+    fixture::open_with(database, url, change).await
 }
 
 fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
