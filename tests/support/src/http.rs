@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -178,11 +179,16 @@ fn serve(stream: TcpStream, reply: &impl Fn(&Request) -> Reply, received: &Mutex
     };
 }
 
-/// An address at which nothing listens.
+/// An address at which nothing listens, other for each call. A program that the test starts may listen there.
+///
+/// The host is a loopback address of this process alone, so no other test takes the port, as it might take one that was free a moment
+/// ago.
 #[must_use]
 pub fn nowhere() -> SocketAddr {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    taken.local_addr().unwrap()
+    static NEXT_PORT: AtomicU16 = AtomicU16::new(20_000);
+    let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 64 | high, middle, low], port))
 }
 
 /// Sends `GET` for a path, and returns the whole response.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::lifecycle::program;
 
 /// How long a test waits for a line.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that is killed with the test.
 struct Killed(Child);

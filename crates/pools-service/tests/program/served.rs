@@ -161,15 +161,15 @@ fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     })
 }
 
-/// Repeats `ask` for up to twenty seconds until it returns a value. A debug build on a busy machine is slow.
+/// Repeats `ask` for at least a minute until it returns a value. A debug build on a busy machine is slow.
 pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
+    for _ in 0..3_000 {
         if let Some(found) = ask() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("no value after twenty seconds");
+    panic!("no value after a minute");
 }
 
 fn configured(variables: &[(&str, &str)]) -> Config {

@@ -294,8 +294,11 @@ async fn sent_call_is_not_unsent_when_no_new_connection_can_be_opened() {
     server.ask(&client, PATIENT).await.unwrap();
     let failed = server.ask(&client, PATIENT).await.unwrap_err();
     assert!(!failed.is_unsent(), "{failed}");
+    // A bound socket that does not listen refuses connections, and no other program takes its port.
+    let mute = tokio::net::TcpSocket::new_v4().unwrap();
+    mute.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = ScriptedServer {
-        port: test_support::http::nowhere().port(),
+        port: mute.local_addr().unwrap().port(),
         requests: Arc::default(),
     };
     let refused = closed.ask(&client, PATIENT).await.unwrap_err();
