@@ -179,7 +179,7 @@ fn serve(stream: TcpStream, reply: &impl Fn(&Request) -> Reply, received: &Mutex
     };
 }
 
-/// An address at which nothing listens, other for each call. A program that the test starts may listen there.
+/// An address at which nothing listens, a different one for each call. A program that the test starts may listen there.
 ///
 /// The host is a loopback address of this process alone, so no other test takes the port, as it might take one that was free a moment
 /// ago.
