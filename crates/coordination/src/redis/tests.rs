@@ -419,7 +419,7 @@ async fn tls_requires_server_with_trusted_certificate() {
 }
 
 /// Enables TLS on a server. Returns the port and the server's certificate.
-fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
+fn speak_tls(server: &Server) -> (String, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     // The server runs as another user.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -435,13 +435,12 @@ fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
     let mut refused = None;
     // Another program may have the port.
     for _ in 0..20 {
-        let port = test_support::http::nowhere().port();
-        let port_text = port.to_string();
+        let port = test_support::http::nowhere().port().to_string();
         let settings = [
             ["tls-cert-file", &shown],
             ["tls-key-file", &kept],
             ["tls-auth-clients", "no"],
-            ["tls-port", &port_text],
+            ["tls-port", &port],
         ];
         let command = [&["CONFIG", "SET"], settings.as_flattened()].concat();
         match try_say::<()>(server, &command) {
