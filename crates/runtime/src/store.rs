@@ -185,6 +185,7 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
                     connect: config.database_connect_timeout,
                     statement: config.database_timeout,
                 },
+                waits: store_postgres::Waits::default(),
                 process: Arc::clone(&ports.clock),
                 clock: None,
             };
@@ -212,6 +213,7 @@ async fn open_file(file: &Path, config: &Config, ports: &Ports) -> Result<Sqlite
     let options = store_sqlite::Options {
         velocity_window: config.velocity_window,
         idempotency_ttl: config.idempotency_ttl,
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     SqliteStore::open(file, Arc::clone(&ports.clock), options).await
 }

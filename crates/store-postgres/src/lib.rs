@@ -6,7 +6,7 @@
 //! runs the batched writes, and `verify` audits the database.
 //!
 //! Every statement is static text, except the statements that an audit makes from the catalogue for `CHECK` constraints and
-//! references.
+//! references, and the limits of a session or a transaction, which are numbers of `hosts` and `waits`.
 
 mod access;
 mod batch;
@@ -34,8 +34,10 @@ mod schema;
 mod stats;
 mod tx;
 mod verify;
+mod waits;
 
 pub use durability::Durability;
 pub use hosts::{Timeouts, UnreadUrl};
 pub use open::{BATCH_QUEUE_COUNT, Options, PostgresStore};
 pub use store_sql::schema::Migrated;
+pub use waits::Waits;

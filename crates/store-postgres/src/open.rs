@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
+use sqlx::SqlStr;
 use store_sql::Turns;
 use store_sql::access::AccessCaches;
 use store_sql::deliveries::Watchers;
@@ -17,11 +18,12 @@ use tokio::time::timeout;
 use crate::clock::StoreClock;
 use crate::conn::Conn;
 use crate::deliveries::LeftOut;
-use crate::durability::{Durability, raise_synchronous_commit};
+use crate::durability::Durability;
 use crate::health::{Alarm, Prober};
 use crate::hosts::{Hosts, Timeouts, UnreadUrl};
 use crate::pool::{Pool, Pooled, Tx};
 use crate::schema;
+use crate::waits::{Openings, Waits};
 
 /// The name of the connection pool in metrics.
 const POOL: &str = "server";
@@ -33,22 +35,6 @@ pub const BATCH_QUEUE_COUNT: u32 = 2;
 /// The timeout of audits, exports and migrations. One of their statements may read a whole table.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Begins a write transaction, in one exchange.
-///
-/// The settings are local to the transaction, so they also apply behind a pooler that assigns connections by transaction. Writes
-/// look up their rows by key: a plan that scans a table while it is small would still scan it after it has grown. `jit` is off,
-/// because a scan that is unavoidable gets such a high cost that the server would compile its plan each time.
-pub(crate) const WRITING: &str = concat!(
-    "BEGIN ISOLATION LEVEL READ COMMITTED; \
-     SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
-     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
-     SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '5s'; SELECT ",
-    raise_synchronous_commit!()
-);
-/// Begins several reads of one snapshot.
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '2s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '5s'";
 /// Begins an export or an audit, without timeouts, because the reader of an export may be slow. The query takes the snapshot.
 const LONG_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
      SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1";
@@ -64,6 +50,8 @@ pub struct Options {
     pub connections: u32,
     /// How long to wait for the server.
     pub timeouts: Timeouts,
+    /// How long to wait for other requests.
+    pub waits: Waits,
     /// The process's clock. It measures ages, and the elapsed time that shows jumps of the server's clock.
     pub process: Arc<dyn Clock>,
     /// Replaces the server's clock in tests.
@@ -77,6 +65,7 @@ impl fmt::Debug for Options {
             .field("idempotency_ttl", &self.idempotency_ttl)
             .field("connections", &self.connections)
             .field("timeouts", &self.timeouts)
+            .field("waits", &self.waits)
             .finish_non_exhaustive()
     }
 }
@@ -97,6 +86,7 @@ pub(crate) struct Inner {
     alarm: Arc<Alarm>,
     prober: AbortHandle,
     durability: Durability,
+    openings: Openings,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: AccessCaches,
@@ -133,7 +123,8 @@ impl PostgresStore {
         .map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
         let (pool, batch_pool) = pools(&options, &hosts, &alarm);
-        let (turns, page_turns) = (Turns::new(pool.size()), Turns::new(pool.size()));
+        let new_turns = || Turns::new(pool.size(), options.waits.turn);
+        let (turns, page_turns) = (new_turns(), new_turns());
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,
@@ -148,6 +139,7 @@ impl PostgresStore {
                 prober: tokio::spawn(prober.run()).abort_handle(),
                 alarm,
                 durability,
+                openings: Openings::new(options.waits),
                 clock,
                 options,
                 access: AccessCaches::default(),
@@ -246,23 +238,25 @@ impl Inner {
     /// A write transaction.
     pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
         self.alarm.admit()?;
-        Tx::begin(&self.pool, WRITING).await
+        Tx::begin(&self.pool, self.openings.writing.clone()).await
     }
 
     /// A write transaction of a batch queue.
     pub(crate) async fn batch_tx(&self) -> Result<Tx, StoreError> {
         self.alarm.admit()?;
-        Tx::begin(self.batch_pool.as_ref().unwrap_or(&self.pool), WRITING).await
+        let pool = self.batch_pool.as_ref().unwrap_or(&self.pool);
+        Tx::begin(pool, self.openings.writing.clone()).await
     }
 
     /// Several reads of one snapshot.
     pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
-        Tx::begin(&self.pool, SNAPSHOT).await
+        Tx::begin(&self.pool, self.openings.snapshot.clone()).await
     }
 
     /// Several reads of one snapshot, for an export.
     pub(crate) async fn long_snapshot(&self) -> Result<Tx, StoreError> {
-        let mut snapshot = Tx::begin(&self.pool, LONG_SNAPSHOT).await?;
+        let opening = SqlStr::from_static(LONG_SNAPSHOT);
+        let mut snapshot = Tx::begin(&self.pool, opening).await?;
         snapshot.wait_at_most(LONG_TIMEOUT);
         Ok(snapshot)
     }
@@ -289,7 +283,7 @@ impl Readiness for PostgresStore {
 
 /// Each batch queue has a connection of its own if at least as many connections remain for everything else.
 fn pools(options: &Options, hosts: &Hosts, alarm: &Arc<Alarm>) -> (Pool, Option<Pool>) {
-    let of = |name, size| Pool::new(name, size, hosts, options.timeouts, alarm);
+    let of = |name, size| Pool::new(name, size, hosts, options, alarm);
     let rest = options.connections.saturating_sub(BATCH_QUEUE_COUNT);
     if rest < BATCH_QUEUE_COUNT {
         return (of(POOL, options.connections), None);

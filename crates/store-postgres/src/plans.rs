@@ -150,7 +150,7 @@ async fn statements_look_up_their_rows_among_a_million() {
     let (name, mut conn) = database("million").await;
     run(&mut conn, ROWS).await;
     reads(&mut conn).await;
-    run(&mut conn, crate::open::WRITING).await;
+    run(&mut conn, crate::waits::WRITING).await;
     writes(&mut conn).await;
     conn.close().await.unwrap();
     drop_database(&name).await;
@@ -185,7 +185,7 @@ async fn statements_look_up_whole_keys_without_statistics() {
     let (name, mut conn) = database("unknown").await;
     for rows in ["SELECT 1", NEW_ROWS] {
         run(&mut conn, rows).await;
-        run(&mut conn, crate::open::WRITING).await;
+        run(&mut conn, crate::waits::WRITING).await;
         for statement in [
             partner_lock::TAKE,
             partner_lock::TAKE_UNLOCKED,
@@ -235,10 +235,10 @@ async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
     let ends = ["0", "1"].map(|end| format!("{end:0>32}")).join(",");
     let claim = format!("'test', '{{p0,p1}}', '{{{ends}}}', '{{250,250}}', 5000, '{{}}'");
     run(&mut conn, &format!("PREPARE planned AS {PICK}")).await;
-    run(&mut conn, crate::open::WRITING).await;
+    run(&mut conn, crate::waits::WRITING).await;
     run(&mut conn, &format!("EXECUTE planned({claim})")).await;
     run(&mut conn, &format!("COMMIT; {LONG_QUEUES}")).await;
-    run(&mut conn, crate::open::WRITING).await;
+    run(&mut conn, crate::waits::WRITING).await;
     let explaining = format!("EXPLAIN (ANALYZE, BUFFERS) EXECUTE planned({claim})");
     let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explaining))
         .fetch_all(&mut conn)
@@ -514,7 +514,7 @@ async fn writes(conn: &mut PgConnection) {
             ),
             (sweep.left.sql.postgres, "'test', 0, 100100"),
         ] {
-            let opening = crate::open::WRITING;
+            let opening = crate::waits::WRITING;
             run(conn, opening).await;
             assert_looked_up(conn, statement, &[&created]).await;
             run(conn, "ROLLBACK").await;
@@ -547,7 +547,7 @@ async fn steps(conn: &mut PgConnection) {
         ),
         (load::READ, read.to_owned()),
     ] {
-        let opening = crate::open::WRITING;
+        let opening = crate::waits::WRITING;
         let few = touched(conn, opening, statement, &format!("{parameters}, 99")).await;
         let many = touched(conn, opening, statement, &format!("{parameters}, 99999")).await;
         assert!(few <= PAGES_OF_A_HUNDRED, "{few}\n{statement}");

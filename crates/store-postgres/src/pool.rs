@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use instruments::store::waiting;
 use kernel::StoreError;
-use sqlx::{Executor as _, Row as _};
+use sqlx::{Executor as _, Row as _, SqlStr};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
@@ -20,9 +20,8 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::health::Alarm;
 use crate::hosts::{Hosts, Timeouts};
+use crate::open::Options;
 
-/// How long a caller waits for a free connection: as long as the server lets a statement run.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A connection that was idle for longer is tested before it is lent.
 const TEST_AFTER: Duration = Duration::from_secs(1);
 /// How long the test of an idle connection may take.
@@ -42,6 +41,8 @@ struct Shared {
     name: &'static str,
     hosts: Hosts,
     timeouts: Timeouts,
+    /// How long a caller waits for a free connection.
+    wait: Duration,
     alarm: Arc<Alarm>,
     size: u32,
     permits: Arc<Semaphore>,
@@ -65,14 +66,15 @@ impl Pool {
         name: &'static str,
         size: u32,
         hosts: &Hosts,
-        timeouts: Timeouts,
+        options: &Options,
         alarm: &Arc<Alarm>,
     ) -> Self {
         let permits = usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
             name,
             hosts: hosts.clone(),
-            timeouts,
+            timeouts: options.timeouts,
+            wait: options.waits.connection,
             alarm: Arc::clone(alarm),
             size,
             permits: Arc::new(Semaphore::new(permits)),
@@ -89,7 +91,7 @@ impl Pool {
 
     async fn take(&self) -> Result<Pooled, StoreError> {
         let shared = &self.0;
-        let permit = timeout(ACQUIRE_TIMEOUT, Arc::clone(&shared.permits).acquire_owned());
+        let permit = timeout(shared.wait, Arc::clone(&shared.permits).acquire_owned());
         let permit = permit
             .await
             .map_err(|_| StoreError::busy("every connection to the database is in use"))?
@@ -269,9 +271,10 @@ pub(crate) struct Tx {
 impl Tx {
     /// Begins a transaction with these statements, in one exchange. If the future is dropped before the server responds, the
     /// connection is closed, so that no other caller gets the open transaction.
-    pub(crate) async fn begin(pool: &Pool, opening: &'static str) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(pool: &Pool, opening: SqlStr) -> Result<Self, StoreError> {
         let mut conn = pool.acquire().await?;
-        conn.run(opening).await.map_err(errors::statement)?;
+        let begun = conn.execute(sqlx::raw_sql(opening)).await;
+        begun.map_err(errors::statement)?;
         Ok(Self { conn, open: true })
     }
 

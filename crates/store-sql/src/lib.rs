@@ -58,5 +58,5 @@ pub use connection::{Connection, EngineTx, ReadStore, Reader, RowVisitor, Snapsh
 pub use row::{Found, Row, Unreadable, json};
 pub use statement::{Sql, Statement};
 pub use store_tx::StoreTx;
-pub use turns::Turns;
+pub use turns::{TURN_TIMEOUT, Turns};
 pub use value::Value;

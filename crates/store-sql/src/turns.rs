@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 /// One partner may occupy a third of the connections.
 const SHARE_DIVISOR: u32 = 3;
-/// How long a caller waits for a turn of its partner.
-const TURN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request of a service waits for a turn of its partner.
+pub const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Above this number of partners, those without a turn are removed from memory.
 const MAX_PARTNERS: usize = 1024;
 
@@ -21,15 +21,18 @@ const MAX_PARTNERS: usize = 1024;
 #[derive(Debug)]
 pub struct Turns {
     of_each: usize,
+    /// How long a caller waits for a turn.
+    wait: Duration,
     partners: Mutex<HashMap<Tenant, Weak<Semaphore>>>,
 }
 
 impl Turns {
     #[must_use]
-    pub fn new(connections: u32) -> Self {
+    pub fn new(connections: u32, wait: Duration) -> Self {
         let of_each = (connections / SHARE_DIVISOR).max(1);
         Self {
             of_each: usize::try_from(of_each).unwrap_or(1),
+            wait,
             partners: Mutex::default(),
         }
     }
@@ -41,7 +44,7 @@ impl Turns {
 
     /// A turn. Waits until the partner has a free turn.
     pub async fn take(&self, who: &Tenant) -> Result<OwnedSemaphorePermit, StoreError> {
-        let turn = timeout(TURN_TIMEOUT, self.of(who).acquire_owned()).await;
+        let turn = timeout(self.wait, self.of(who).acquire_owned()).await;
         match turn {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) | Err(_) => Err(StoreError::unavailable(
@@ -80,7 +83,7 @@ mod tests {
     // rule: base.reads-isolated
     #[tokio::test]
     async fn partner_has_a_third_of_the_connections_and_others_keep_theirs() {
-        let turns = Turns::new(6);
+        let turns = Turns::new(6, Duration::from_millis(10));
         let (one, other) = (partner(1), partner(2));
         let held = (turns.try_take(&one).unwrap(), turns.try_take(&one).unwrap());
         assert!(turns.try_take(&one).is_none());
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn partners_without_a_turn_are_forgotten() {
-        let turns = Turns::new(1);
+        let turns = Turns::new(1, TURN_TIMEOUT);
         let held = turns.try_take(&partner(0)).unwrap();
         for number in 1..=MAX_PARTNERS + 1 {
             drop(turns.try_take(&partner(number)));

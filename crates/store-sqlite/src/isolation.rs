@@ -85,6 +85,7 @@ async fn open() -> (TempDir, SqliteStore) {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),
+        turn_timeout: store_sql::TURN_TIMEOUT,
     };
     let path = folder.path().join("isolation.db");
     let store = SqliteStore::open(&path, Arc::new(ManualClock::default()), options);

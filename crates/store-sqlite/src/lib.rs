@@ -31,4 +31,5 @@ mod verify;
 
 pub use files::ForeignFile;
 pub use open::{Options, SqliteStore};
+pub use store_sql::TURN_TIMEOUT;
 pub use store_sql::schema::Migrated;

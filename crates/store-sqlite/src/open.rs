@@ -43,13 +43,15 @@ const READER: &str = "reader";
 const RESERVED_READER: &str = "reserved_reader";
 const WRITER: &str = "writer";
 
-/// The durations of the rules.
+/// The durations of the rules, and how long to wait for other requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The rolling window of the velocity cap.
     pub velocity_window: Duration,
     /// How long idempotency records count.
     pub idempotency_ttl: Duration,
+    /// How long a read waits for a turn of its partner.
+    pub turn_timeout: Duration,
 }
 
 /// An open database. Cheap to clone.
@@ -112,7 +114,7 @@ impl SqliteStore {
                 writer,
                 readers,
                 reserved_readers,
-                turns: Turns::new(READERS),
+                turns: Turns::new(READERS, options.turn_timeout),
                 clock,
                 options,
                 access: AccessCaches::default(),

@@ -48,6 +48,7 @@ async fn explain(statement: &str) -> Vec<PlanStep> {
     let options = Options {
         velocity_window: std::time::Duration::ZERO,
         idempotency_ttl: std::time::Duration::ZERO,
+        turn_timeout: std::time::Duration::ZERO,
     };
     let store = SqliteStore::open(
         &folder.path().join("plans.db"),

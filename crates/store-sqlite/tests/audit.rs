@@ -18,6 +18,7 @@ async fn open(path: &Path) -> SqliteStore {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     let clock = Arc::new(ManualClock::default());
     SqliteStore::open(path, clock, options).await.unwrap()

@@ -24,6 +24,7 @@ async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     SqliteStore::open(path, Arc::new(ManualClock::default()), options).await
 }

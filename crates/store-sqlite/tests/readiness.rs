@@ -23,6 +23,7 @@ async fn open(path: &Path) -> SqliteStore {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     let opened = SqliteStore::open(path, Arc::new(ManualClock::default()), options).await;
     opened.unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, Answer, Client, World};
+use acceptance::{ACME, Answer, Client, Setup, World};
 use kernel::Mode;
 use partner_core::PartnerStatus;
 use runtime::background::delete_old_quotes;
@@ -47,8 +47,8 @@ pub(crate) async fn until(what: &str, has_happened: impl AsyncFn() -> bool) {
 }
 
 /// A world whose partners all have money; returns a client for each partner that is not locked.
-async fn crowded() -> (World, Vec<Client>) {
-    let world = World::new().await;
+async fn crowded(change: impl FnOnce(&mut Setup)) -> (World, Vec<Client>) {
+    let world = World::with(change).await;
     world.operator().credit(ACME, "10000.00", "EUR").await;
     let mut clients = Vec::new();
     for number in 0..OTHERS {
@@ -85,7 +85,7 @@ async fn each_trades(others: &[Client]) {
 // rule: pools.transact.isolated
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_partners_trade_while_one_partners_row_is_locked() {
-    let (world, others) = crowded().await;
+    let (world, others) = crowded(|_| {}).await;
     let acme = world.acme();
     let mut quotes = Vec::new();
     for _ in 0..3 {
@@ -130,7 +130,7 @@ async fn other_partners_trade_while_one_partners_row_is_locked() {
 // rule: pools.transact.isolated
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partner_whose_row_stays_locked_is_refused_alone() {
-    let (world, others) = crowded().await;
+    let (world, others) = crowded(Setup::give_up_locked_rows).await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "10").await;
     let Some(lock) = world.lock_partner(ACME).await else {
@@ -159,7 +159,7 @@ async fn partner_whose_row_stays_locked_is_refused_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn polls_of_a_locked_partner_leave_connections_to_others() {
     const POLLERS: usize = 32;
-    let (world, others) = crowded().await;
+    let (world, others) = crowded(|_| {}).await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "10").await;
     acme.transact("EUR-USDT", &quote, &quote).await.ok();
@@ -195,7 +195,7 @@ async fn polls_of_a_locked_partner_leave_connections_to_others() {
 // rule: background.isolated, pools.quote.retention
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_quotes_of_other_partners_are_deleted_while_one_partner_is_locked() {
-    let (world, others) = crowded().await;
+    let (world, others) = crowded(Setup::give_up_locked_rows).await;
     world.acme().buy("EUR-USDT", "10").await;
     for other in &others {
         other.buy("EUR-USDT", "10").await;

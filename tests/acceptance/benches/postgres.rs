@@ -135,6 +135,7 @@ impl Suite<'_> {
             idempotency_ttl: DAY,
             connections: CONNECTIONS,
             timeouts: store_postgres::Timeouts::default(),
+            waits: store_postgres::Waits::default(),
             process: runtime::Ports::of_machine().clock,
             clock: None,
         };

@@ -265,6 +265,7 @@ impl Suite<'_> {
         let options = Options {
             velocity_window: DAY,
             idempotency_ttl: DAY,
+            turn_timeout: store_sqlite::TURN_TIMEOUT,
         };
         let file = self.bench.folder.join("webhooks.db");
         let store = SqliteStore::open(&file, Ports::of_machine().clock, options).await?;

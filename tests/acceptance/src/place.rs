@@ -2,26 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kernel::Clock;
 use runtime::Store;
 use sqlx::PgConnection;
-use store_postgres::{PostgresStore, Timeouts};
+use store_postgres::{PostgresStore, Waits};
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
-use test_support::test_database::StoreKind;
+use test_support::test_database::{LONG_TIMEOUTS, LONG_WAITS, StoreKind};
 
 use crate::database::Database;
 use crate::setup::Setup;
 
 /// Enough connections for two batch queues and the reads.
 const CONNECTIONS: u32 = 6;
-/// Generous timeouts for a busy machine.
-const TIMEOUTS: Timeouts = Timeouts {
-    connect: Duration::from_secs(30),
-    statement: Duration::from_secs(30),
-};
 
 /// A database for one world, deleted when the value is dropped.
 #[derive(Debug)]
@@ -53,6 +47,7 @@ impl Place {
                 let options = store_sqlite::Options {
                     velocity_window,
                     idempotency_ttl,
+                    turn_timeout: LONG_WAITS.turn,
                 };
                 let store = SqliteStore::open(&file(folder), clock, options).await;
                 let store = Arc::new(store.expect("a store"));
@@ -63,7 +58,11 @@ impl Place {
                     velocity_window,
                     idempotency_ttl,
                     connections: CONNECTIONS,
-                    timeouts: TIMEOUTS,
+                    timeouts: LONG_TIMEOUTS,
+                    waits: Waits {
+                        lock: setup.lock_timeout,
+                        ..LONG_WAITS
+                    },
                     process: Arc::clone(&clock),
                     clock: Some(clock),
                 };

@@ -11,6 +11,8 @@ use partner_core::origin::Origin;
 use partner_core::throttle::Tier;
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
+use store_postgres::Waits;
+use test_support::test_database::LONG_WAITS;
 
 /// Start time of every world: 2026-05-25T12:00:00Z.
 pub const START: i64 = 1_779_710_400_000;
@@ -74,6 +76,15 @@ pub struct Setup {
     pub preview_ttl: Duration,
     /// Lifetime of a signed quote.
     pub signed_quote_ttl: Duration,
+    /// How long a transaction waits for a locked row, in a database on a server.
+    pub lock_timeout: Duration,
+}
+
+impl Setup {
+    /// Waits for a locked row as briefly as a service does, for a test that keeps a row locked until a request gives up.
+    pub fn give_up_locked_rows(&mut self) {
+        self.lock_timeout = Waits::default().lock;
+    }
 }
 
 impl Default for Setup {
@@ -97,6 +108,7 @@ impl Default for Setup {
             session_ttl: Duration::from_secs(24 * 60 * 60),
             preview_ttl: Duration::from_secs(5 * 60),
             signed_quote_ttl: Duration::from_secs(60),
+            lock_timeout: LONG_WAITS.lock,
             tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
             quote_ttl: Duration::from_secs(15),
             idempotency_ttl: Duration::from_secs(24 * 60 * 60),

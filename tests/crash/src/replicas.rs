@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use test_support::http::nowhere;
 
 use crate::Result;
 use crate::caller::Front;
@@ -158,16 +159,14 @@ impl<S: Subject> Cluster<S> {
         let installation = Installation::new(folder, programs, &told).of(served);
         servers.migrate(&installation)?;
         let [ahead, behind] = clocks;
-        let replica = |name, clock| -> Result<Replica> {
-            Ok(Replica {
-                name,
-                address: free_port()?,
-                clock,
-                service: Mutex::default(),
-            })
+        let replica = |name, clock| Replica {
+            name,
+            address: nowhere(),
+            clock,
+            service: Mutex::default(),
         };
         let cluster = Self {
-            replicas: [replica("replica-1", ahead)?, replica("replica-2", behind)?],
+            replicas: [replica("replica-1", ahead), replica("replica-2", behind)],
             subject: subject(installation)?,
             servers,
         };
@@ -355,11 +354,6 @@ impl<S: Subject> Cluster<S> {
         tally.merge(&self.subject);
         Ok(breaches)
     }
-}
-
-/// Finds a free port for a replica, which keeps its address when it starts again.
-fn free_port() -> Result<SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 /// Runs a number of rounds, with fresh servers after every `campaign` rounds.

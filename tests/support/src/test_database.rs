@@ -7,11 +7,12 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::types::Uuid;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
-use store_postgres::PostgresStore;
+use store_postgres::{PostgresStore, Timeouts, Waits};
 use ulid::Ulid;
 
 /// URL of the private server that `cargo xtask test` has started.
@@ -24,6 +25,20 @@ const SERVING: &str = "penstock_serve";
 const OPERATING: &str = "penstock_operate";
 /// Locks the creation of the template.
 const LOCK: &str = "SELECT pg_advisory_lock(7061)";
+
+/// Timeouts of a test that loses no server: a busy machine may stand still for seconds.
+pub const LONG_TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(30),
+    statement: Duration::from_secs(60),
+};
+/// Waits of a test in which requests wait only for requests that end. The server gives up before the exchange's deadline.
+pub const LONG_WAITS: Waits = Waits {
+    lock: Duration::from_secs(30),
+    statement: Duration::from_secs(40),
+    idle: Duration::from_secs(60),
+    connection: Duration::from_secs(30),
+    turn: Duration::from_secs(30),
+};
 
 /// Selects the store of a run: `sqlite` or `postgres`.
 const STORE: &str = "PENSTOCK_TEST_STORE";

@@ -104,13 +104,14 @@ impl Drop for Replica {
 
 /// Sends a command to a server on a new connection.
 fn say<T: redis::FromRedisValue>(server: &Server, words: &[&str]) -> T {
+    try_say(server, words).unwrap()
+}
+
+fn try_say<T: redis::FromRedisValue>(server: &Server, words: &[&str]) -> redis::RedisResult<T> {
     let client = Client::open(server.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let (command, arguments) = words.split_first().unwrap();
-    redis::cmd(command)
-        .arg(arguments)
-        .query(&mut connection)
-        .unwrap()
+    redis::cmd(command).arg(arguments).query(&mut connection)
 }
 
 fn scope(partner: &str, key: &str) -> Scope {
@@ -418,7 +419,7 @@ async fn tls_requires_server_with_trusted_certificate() {
 }
 
 /// Enables TLS on a server. Returns the port and the server's certificate.
-fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
+fn speak_tls(server: &Server) -> (String, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     // The server runs as another user.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -431,17 +432,23 @@ fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
         file.display().to_string()
     };
     let (shown, kept) = (file("certificate", &certificate), file("key", &key));
-    let port = test_support::http::nowhere().port();
-    let port_text = port.to_string();
-    let settings = [
-        ["tls-cert-file", &shown],
-        ["tls-key-file", &kept],
-        ["tls-auth-clients", "no"],
-        ["tls-port", &port_text],
-    ];
-    let command = [&["CONFIG", "SET"], settings.as_flattened()].concat();
-    let _: () = say(server, &command);
-    (port, certificate.into_bytes())
+    let mut refused = None;
+    // Another program may have the port.
+    for _ in 0..20 {
+        let port = test_support::http::nowhere().port().to_string();
+        let settings = [
+            ["tls-cert-file", &shown],
+            ["tls-key-file", &kept],
+            ["tls-auth-clients", "no"],
+            ["tls-port", &port],
+        ];
+        let command = [&["CONFIG", "SET"], settings.as_flattened()].concat();
+        match try_say::<()>(server, &command) {
+            Ok(()) => return (port, certificate.into_bytes()),
+            Err(error) => refused = Some(error),
+        }
+    }
+    panic!("no port for TLS: {refused:?}")
 }
 
 fn pem(kind: &str, bytes: &[u8]) -> String {

@@ -341,13 +341,13 @@ fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
     let installation = Installation::in_a_file();
     let address = nowhere();
-    let port = address.port().to_string();
     let (_reader, out, err) = full_pipe();
-    let mut words = vec!["sandbox", "--dir", "s", "--pools-port", port.as_str()];
+    let mut words = vec!["sandbox", "--dir", "s"];
     for flag in ["--gate-port", "--widget-port", "--demo-port"] {
         words.extend([flag, "0"]);
     }
     let mut program = installation.program(&words);
+    program.env("PENSTOCK_POOLS_LISTEN", address.to_string());
     let mut process = program.stdout(out).stderr(err).spawn().unwrap();
     eventually(|| TcpStream::connect(address).ok().map(drop));
     // A sandbox that waits for its reader never responds.

@@ -161,7 +161,7 @@ fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     })
 }
 
-/// Repeats `ask` for up to a minute until it returns a value. A debug build on a busy machine is slow.
+/// Repeats `ask` for at least a minute until it returns a value. A debug build on a busy machine is slow.
 pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     for _ in 0..3_000 {
         if let Some(found) = ask() {

@@ -203,7 +203,7 @@ async fn hosted_flow_looks_up_whole_keys_whatever_statistics_say() {
     for statistics in Statistics::ALL {
         let (name, mut conn) = database("hosted").await;
         statistics.prepare(&mut conn).await;
-        for (opening, lookups) in [(READING, READS), (crate::open::WRITING, WRITES)] {
+        for (opening, lookups) in [(READING, READS), (crate::waits::WRITING, WRITES)] {
             run(&mut conn, opening).await;
             for (statement, searches) in lookups {
                 let plan = plan(&mut conn, statement).await;

@@ -6,8 +6,9 @@ use kernel::{Asset, Mode, StoreError};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::{PoolsReads as _, PoolsStore as _};
 use sqlx::Connection as _;
+use store_postgres::Options;
 
-use crate::fixture::{self, Postgres, run};
+use crate::fixture::{self, Database, Postgres, give_up_locked_rows, run};
 
 fn acme() -> Tenant {
     Tenant {
@@ -20,8 +21,10 @@ fn eur() -> Asset {
     Asset::fiat("EUR").unwrap()
 }
 
-async fn with_partner() -> Postgres {
-    let opened = fixture::open().await;
+async fn with_partner(change: impl FnOnce(&mut Options)) -> Postgres {
+    let database = Database::make().await;
+    let url = database.serving();
+    let opened = fixture::open_with(database, &url, change).await;
     let provision = &test_support::contract::Fixture::ports(&opened).provision;
     let mut tx = provision.provision_begin("partner").await.unwrap();
     let partner = Partner {
@@ -46,7 +49,7 @@ async fn terminate(opened: &Postgres) {
 
 #[tokio::test]
 async fn wait_for_held_partner_lock_times_out() {
-    let opened = with_partner().await;
+    let opened = with_partner(give_up_locked_rows).await;
     let mut owner = opened.database.owner().await;
     let mut tx = owner.begin().await.unwrap();
     run(&mut tx, "SELECT FROM books FOR UPDATE").await;
@@ -64,7 +67,7 @@ async fn wait_for_held_partner_lock_times_out() {
 
 #[tokio::test]
 async fn session_ended_before_commit_writes_nothing() {
-    let opened = with_partner().await;
+    let opened = with_partner(|_| {}).await;
     let mut tx = opened.store.begin("ended").await.unwrap();
     tx.commitment_put(&acme(), eur(), 5).await.unwrap();
     terminate(&opened).await;
@@ -88,7 +91,7 @@ async fn session_ended_before_commit_writes_nothing() {
 /// Each ended session fails at most one call, and the store opens new sessions.
 #[tokio::test]
 async fn sessions_that_were_ended_are_opened_again() {
-    let opened = with_partner().await;
+    let opened = with_partner(|_| {}).await;
     for _ in 0..3 {
         terminate(&opened).await;
         let mut failed = 0;

@@ -104,7 +104,7 @@ async fn idle_in_transaction(database: &Database) -> i64 {
 /// Waits until no transaction is open, for less time than the server lets an idle one stay open.
 async fn no_transaction_stays_open(database: &Database) {
     let mut left = idle_in_transaction(database).await;
-    for _ in 0..40 {
+    for _ in 0..200 {
         if left == 0 {
             break;
         }

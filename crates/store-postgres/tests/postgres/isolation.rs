@@ -5,10 +5,11 @@ use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::PoolsStore as _;
 use pools_core::quote::QuoteId;
 use sqlx::Connection as _;
+use store_postgres::{Options, Waits};
 use test_support::contract::Fixture as _;
 use test_support::contract::outages::soon_ready;
 
-use crate::fixture::{Database, Postgres, open, open_at, run};
+use crate::fixture::{Database, Postgres, give_up_locked_rows, open_with, run};
 
 fn tenant(name: &str) -> Tenant {
     Tenant {
@@ -17,8 +18,10 @@ fn tenant(name: &str) -> Tenant {
     }
 }
 
-async fn provisioned(names: &[&str]) -> Postgres {
-    let world = open().await;
+async fn provisioned(names: &[&str], change: impl FnOnce(&mut Options)) -> Postgres {
+    let database = Database::make().await;
+    let url = database.serving();
+    let world = open_with(database, &url, change).await;
     let provision = &world.ports().provision;
     let mut tx = provision.provision_begin("partners").await.unwrap();
     for name in names {
@@ -37,7 +40,7 @@ async fn provisioned(names: &[&str]) -> Postgres {
 // rule: pools.transact.isolated
 #[tokio::test]
 async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
-    let world = provisioned(&["free", "locked"]).await;
+    let world = provisioned(&["free", "locked"], |_| {}).await;
     let mut other = world.database.owner().await;
     run(
         &mut other,
@@ -66,7 +69,7 @@ async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
 #[tokio::test]
 async fn reads_of_a_locked_partner_leave_connections_to_others() {
     const READERS: usize = 32;
-    let world = provisioned(&["free", "locked"]).await;
+    let world = provisioned(&["free", "locked"], |_| {}).await;
     let mut other = world.database.owner().await;
     run(
         &mut other,
@@ -105,17 +108,22 @@ async fn reads_of_a_locked_partner_leave_connections_to_others() {
 async fn exhausted_pool_is_distinguished_from_a_locked_partner() {
     let database = Database::make().await;
     let url = database.serving();
-    let world = open_at(database, &url, 1).await;
+    let full_soon = |options: &mut Options| {
+        options.connections = 1;
+        options.waits.connection = Waits::default().connection;
+    };
+    let world = open_with(database, &url, full_soon).await;
     let held = world.store.begin("held").await.unwrap();
     let Err(busy) = world.store.begin("refused").await else {
         panic!("the only connection is in use");
     };
     assert!(busy.is_busy(), "{busy:?}");
     soon_ready(&world.store).await;
-    drop(held);
+    // Unlike a rollback, a commit returns the connection before it ends.
+    held.commit().await.unwrap();
     drop(world.store.begin("free").await.unwrap());
 
-    let world = provisioned(&["locked"]).await;
+    let world = provisioned(&["locked"], give_up_locked_rows).await;
     let mut other = world.database.owner().await;
     run(
         &mut other,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kernel::StoreError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
-use store_postgres::{PostgresStore, Timeouts};
+use store_postgres::{PostgresStore, Timeouts, Waits};
 use test_support::contract::outages::Writer;
 use test_support::servers::Postgres as Server;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,9 +23,9 @@ const TIMEOUTS: Timeouts = Timeouts {
     statement: Duration::from_secs(8),
 };
 /// The time that a call may take above its deadline on a busy machine.
-const SLACK: Duration = Duration::from_secs(15);
+const SLACK: Duration = Duration::from_secs(30);
 /// The time within which writes resume.
-const RECOVERY: Duration = Duration::from_secs(30);
+const RECOVERY: Duration = Duration::from_secs(60);
 /// The time within which readiness reports that writes are refused.
 const READINESS_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -91,7 +91,16 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, silent: Arc<AtomicBo
 }
 
 async fn opened(database: Database, url: &str) -> Postgres {
-    fixture::open_with(database, url, TIMEOUTS).await
+    let change = |options: &mut store_postgres::Options| {
+        options.timeouts = TIMEOUTS;
+        // The server gives up before the exchange's deadline.
+        options.waits = Waits {
+            lock: TIMEOUTS.statement / 2,
+            statement: TIMEOUTS.statement * 3 / 4,
+            ..options.waits
+        };
+    };
+    fixture::open_with(database, url, change).await
 }
 
 fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
@@ -132,24 +141,32 @@ async fn silent_network_ends_every_call_within_its_deadline_and_writes_return() 
     let proxy = Proxy::before(&database.serving()).await;
     let writer = Writer::start(opened(database, &proxy.url).await).await;
     writer.soon_ready().await;
-    // The last call before the silence: a connection that was idle for a second would be tested first.
-    let quote = writer.quote().await.unwrap();
-    let command = writer.command(&quote);
-
-    proxy.go_silent();
-    let ((quoted, transacted), took) =
-        timed(async { tokio::join!(writer.quote(), writer.transact(&command)) }).await;
-    assert!(
-        matches!(quoted, Err(StoreError::CommitUnknown(_))),
-        "the statement was sent and commits by itself: {quoted:?}"
-    );
-    assert!(is_unavailable(&transacted), "{transacted:?}");
-    assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+    let mut tries = 0;
+    let command = loop {
+        // The last call before the silence: a connection that was idle for a second would be tested first.
+        let quote = writer.quote().await.unwrap();
+        let command = writer.command(&quote);
+        proxy.go_silent();
+        let ((quoted, transacted), took) =
+            timed(async { tokio::join!(writer.quote(), writer.transact(&command)) }).await;
+        assert!(is_unavailable(&transacted), "{transacted:?}");
+        assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+        // The statement was sent and commits by itself.
+        if matches!(quoted, Err(StoreError::CommitUnknown(_))) {
+            break command;
+        }
+        // A busy machine stood still for a second before the call.
+        tries += 1;
+        assert!(is_unavailable(&quoted) && tries < 5, "{quoted:?}");
+        proxy.answer_again();
+        writes_again_after(&writer).await;
+    };
     assert!(not_ready_after(&writer).await < READINESS_DEADLINE + SLACK);
     // A write is refused at once while the database is known to be unavailable.
-    let (again, took) = timed(writer.quote()).await;
-    assert!(is_unavailable(&again), "{again:?}");
-    assert!(took < TIMEOUTS.connect, "{took:?}");
+    let again = writer.quote().await.map(drop).unwrap_err();
+    let why = kernel::causes(&again);
+    assert!(matches!(again, StoreError::Unavailable(_)), "{why}");
+    assert!(why.contains("writes are refused until it does"), "{why}");
 
     proxy.answer_again();
     writes_again_after(&writer).await;

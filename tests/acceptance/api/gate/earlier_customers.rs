@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acceptance::{ACME, Call, Gate, Logs, RIVAL};
+use acceptance::{ACME, Call, Gate, Logs, RIVAL, Setup};
 use gate_core::customer::{CustomerId, SealedCustomer, Unique};
 use gate_core::usecases::compare_customers::CompareCustomers;
 use kernel::Mode;
@@ -276,7 +276,7 @@ async fn walk_continues_after_a_restart_and_loses_no_change() {
 // rule: gate.customer.earlier, background.isolated
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn customers_of_other_partners_are_compared_while_one_partner_is_locked() {
-    let gate = Gate::new().await;
+    let gate = Gate::with(Setup::give_up_locked_rows).await;
     let mut crowds = Vec::new();
     for partner in [ACME, RIVAL] {
         crowds.push((partner, crowd(&gate, partner).await));

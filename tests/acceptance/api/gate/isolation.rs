@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acceptance::{ACME, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP};
+use acceptance::{ACME, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP, Setup};
 use gate_core::catalogue::Catalogue;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
@@ -69,7 +69,7 @@ async fn until_said(gate: &Gate, partner: &str, objects: &[String], event: &str)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_other_partners_expire_while_one_partner_is_locked() {
     for table in ["books", "sessions"] {
-        let gate = Gate::new().await;
+        let gate = Gate::with(Setup::give_up_locked_rows).await;
         let crowd = opened(&gate.acme(), SHOP, "100.00", 2 * FEW).await;
         gate.world().after(1);
         let few = opened(&gate.rival(), RIVAL_SHOP, "100.00", 3).await;
@@ -97,7 +97,7 @@ async fn sessions_of_other_partners_expire_while_one_partner_is_locked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_of_other_partners_settle_while_one_partner_is_locked() {
     for (table, count) in [("books", CROWD), ("rail_records", FEW)] {
-        let gate = Gate::new().await;
+        let gate = Gate::with(Setup::give_up_locked_rows).await;
         let mut crowd = Vec::new();
         for number in 0..count {
             crowd.push(paying(&gate.acme(), SHOP, &format!("p{number}")).await);
@@ -165,7 +165,7 @@ async fn until_approved(gate: &Gate, partner: &str, sessions: &[SessionId]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn verifications_of_other_partners_end_while_one_partner_is_locked() {
     for (table, count) in [("books", CROWD), ("verifications", FEW)] {
-        let gate = Gate::new().await;
+        let gate = Gate::with(Setup::give_up_locked_rows).await;
         let crowd = opened(&gate.acme(), SHOP, "100.63", count).await;
         let crowd = verifying(&gate, ACME, &crowd).await;
         gate.world().after(1);
@@ -240,7 +240,7 @@ async fn until_delivered(gate: &Gate, partner: &str, object: &str) {
 // rule: background.isolated, webhook.isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_other_partners_are_delivered_while_one_partner_is_locked() {
-    let gate = Gate::new().await;
+    let gate = Gate::with(Setup::give_up_locked_rows).await;
     let released = Arc::<AtomicBool>::default();
     let receiver = receiver(&released);
     for partner in [ACME, RIVAL] {
@@ -280,7 +280,7 @@ async fn events_of_other_partners_are_delivered_while_one_partner_is_locked() {
 // rule: background.isolated, idempotency.own-expiry
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_other_partners_are_swept_while_one_partner_is_locked() {
-    let gate = Gate::new().await;
+    let gate = Gate::with(Setup::give_up_locked_rows).await;
     opened(&gate.acme(), SHOP, "100.00", 3).await;
     opened(&gate.rival(), RIVAL_SHOP, "100.00", 3).await;
     gate.world().after(2 * DAY);

@@ -105,11 +105,12 @@ impl Rail {
     fn respond(&self, request: &listener::Request) -> listener::Response {
         let mut payments = self.payments.lock().unwrap_or_else(PoisonError::into_inner);
         let (response, begun) = payments.respond(request);
-        drop(payments);
+        // The lines of requests are in the order in which they took effect.
         println!(
             "test-rail: {} {} {}",
             request.method, request.path, response.status
         );
+        drop(payments);
         if let (Some((id, end)), Some(delay)) = (begun, self.delay) {
             let rail = self.clone();
             thread::spawn(move || {

@@ -78,6 +78,24 @@ impl Desk {
             case.report = report;
         }
     }
+
+    /// Does what a command says. Returns whether it is a command.
+    fn follow(&mut self, line: &str) -> bool {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        match words[..] {
+            ["approve", id] => self.approve(id),
+            ["reject", id, reason] => self.reject(id, reason),
+            ["say", id, status] => self.say(id, json!({ "status": status })),
+            ["slow", millis] => match millis.parse() {
+                Ok(millis) => self.lateness = Duration::from_millis(millis),
+                Err(_) => return false,
+            },
+            ["silent"] => self.silent = true,
+            ["talk"] => self.silent = false,
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// The verifier, which its listener, its timers and its commands share.
@@ -146,12 +164,13 @@ impl Verifier {
         let (response, silent, lateness) = {
             let mut desk = self.desk();
             let response = self.act(&mut desk, request);
+            // The lines of requests and commands are in the order in which they took effect.
+            println!(
+                "test-verifier: {} {} {}",
+                request.method, request.path, response.status
+            );
             (response, desk.silent, desk.lateness)
         };
-        println!(
-            "test-verifier: {} {} {}",
-            request.method, request.path, response.status
-        );
         thread::sleep(lateness);
         (!silent).then_some(response)
     }
@@ -207,30 +226,13 @@ impl Verifier {
 
     fn follow_commands(&self) {
         for line in stdin().lock().lines().map_while(Result::ok) {
-            let done = self.follow(&line);
+            let mut desk = self.desk();
+            let done = desk.follow(&line);
             println!(
                 "test-verifier: {}: {line}",
                 if done { "done" } else { "refused" }
             );
         }
-    }
-
-    fn follow(&self, line: &str) -> bool {
-        let words: Vec<&str> = line.splitn(3, ' ').collect();
-        let mut desk = self.desk();
-        match words[..] {
-            ["approve", id] => desk.approve(id),
-            ["reject", id, reason] => desk.reject(id, reason),
-            ["say", id, status] => desk.say(id, json!({ "status": status })),
-            ["slow", millis] => match millis.parse() {
-                Ok(millis) => desk.lateness = Duration::from_millis(millis),
-                Err(_) => return false,
-            },
-            ["silent"] => desk.silent = true,
-            ["talk"] => desk.silent = false,
-            _ => return false,
-        }
-        true
     }
 }
 
