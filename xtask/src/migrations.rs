@@ -1,4 +1,5 @@
-//! `cargo xtask migrations`: checks that migrations are only added and that every database has the same versions.
+//! `cargo xtask migrations`: checks that migrations are only added, that every database has the same versions, and that the stores
+//! compile in every file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,6 +9,10 @@ use crate::{Result, process};
 
 const FOLDER: &str = "migrations";
 const RECORD: &str = "migrations/checksums.txt";
+/// Has the list of the migrations that the stores compile in, between these two lines.
+const LIST: &str = "crates/store-sql/src/schema.rs";
+const LIST_START: &str = "            $what:\n";
+const LIST_END: &str = "        )\n";
 
 /// Checksums by `<database>/<file>`.
 type Checksums = BTreeMap<String, String>;
@@ -35,14 +40,24 @@ pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
             &format!("released in {tag}"),
         ));
     }
+    let list = fs::read_to_string(workspace.path(LIST))?;
+    let whole_list = with_list(&list, &present)?;
     if !record {
         faults.extend(unrecorded(&recorded, &present));
+        if list != whole_list {
+            faults.push(format!(
+                "{LIST} does not list the files of {FOLDER}/: run `cargo xtask migrations --record` and commit {LIST}"
+            ));
+        }
     }
     if !faults.is_empty() {
         return Err(faults.join("\n").into());
     }
     if recorded != present {
         fs::write(path, render_record(&present))?;
+    }
+    if list != whole_list {
+        fs::write(workspace.path(LIST), whole_list)?;
     }
     println!("{} migrations match their record", present.len());
     Ok(())
@@ -219,6 +234,22 @@ fn render_record(present: &Checksums) -> String {
         .collect()
 }
 
+/// Returns the text of [`LIST`] with a line for each migration: version, description and file.
+fn with_list(text: &str, present: &Checksums) -> Result<String> {
+    let missing = || format!("{LIST} has no list of migrations");
+    let (before, rest) = text.split_once(LIST_START).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(LIST_END).ok_or_else(missing)?;
+    let names = present.keys().filter_map(|file| file.split_once('/'));
+    let names: BTreeSet<&str> = names.map(|(_, name)| name).collect();
+    let line = |name: &str| {
+        let (_, words) = name.strip_suffix(".sql")?.split_once('_')?;
+        let (version, words) = (version(name)?, words.replace('_', " "));
+        Some(format!("            {version} \"{words}\" \"{name}\",\n"))
+    };
+    let lines: String = names.into_iter().filter_map(line).collect();
+    Ok([before, LIST_START, &lines, LIST_END, after].concat())
+}
+
 /// Returns the release tags in the history of this branch. Another branch may have released other migrations.
 fn released_tags(workspace: &Workspace) -> Result<Vec<String>> {
     let mut history = workspace.git();
@@ -367,9 +398,17 @@ mod tests {
         fs::create_dir_all(root.path().join("migrations/sqlite")).unwrap();
         let file = root.path().join("migrations/sqlite/0001_a.sql");
         fs::write(&file, "CREATE TABLE a (x);").unwrap();
+        let list = root.path().join(LIST);
+        fs::create_dir_all(list.parent().unwrap()).unwrap();
+        fs::write(&list, format!("{LIST_START}{LIST_END}// The rest.")).unwrap();
         let error = run(&workspace, false).unwrap_err().to_string();
         assert!(error.contains("is not recorded"), "{error}");
+        assert!(error.contains("does not list the files"), "{error}");
         run(&workspace, true).unwrap();
+        assert_eq!(
+            fs::read_to_string(&list).unwrap(),
+            format!("{LIST_START}            1 \"a\" \"0001_a.sql\",\n{LIST_END}// The rest.")
+        );
         run(&workspace, false).unwrap();
         fs::write(&file, "CREATE TABLE a (y);").unwrap();
         let error = run(&workspace, true).unwrap_err().to_string();

@@ -82,6 +82,7 @@ macro_rules! columns {
          created_at, updated_at, deleted_at, revision"
     };
 }
+pub(crate) use columns;
 
 pub static FIND: Statement = Statement::new(
     "customers",

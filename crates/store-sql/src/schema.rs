@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// The migrations of an engine, in order: version, description and text. `migrations!(versions)` has the versions, which are those of
-/// both engines. A new migration needs its line here.
+/// both engines. `cargo xtask migrations --record` writes the list.
 ///
 /// sqlx stores the description and checks the text's checksum. The paths are relative to the file that calls the macro.
 #[macro_export]

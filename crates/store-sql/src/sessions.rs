@@ -74,18 +74,28 @@ async fn find(
     connection.fetch_optional(&FIND, values).await
 }
 
+/// Every column of the table that [`session`] reads.
+macro_rules! stored {
+    () => {
+        "partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+         user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at, cancelled_at,
+         expired_at, transaction_id"
+    };
+}
+pub(crate) use stored;
+
 /// Every column that [`session`] reads.
 ///
 /// Here and below, a payment in progress is one without an end. Said by its status, it would look as if the index of all payments in
 /// progress could find it, and Postgres would read that index if its statistics are from a time with few such payments.
 macro_rules! columns {
     () => {
-        "partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
-         user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at, cancelled_at,
-         expired_at, transaction_id,
-         EXISTS (SELECT 1 FROM rail_records AS r
+        concat!(
+            stored!(),
+            ", EXISTS (SELECT 1 FROM rail_records AS r
                  WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
                    AND r.ended_at IS NULL) AS payment_in_progress"
+        )
     };
 }
 

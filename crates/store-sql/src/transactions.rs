@@ -62,6 +62,7 @@ macro_rules! columns {
          exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at"
     };
 }
+pub(crate) use columns;
 
 pub static FIND: Statement = Statement::new(
     "transactions",

@@ -4,4 +4,3 @@
 mod fixture;
 
 test_support::store_contract!(crate::fixture::open);
-test_support::gate_contract!(crate::fixture::open);

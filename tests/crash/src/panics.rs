@@ -14,6 +14,7 @@ use serde_json::Value;
 use test_support::recorded::{kind_of, recorded};
 
 use crate::Result;
+use crate::caller::number;
 use crate::http::{Answer, Client, request};
 use crate::kills::{Tally, close};
 use crate::programs::{Service, WITH_METRICS};
@@ -94,8 +95,13 @@ impl Operation {
         side.of(&format!("{} {}", self.method, self.template))
     }
 
-    /// Renders the recorded request about other objects, with this key and these headers besides. A write that is judged by its
-    /// outcome has a request of its own.
+    /// Whether the token of a widget authorizes it.
+    pub(crate) fn is_of_widget(&self) -> bool {
+        self.template.starts_with("/v1/embed/")
+    }
+
+    /// Renders the recorded request about other objects, with this key and these headers besides, and with an idempotency key of its
+    /// own if it has one. A write that is judged by its outcome has a request of its own.
     pub(crate) fn recorded(
         &self,
         key: &str,
@@ -105,7 +111,10 @@ impl Operation {
         let record = recorded(&self.id).about(|text| kind_of(text).and_then(&id_of));
         let path = record.path.trim_start_matches("/v1");
         let recorded = record.headers.iter();
-        let recorded = recorded.map(|(name, value)| format!("{name}: {value}\r\n"));
+        let recorded = recorded.map(|(name, value)| match name.as_str() {
+            "idempotency-key" => format!("{name}: {value}-{}\r\n", number()),
+            _ => format!("{name}: {value}\r\n"),
+        });
         let headers = recorded.collect::<String>() + headers;
         let body = record
             .body
@@ -259,4 +268,23 @@ fn untouched<S: Handled>(
         }
     }
     Ok(touched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_request_has_given_object_and_key_of_its_own() {
+        let rename = Operation {
+            id: "updateCustomer".to_owned(),
+            method: "PATCH".to_owned(),
+            template: "/v1/customers/{id}".to_owned(),
+        };
+        let known = |kind: &str| Some(format!("{kind}known"));
+        let render = || String::from_utf8(rename.recorded("key", "", known)).unwrap();
+        let request = render();
+        assert!(request.contains("/customers/cus_test_known"), "{request}");
+        assert_ne!(request, render());
+    }
 }

@@ -1,4 +1,3 @@
 //! The contract of the store ports, on Postgres.
 
 test_support::store_contract!(crate::fixture::open);
-test_support::gate_contract!(crate::fixture::open);

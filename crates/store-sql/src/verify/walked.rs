@@ -1,7 +1,7 @@
 //! The statements that the audit reads row by row: whole tables, with modes and partners.
 
 use crate::trades::open;
-use crate::{Sql, Statement, rail_columns};
+use crate::{Sql, Statement, customers, rail_columns, sessions, transactions};
 
 /// Every statement of this file.
 pub(super) static ALL: [&Statement; 27] = [
@@ -117,24 +117,25 @@ pub(super) static DEPOSITS: Statement = Statement::new(
 
 pub(super) static SESSIONS: Statement = Statement::new(
     "sessions",
-    "SELECT mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
-            wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
-            completed_at, cancelled_at, expired_at, transaction_id, false AS payment_in_progress
-     FROM sessions",
+    concat!(
+        "SELECT mode, ",
+        sessions::stored!(),
+        ", false AS payment_in_progress FROM sessions"
+    ),
 );
 
 pub(super) static TRANSACTIONS: Statement = Statement::new(
     "transactions",
-    "SELECT mode, partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
-            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
-     FROM transactions",
+    concat!(
+        "SELECT mode, ",
+        transactions::columns!(),
+        " FROM transactions"
+    ),
 );
 
 pub(super) static CUSTOMERS: Statement = Statement::new(
     "customers",
-    "SELECT mode, partner_id, id, person, email_mark, external_id_mark, email_compared, external_id_compared, kyc_status,
-            created_at, updated_at, deleted_at, revision
-     FROM customers",
+    concat!("SELECT mode, ", customers::columns!(), " FROM customers"),
 );
 
 pub(super) static PREVIEWS: Statement = Statement::new(

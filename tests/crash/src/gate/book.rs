@@ -42,6 +42,8 @@ pub(crate) struct Book {
     pub(crate) tests: BTreeMap<String, Test>,
     pub(crate) people: People,
     pub(crate) orders: Orders,
+    /// Objects of requests that are not judged here. The audit judges them.
+    pub(crate) aside: BTreeSet<String>,
     /// Whether a create was refused because the quota is used up.
     pub(crate) exhausted: bool,
     /// Observations that contradict earlier ones.
@@ -95,6 +97,13 @@ impl Book {
         self.orders.hot_previews.clear();
         self.orders.hot_quotes.clear();
         self.since = time::now();
+    }
+
+    /// Judges a session or a customer no more.
+    pub(crate) fn set_aside(&mut self, id: &str) {
+        self.sessions.remove(id);
+        self.people.customers.remove(id);
+        self.aside.insert(id.to_owned());
     }
 
     /// Records that a write is being sent; every repeat has the bytes of the first request.

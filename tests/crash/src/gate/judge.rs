@@ -169,6 +169,7 @@ impl<'s> Reader<'s> {
                 return Err(format!("{id} is listed twice").into());
             }
         }
+        found.retain(|id, _| !self.shop.book.lock().aside.contains(id));
         Ok(found)
     }
 
@@ -442,6 +443,7 @@ fn missing(
         told.entry(&event.object).or_default().push(event);
     }
     let mut book = shop.book.lock();
+    told.retain(|object, _| !book.aside.contains(*object));
     let mut open = check_sessions(&mut book, &seen);
     open.extend(orders::check(&mut book, &seen.orders));
     open.extend(hosted::check(&mut book, &seen.payments));

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use serde_json::Value;
+use test_support::recorded::kind_of;
 
 use super::book::{Order, Test};
 use super::writing::{Widget, Writing};
@@ -20,23 +21,30 @@ use crate::time;
 /// Objects of the requests.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    /// Writes under keys, each with its operation.
+    /// Writes that the book judges, each with its operation.
     writes: Vec<(&'static str, Writing)>,
-    /// Names in the paths of reads and other writes, each with its operation.
-    named: Vec<(&'static str, String)>,
+    /// An object of each kind of id, for the recorded requests of all other operations.
+    named: Vec<String>,
     /// The secret of an open session.
     secret: String,
-    /// Widgets of open sessions, each with the operations that only it is for.
-    widgets: Vec<(&'static [&'static str], Widget)>,
+    /// Widgets of open sessions, each with the operation that only it is for.
+    widgets: Vec<(&'static str, Widget)>,
+    /// The widget of an open session, for all other operations of widgets.
+    widget: Widget,
     /// Open sessions and active quotes, which only a handler can change.
     untouched: Vec<(String, &'static str)>,
 }
 
 impl Objects {
-    fn widget(&self, operation: &str) -> Option<&Widget> {
+    fn widget(&self, operation: &str) -> &Widget {
         let mut all = self.widgets.iter();
-        let found = all.find(|(operations, _)| operations.contains(&operation));
-        found.map(|(_, widget)| widget)
+        let found = all.find(|(of, _)| *of == operation);
+        found.map_or(&self.widget, |(_, widget)| widget)
+    }
+
+    fn of_kind(&self, kind: &str) -> Option<String> {
+        let mut all = self.named.iter();
+        all.find(|id| kind_of(id) == Some(kind)).cloned()
     }
 }
 
@@ -71,16 +79,16 @@ impl Handled for Gate {
         if let Some((_, writing)) = written {
             return Ok(writing.bytes.clone());
         }
-        let named = objects.named.iter().find(|(of, _)| *of == id);
-        let id_of = |_: &str| named.map(|(_, name)| name.clone());
-        Ok(match (id, objects.widget(id)) {
-            ("createEmbedToken", _) => bootstrap(shop, &objects.secret),
-            ("createEmbedQuote", Some(widget)) => widget.quote(shop),
-            (_, Some(widget)) => {
+        let id_of = |kind: &str| objects.of_kind(kind);
+        let widget = objects.widget(id);
+        Ok(match id {
+            "createEmbedToken" => bootstrap(shop, &objects.secret),
+            "createEmbedQuote" => widget.quote(shop),
+            _ if operation.is_of_widget() => {
                 let token = format!("X-Embed-Token: {}\r\n", widget.token);
                 operation.recorded(&shop.publishable, &token, id_of)
             }
-            (_, None) => operation.recorded(&shop.key, "", id_of),
+            _ => operation.recorded(&shop.key, "", id_of),
         })
     }
 
@@ -217,33 +225,24 @@ impl Preparing<'_> {
             quote(&to_pay_in),
             quote(&to_pay_out),
         ];
+        let (session, customer) = (self.session()?, self.customer()?);
+        for id in [&session, &customer] {
+            shop.book.lock().set_aside(id);
+        }
+        let (paid, delivery) = (self.payment()?, self.dead_letter()?);
         let named = vec![
-            ("retrieveSession", fail.clone()),
-            ("retrieveTransaction", self.payment()?),
-            ("replayWebhookDelivery", self.dead_letter()?),
-            ("getCustomer", update),
-            ("retrieveSignedQuote", to_pay_in),
-            ("retrievePayIn", pay_in),
-            ("retrievePayOut", pay_out),
-            ("cancelEmbedPayment", payment),
+            session, customer, paid, delivery, to_pay_in, pay_in, pay_out, payment,
         ];
         Ok(Objects {
             writes,
             named,
             secret: self.secret(&fail)?,
             widgets: vec![
-                (
-                    &[
-                        "retrieveEmbedSession",
-                        "listEmbedOptions",
-                        "cancelEmbedSession",
-                    ],
-                    give_up,
-                ),
-                (&["createEmbedQuote"], quoted),
-                (&["createEmbedVerification"], verified),
-                (&["cancelEmbedPayment"], called_off),
+                ("createEmbedQuote", quoted),
+                ("createEmbedVerification", verified),
+                ("cancelEmbedPayment", called_off),
             ],
+            widget: give_up,
             untouched,
         })
     }

@@ -192,7 +192,8 @@ macro_rules! event_of_customer {
 }
 static EVENT_OF_CUSTOMER: Statement = per_engine!("events", event_of_customer);
 
-/// A response is stored at the instant of its effect; a response about an existing customer, not before the customer's creation.
+/// A response is stored at the instant of its effect. Without an entry here, a request about a session or a customer is answered not
+/// before the object's first event, which is that of its creation.
 static ANSWERED: Statement = Statement::per_engine(
     "answers",
     Sql {
@@ -214,10 +215,6 @@ static ANSWERED: Statement = Statement::per_engine(
          WHEN a.route = 'POST /v1/customers' THEN EXISTS (
              SELECT 1 FROM customers AS c
              WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.created_at = a.created_at)
-         WHEN a.route GLOB 'PATCH /v1/customers/*' THEN EXISTS (
-             SELECT 1 FROM customers AS c
-             WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.id = substr(a.route, -26)
-               AND a.created_at >= c.created_at AND a.route = 'PATCH /v1/customers/cus_' || c.mode || '_' || c.id)
          WHEN a.route GLOB 'DELETE /v1/customers/*' THEN EXISTS (
              SELECT 1 FROM customers AS c
              WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.id = substr(a.route, -26)
@@ -242,7 +239,13 @@ static ANSWERED: Statement = Statement::per_engine(
              WHERE t.mode = a.mode AND t.partner_id = a.partner_id AND t.session_id = substr(a.route, -31, 26)
                AND t.status = 'failed' AND t.created_at = a.created_at
                AND a.route = 'POST /v1/test_helpers/sessions/gs_' || t.mode || '_' || t.session_id || '/fail')
-         ELSE 0 END",
+         ELSE EXISTS (
+             SELECT 1 FROM events AS e
+             WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.created_at <= a.created_at
+               AND e.object_id = CASE
+                   WHEN a.route GLOB '* /v1/customers/*' THEN substr(a.route, instr(a.route, '/cus_') + 1, 35)
+                   ELSE substr(a.route, instr(a.route, '/gs_') + 1, 34) END)
+         END",
         postgres: "WITH done AS MATERIALIZED (
          SELECT mode, partner_id, 'POST /v1/gate_sessions' AS route, created_at AS at FROM sessions
          UNION ALL
@@ -275,8 +278,11 @@ static ANSWERED: Statement = Statement::per_engine(
      WHERE CASE
          WHEN a.route = 'PATCH /v1/branding' THEN NOT EXISTS (
              SELECT FROM branding AS b WHERE b.mode = a.mode AND b.partner_id = a.partner_id)
-         WHEN starts_with(a.route, 'PATCH /v1/customers/') THEN coalesce(a.created_at < c.created_at, true)
          WHEN starts_with(a.route, 'DELETE /v1/customers/') THEN coalesce(a.created_at < c.deleted_at, true)
+         WHEN a.route ~ '/(cus|gs)_' AND a.route !~ '/(cancel|complete|fail)$' THEN NOT EXISTS (
+             SELECT FROM events AS e
+             WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.created_at <= a.created_at
+               AND e.object_id = substring(a.route FROM '/([a-z]+_[a-z]+_[0-9A-Z]{26})'))
          ELSE (a.mode, a.partner_id, a.route, a.created_at) NOT IN (SELECT mode, partner_id, route, at FROM done) END",
     },
 );

@@ -1,0 +1,51 @@
+//! Lists the cases of the store contract, so that a new case is written in one file.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const FOLDER: &str = "src/contract";
+/// Fewer cases mean that [`case`] misses some.
+const FEWEST_CASES: usize = 200;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let files = std::fs::read_dir(FOLDER)?.map(|file| Ok(file?.path()));
+    let mut files: Vec<PathBuf> = files.collect::<Result<_, std::io::Error>>()?;
+    files.sort();
+    let (mut lists, mut count) = (String::new(), 0);
+    for path in files {
+        let text = std::fs::read_to_string(&path)?;
+        let functions = text.split("\npub async fn ").skip(1);
+        let cases: Vec<&str> = functions.filter_map(case).collect();
+        if !cases.is_empty() {
+            let entity = path.file_stem().ok_or("a file without a name")?;
+            writeln!(lists, "{}: {};", entity.display(), cases.join(", "))?;
+            count += cases.len();
+        }
+    }
+    if count < FEWEST_CASES {
+        return Err(format!("only {count} cases in {FOLDER}").into());
+    }
+    let list = format!(
+        "/// One test for every case of the contract, on stores that `$open` opens.
+#[macro_export]
+macro_rules! store_contract {{
+    ($open:path) => {{ $crate::__cases! {{ $open;\n{lists}}} }};
+}}\n"
+    );
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("store_contract.rs"), list)?;
+    writeln!(std::io::stdout(), "cargo::rerun-if-changed={FOLDER}")?;
+    Ok(())
+}
+
+/// The name of a public function whose only argument is a fixture. `function` is its text from the name on.
+fn case(function: &str) -> Option<&str> {
+    let (name, rest) = function.split_once('(')?;
+    let (arguments, _) = rest.split_once(')')?;
+    let argument = arguments.trim().trim_end_matches(',');
+    let is_fixture =
+        argument.ends_with(": impl Fixture") || argument.ends_with(": impl GateFixture");
+    (is_fixture && !argument.contains(',')).then_some(name)
+}
