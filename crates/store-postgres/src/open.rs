@@ -182,9 +182,9 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The errors of [`PostgresStore::open`].
-    pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
+    pub async fn migrate(url: &str, timeouts: Timeouts) -> Result<Migrated, StoreError> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
-        let mut conn = hosts.connect(Timeouts::default(), &Alarm::new()).await?;
+        let mut conn = hosts.connect(timeouts, &Alarm::new()).await?;
         let link = conn.link()?;
         // A migration may rebuild a table.
         let migrated = timeout(LONG_TIMEOUT, schema::migrate(link)).await;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::types::Uuid;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
-use store_postgres::PostgresStore;
+use store_postgres::{PostgresStore, Timeouts};
 use ulid::Ulid;
 
 /// URL of the private server that `cargo xtask test` has started.
@@ -86,7 +86,9 @@ impl Database {
         let database = Self::named(server.to_owned());
         let making = format!("CREATE DATABASE {}", database.name);
         admin(server, &making).await;
-        PostgresStore::migrate(&database.owning()).await.unwrap();
+        PostgresStore::migrate(&database.owning(), Timeouts::default())
+            .await
+            .unwrap();
         database.grant().await;
         database
     }
@@ -282,7 +284,9 @@ async fn template() -> String {
         run(&mut conn, &format!("DROP DATABASE IF EXISTS {draft}")).await;
         run(&mut conn, &format!("CREATE DATABASE {draft}")).await;
         let draft_url = url_of(&server, &draft);
-        PostgresStore::migrate(&draft_url).await.unwrap();
+        PostgresStore::migrate(&draft_url, Timeouts::default())
+            .await
+            .unwrap();
         let mut owner = connect(&draft_url).await;
         run(&mut owner, &roles()).await;
         let letting_in = format!("ALTER ROLE {SERVING} LOGIN PASSWORD '{SERVING}'");
