@@ -115,7 +115,8 @@ macro_rules! store_contract {
                 delivery_is_leased_to_one_worker, released_delivery_is_due_immediately,
                 claim_returns_current_endpoint, modes_and_services_have_separate_queues,
                 commit_with_delivery_wakes_worker, concluding_absent_delivery_changes_nothing;
-            unreadable: unreadable_delivery_is_left_out, unreadable_secret_hides_no_other_endpoint;
+            unreadable: unreadable_delivery_is_left_out, unreadable_secret_hides_no_other_endpoint,
+                unreadable_row_fails_its_page_and_its_export;
             exports: trades_are_exported_once_in_order,
                 export_window_includes_start_and_excludes_end,
                 entries_of_every_currency_are_exported_in_order, exported_receipt_has_network,
@@ -175,6 +176,7 @@ macro_rules! gate_contract {
         $crate::__cases! { $open;
             sessions: session_reads_back_field_by_field, session_ends_once_before_its_deadline,
                 foreign_session_is_absent, session_pages_are_contiguous,
+                unreadable_session_fails_its_page,
                 overdue_sessions_are_listed, transactions_read_back_and_one_pays,
                 dropped_gate_transaction_writes_nothing, session_emits_each_event_once;
             gate: stored_response_is_overwritten_after_expiry, changed_tally_is_not_overwritten,
