@@ -35,7 +35,7 @@ const PROOF: [Row; 2] = [
         is_niced: false,
     },
     Row {
-        tasks: &["model", "mutations --all", "fuzz", "doc"],
+        tasks: &["model", "mutations --all", "fuzz", "unread-log", "doc"],
         is_niced: true,
     },
 ];

@@ -43,7 +43,7 @@ usage: cargo xtask <task>
   check [names]          every check that needs no suite, or the named ones; a failed check does not stop the others
   ci                     what CI runs for every change: the checks, test, conformance and crash
   proof                  the longer suites, which a workflow runs every night: failover, campaigns of the crash proof, benchmarks, the
-                         widget in other browsers, model, all mutations, fuzz, doc
+                         widget in other browsers, model, all mutations, fuzz, a log that is not read, doc
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
@@ -53,6 +53,7 @@ usage: cargo xtask <task>
   model [--long | names] the model check: every state of the machines that move money; --long: larger scenes; or the named scenes
   mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or the named ones
   fuzz                   the byte fuzzing targets with a million inputs each, and half a million hostile requests
+  unread-log             the tests of a service whose log is not read, under load for minutes
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi, the pages about errors and metrics, and the reference pages
   web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print the measured limits of the widget
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
@@ -101,6 +102,10 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "fuzz" => {
             no_arguments(rest)?;
             return finish(&suites::fuzz(&workspace)?);
+        }
+        "unread-log" => {
+            no_arguments(rest)?;
+            return finish(&suites::unread_log(&workspace)?);
         }
         "mutations" => mutations::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,

@@ -157,6 +157,15 @@ pub(crate) fn fuzz(workspace: &Workspace) -> Result<Outcome> {
     Ok(all)
 }
 
+/// Runs the tests of a service whose log is not read, under load for minutes.
+pub(crate) fn unread_log(workspace: &Workspace) -> Result<Outcome> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--locked", "--workspace"]);
+    command.args(["--test", "program", "log::"]);
+    command.env("UNREAD_LOG_REQUESTS", "200000");
+    run(command)
+}
+
 /// Returns the flags of the second run, which select the chosen tests that can run on either store. Returns no flags if the caller has
 /// selected tests with such flags.
 fn on_either(extra: &[String]) -> Vec<String> {

@@ -23,16 +23,13 @@ const RETURNABLE_BACKOFF: Duration = Duration::from_secs(60);
 impl Runtime {
     /// Refuses to start while another engine holds reserved trades, unless the operator drains that engine.
     ///
-    /// A service without an engine always starts. Reserved trades of an earlier release name no engine; they are assigned to this
-    /// engine.
+    /// A service without an engine always starts, and warns of them. Reserved trades of an earlier release name no engine; they are
+    /// assigned to this engine.
     ///
     /// # Errors
     /// [`OpenError`].
     pub async fn check_engine(&self) -> Result<(), OpenError> {
         let config = &self.base.config;
-        if config.engine == EngineChoice::None {
-            return Ok(());
-        }
         let name = self.engine.name();
         let store = &self.base.store;
         let held = store.trades_held_elsewhere(config.mode, &name).await?;
@@ -42,6 +39,9 @@ impl Runtime {
                 engine.trades = trades,
                 "Another engine holds reserved trades. This process cannot advance them; run a service with that engine."
             );
+        }
+        if config.engine == EngineChoice::None {
+            return Ok(());
         }
         if !held.is_empty() && !config.engine_drain {
             return Err(OpenError::from(engine_changed(&name, &held)));

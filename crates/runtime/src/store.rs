@@ -147,7 +147,13 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
         Database::Sqlite(file) => SqliteStore::migrate(file)
             .await
             .map_err(|error| refused(setting, error))?,
-        Database::Postgres(url) => PostgresStore::migrate(url.as_str()).await?,
+        Database::Postgres(url) => {
+            let timeouts = store_postgres::Timeouts {
+                connect: config.database_connect_timeout,
+                ..store_postgres::Timeouts::default()
+            };
+            PostgresStore::migrate(url.as_str(), timeouts).await?
+        }
     })
 }
 

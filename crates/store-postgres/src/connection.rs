@@ -117,11 +117,15 @@ impl fmt::Debug for PgReader<'_> {
 
 impl Inner {
     pub(crate) async fn read(&self) -> Result<PgReader<'_>, StoreError> {
-        Ok(PgReader {
-            connection: self.conn().await?,
+        Ok(self.read_on(self.conn().await?))
+    }
+
+    fn read_on(&self, connection: Pooled) -> PgReader<'_> {
+        PgReader {
+            connection,
             clock: &self.clock,
             _turn: None,
-        })
+        }
     }
 
     /// A connection for a page of a partner, within the partner's share of the connections.
@@ -145,7 +149,7 @@ impl ReadStore for PostgresStore {
     }
 
     async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
-        self.inner.read().await
+        Ok(self.inner.read_on(self.inner.reserved_conn().await?))
     }
 
     async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {

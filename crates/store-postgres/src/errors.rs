@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::io::{self, ErrorKind};
 
 use kernel::StoreError;
 use sqlx::migrate::MigrateError;
@@ -61,6 +62,12 @@ pub(crate) fn connecting(error: sqlx::Error, options: &PgConnectOptions) -> Stor
         Some(NOT_ALLOWED) => format!(
             "role `{role}` may not use database `{database}`: grant it CONNECT, or use a role that deploy/postgres/roles.sql creates"
         ),
+        None if is_tls(&error) => {
+            "no TLS session: check sslmode, sslrootcert, sslcert and sslkey in PENSTOCK_DATABASE_URL".to_owned()
+        }
+        None if is_missing_file(&error) && !has_socket(options) => {
+            "a file that PENSTOCK_DATABASE_URL names in sslrootcert, sslcert or sslkey does not exist".to_owned()
+        }
         _ => return statement(error),
     };
     StoreError::unavailable(format!("{why} ({})", described(error)))
@@ -184,6 +191,27 @@ fn is_broken(error: &sqlx::Error) -> bool {
             | sqlx::Error::WorkerCrashed
             | sqlx::Error::BeginFailed
     )
+}
+
+/// Did the handshake fail, or are its files of no use? The driver returns a certificate that it refuses as an error of the socket.
+fn is_tls(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => true,
+        sqlx::Error::Io(error) => error.kind() == ErrorKind::InvalidData,
+        _ => false,
+    }
+}
+
+/// Does a file not exist? An unknown host name is no error of the system.
+fn is_missing_file(error: &sqlx::Error) -> bool {
+    let missing =
+        |error: &io::Error| error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some();
+    matches!(error, sqlx::Error::Io(error) if missing(error))
+}
+
+/// Is the server reached through a socket of the file system?
+fn has_socket(options: &PgConnectOptions) -> bool {
+    options.get_socket().is_some() || options.get_host().starts_with('/')
 }
 
 /// The server's message with its code. The driver's own text adds a source line of the server.

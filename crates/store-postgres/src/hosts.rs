@@ -206,7 +206,11 @@ impl Hosts {
         let (conn, (read_only, standby), unsuitable) = timeout(limit, connecting)
             .await
             .map_err(|_| {
-                StoreError::unavailable(format!("no connection within {} ms", limit.as_millis()))
+                StoreError::unavailable(format!(
+                    "no connection within {} ms: check its address and the network, or raise \
+                     PENSTOCK_DATABASE_CONNECT_TIMEOUT",
+                    limit.as_millis()
+                ))
             })?
             .map_err(|error| errors::connecting(error, options))?;
         let refused = match self.target {

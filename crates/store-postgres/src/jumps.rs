@@ -12,15 +12,16 @@ use crate::{PostgresStore, clock, errors};
 impl ClockGuard for PostgresStore {
     async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
         let clock = &self.inner.clock;
-        let mut conn = self.inner.conn().await?;
+        let mut conn = self.inner.reserved_conn().await?;
         let mut noted = read(&mut *conn).await?;
         let now = clock.read(clock::server(&mut conn).await?)?;
         clock.watch().accept(noted.accepted, now, clock.elapsed());
         if noted.jump.is_some() || clock.check(now).is_err() {
             let newest = clock.learn(&mut conn).await?;
+            drop(conn);
             // Other processes store later instants, so only one process saw the jump. Its machine may have been suspended.
             if let Some(jump) = noted.jump.filter(|jump| newest >= jump.found) {
-                end(&mut *conn, &jump, None).await?;
+                end(&mut *self.inner.conn().await?, &jump, None).await?;
                 noted.jump = None;
             }
         }
@@ -28,14 +29,14 @@ impl ClockGuard for PostgresStore {
             (Err(_), None) => {
                 let jump = clock.watch().jump();
                 if let Some(jump) = &jump {
-                    note(&mut *conn, jump).await?;
+                    note(&mut *self.inner.conn().await?, jump).await?;
                 }
                 Ok(jump)
             }
             (Err(_), Some(_)) => Ok(clock.watch().jump()),
             // The clock was corrected.
             (Ok(()), Some(noted)) if now < noted.found => {
-                end(&mut *conn, &noted, None).await?;
+                end(&mut *self.inner.conn().await?, &noted, None).await?;
                 Ok(None)
             }
             (Ok(()), _) => Ok(None),
@@ -43,7 +44,8 @@ impl ClockGuard for PostgresStore {
     }
 
     async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError> {
-        Ok(read(&mut *self.inner.conn().await?).await?.jump)
+        let mut conn = self.inner.reserved_conn().await?;
+        Ok(read(&mut *conn).await?.jump)
     }
 
     async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError> {

@@ -29,6 +29,10 @@ use crate::waits::{Openings, Waits};
 const POOL: &str = "server";
 /// The name of the batch queues' connection pool in metrics.
 const BATCH_POOL: &str = "lanes";
+/// The name in metrics of the pool that reads what keeps the service up.
+const RESERVED_POOL: &str = "reserved_reader";
+/// Connections that read what keeps the service up. No partner waits for one or occupies one.
+const RESERVED_CONNECTIONS: u32 = 1;
 /// The number of batch queues, each with a connection. While one waits for the server, the other runs. More queues would make
 /// batches smaller.
 pub const BATCH_QUEUE_COUNT: u32 = 2;
@@ -46,7 +50,7 @@ pub struct Options {
     pub velocity_window: Duration,
     /// How long idempotency records count.
     pub idempotency_ttl: Duration,
-    /// The maximum number of connections.
+    /// The maximum number of connections for requests and background tasks. One more reads what keeps the service up.
     pub connections: u32,
     /// How long to wait for the server.
     pub timeouts: Timeouts,
@@ -82,6 +86,8 @@ pub(crate) struct Inner {
     /// The connections of the batch queues. On another connection the server would first plan the batch's statements, which takes
     /// 100 ms while many commands wait.
     batch_pool: Option<Pool>,
+    /// Reads the version of the configuration, the current master key and the clock.
+    reserved_pool: Pool,
     hosts: Hosts,
     alarm: Arc<Alarm>,
     prober: AbortHandle,
@@ -123,18 +129,30 @@ impl PostgresStore {
         .map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
         let (pool, batch_pool) = pools(&options, &hosts, &alarm);
+        let reserved_pool = Pool::new(
+            RESERVED_POOL,
+            RESERVED_CONNECTIONS,
+            &hosts,
+            &options,
+            &alarm,
+        );
         let new_turns = || Turns::new(pool.size(), options.waits.turn);
         let (turns, page_turns) = (new_turns(), new_turns());
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,
             alarm: Arc::clone(&alarm),
-            pools: std::iter::once(&pool).chain(&batch_pool).cloned().collect(),
+            pools: [&pool, &reserved_pool]
+                .into_iter()
+                .chain(&batch_pool)
+                .cloned()
+                .collect(),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 pool,
                 batch_pool,
+                reserved_pool,
                 hosts,
                 prober: tokio::spawn(prober.run()).abort_handle(),
                 alarm,
@@ -156,9 +174,9 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The errors of [`PostgresStore::open`].
-    pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
+    pub async fn migrate(url: &str, timeouts: Timeouts) -> Result<Migrated, StoreError> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
-        let mut conn = hosts.connect(Timeouts::default(), &Alarm::new()).await?;
+        let mut conn = hosts.connect(timeouts, &Alarm::new()).await?;
         let link = conn.link()?;
         // A migration may rebuild a table.
         let migrated = timeout(LONG_TIMEOUT, schema::migrate(link)).await;
@@ -180,9 +198,13 @@ impl PostgresStore {
     #[must_use]
     pub fn connections(&self) -> Vec<(&'static str, u64, u64)> {
         let Inner {
-            pool, batch_pool, ..
+            pool,
+            batch_pool,
+            reserved_pool,
+            ..
         } = &*self.inner;
-        std::iter::once(pool)
+        [pool, reserved_pool]
+            .into_iter()
             .chain(batch_pool)
             .map(Pool::usage)
             .collect()
@@ -213,6 +235,7 @@ impl PostgresStore {
         if let Some(batch_pool) = &self.inner.batch_pool {
             batch_pool.close().await;
         }
+        self.inner.reserved_pool.close().await;
         self.inner.pool.close().await;
     }
 }
@@ -227,6 +250,11 @@ impl Inner {
     /// A connection for a single statement.
     pub(crate) async fn conn(&self) -> Result<Pooled, StoreError> {
         self.pool.acquire().await
+    }
+
+    /// A connection for a single statement, which no partner occupies.
+    pub(crate) async fn reserved_conn(&self) -> Result<Pooled, StoreError> {
+        self.reserved_pool.acquire().await
     }
 
     /// A connection for a statement that writes and commits by itself.

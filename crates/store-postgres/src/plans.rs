@@ -6,7 +6,7 @@ mod hosted;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use crate::PostgresStore;
+use crate::{PostgresStore, Timeouts};
 
 fn server() -> String {
     std::env::var("PENSTOCK_TEST_POSTGRES_URL")
@@ -22,7 +22,9 @@ async fn database(of: &str) -> (String, PgConnection) {
     admin.close().await.unwrap();
     let (rest, _) = server.rsplit_once('/').unwrap();
     let url = format!("{rest}/{name}");
-    PostgresStore::migrate(&url).await.unwrap();
+    PostgresStore::migrate(&url, Timeouts::default())
+        .await
+        .unwrap();
     (name, PgConnection::connect(&url).await.unwrap())
 }
 

@@ -98,7 +98,7 @@ pub trait ReadStore {
         who: &Tenant,
     ) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
-    /// A reader for what keeps the service up. On SQLite it never waits for the reads of partners.
+    /// A reader for what keeps the service up. It never waits for partners.
     fn reserved_reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
     /// A snapshot for an export, whose reader may be slow.

@@ -12,6 +12,7 @@ mod clocks;
 mod deposits;
 mod discovery;
 mod examples;
+mod failing_reads;
 mod far_engine;
 mod far_rates;
 mod framework;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::MemoryInFlight;
-use kernel::{Clock, Entropy};
+use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
 use partner_core::ports::InFlight;
 use pools_core::usecases::credit_account::CreditAccount;
@@ -209,6 +209,7 @@ pub struct Cast {
     news: mpsc::UnboundedReceiver<News>,
     send: mpsc::UnboundedSender<News>,
     tasks: Vec<JoinHandle<()>>,
+    before_fault: Option<u32>,
 }
 
 /// The request that holds the store's lock.
@@ -233,7 +234,15 @@ impl Cast {
             news,
             send,
             tasks: Vec::new(),
+            before_fault: None,
         }
+    }
+
+    /// One call of each later request fails and does not reach the store: the call after this many.
+    #[must_use]
+    pub fn failing_after(mut self, calls: u32) -> Self {
+        self.before_fault = Some(calls);
+        self
     }
 
     /// Later requests go to another process of the service.
@@ -255,6 +264,7 @@ impl Cast {
             who,
             turns: self.turns.clone(),
             news: self.send.clone(),
+            before_fault: Arc::new(Mutex::new(self.before_fault)),
         };
         let request = request(Paced::new(&self.world, &self.in_flight, pace));
         let news = self.send.clone();
@@ -272,14 +282,25 @@ struct Pace {
     who: usize,
     turns: Turns,
     news: mpsc::UnboundedSender<News>,
+    /// The number of calls before the one that fails.
+    before_fault: Arc<Mutex<Option<u32>>>,
 }
 
 impl Pace {
-    async fn turn(&self, writes: bool) {
+    /// Waits for the turn of a call. An error is the fault of the scene.
+    async fn turn(&self, writes: bool) -> Result<(), StoreError> {
         let (turn, given) = oneshot::channel();
         let waits = News::Waits(self.who, Parked { writes, turn });
         self.news.send(waits).expect("a scheduler");
         given.await.expect("a turn");
+        let mut before_fault = self.before_fault.lock();
+        match before_fault.take() {
+            Some(0) => Err(StoreError::unavailable("the scene fails this call")),
+            calls => {
+                *before_fault = calls.map(|calls| calls - 1);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -366,11 +387,11 @@ impl Paced {
 
     /// A turn for an action outside the service that changes no row.
     pub async fn turn(&self) {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await.expect("no fault");
     }
 
     /// A turn for an action that writes in its own transaction.
     pub async fn turn_to_write(&self) {
-        self.pace.turn(true).await;
+        self.pace.turn(true).await.expect("no fault");
     }
 }

@@ -101,7 +101,9 @@ impl Database {
         let database = Self::named(server.to_owned());
         let making = format!("CREATE DATABASE {}", database.name);
         admin(server, &making).await;
-        PostgresStore::migrate(&database.owning()).await.unwrap();
+        PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+            .await
+            .unwrap();
         database.grant().await;
         database
     }
@@ -297,7 +299,9 @@ async fn template() -> String {
         run(&mut conn, &format!("DROP DATABASE IF EXISTS {draft}")).await;
         run(&mut conn, &format!("CREATE DATABASE {draft}")).await;
         let draft_url = url_of(&server, &draft);
-        PostgresStore::migrate(&draft_url).await.unwrap();
+        PostgresStore::migrate(&draft_url, LONG_TIMEOUTS)
+            .await
+            .unwrap();
         let mut owner = connect(&draft_url).await;
         run(&mut owner, &roles()).await;
         let letting_in = format!("ALTER ROLE {SERVING} LOGIN PASSWORD '{SERVING}'");

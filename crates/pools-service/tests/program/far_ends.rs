@@ -248,6 +248,57 @@ fn start_on_another_engine_warns_of_trades_that_can_still_be_returned() {
     }
 }
 
+// rule: pools.engine.drain, pools.engine.returnable
+#[test]
+fn start_without_an_engine_warns_of_open_trades_and_of_those_that_can_still_be_returned() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = file_for_acme("", None).replace("key = \"\"", "");
+    let keys = provision(folder.path(), &[], &file);
+    let former = UpstreamServer::start();
+    let former_url = former.engine();
+    let bearer = format!("Bearer {}", keys[0]);
+    let headers = [("Authorization", bearer.as_str())];
+    let poll = |served: &Served, quote: &str| {
+        let path = format!("GET /v1/pools/transactions/{quote}");
+        json(&served.send(&path, &headers, ""))["status"].clone()
+    };
+    let served = Served::start(folder.path(), &[("ENGINE", former_url.as_str())]);
+    let [settled, open] = ["100.00", "10.00"].map(|amount| {
+        let quote = quote(&served, &headers, amount);
+        transact(&served, &headers, &quote);
+        quote
+    });
+    assert_eq!(poll(&served, &settled), "settled");
+    served.end("-TERM");
+    former.heads();
+
+    let without = [("ENGINE", "none"), ("METRICS_LISTEN", "127.0.0.1:0")];
+    let served = Served::start(folder.path(), &without);
+    let private = served.metrics_address();
+    eventually(|| {
+        let metrics = get(&private, "/metrics");
+        let counted = metrics.contains("\npenstock_trades_returnable_elsewhere 1\n");
+        counted.then_some(())
+    });
+    assert_eq!(poll(&served, &open), "reserved");
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0));
+    assert_eq!(former.heads(), [""; 0]);
+    for warning in [
+        "Another engine holds reserved trades",
+        "Settled trades of another engine can still be returned",
+    ] {
+        let lines: Vec<&str> = logged
+            .lines()
+            .filter(|line| line.contains(warning))
+            .collect();
+        assert_eq!(lines.len(), 1, "{warning} in {logged}");
+        for part in [former.url.as_str(), r#""engine.trades":1"#] {
+            assert!(lines[0].contains(part), "{part} in {}", lines[0]);
+        }
+    }
+}
+
 // rule: config.rates-http, rates.http.faults
 #[test]
 fn service_creates_nothing_when_file_of_sources_is_invalid() {

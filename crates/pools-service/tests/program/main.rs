@@ -21,4 +21,6 @@ mod server;
 #[cfg(test)]
 mod shared;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod traces;

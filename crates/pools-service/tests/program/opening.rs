@@ -1,4 +1,8 @@
-//! Databases that the program refuses when it starts: paths that their author did not mean, and unsuitable databases of a server.
+//! Databases that the program refuses when it starts: paths that their author did not mean, and unsuitable or silent servers.
+
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use test_support::test_database::{Database, run};
 
@@ -117,4 +121,36 @@ fn service_has_the_application_name_of_its_url() {
          THEN RAISE EXCEPTION 'no session is called replica-7'; END IF; END $$";
     as_owner(&database, expected);
     assert_eq!(served.end("-TERM").0, Some(0));
+}
+
+/// The server accepts connections and is silent. It closes them after half a minute, so that the test ends in any case.
+// rule: config.database-hosts
+#[test]
+fn silent_server_is_given_up_after_the_connect_timeout() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("postgres://penstock:hunter2@{address}/penstock");
+    let variables = [
+        ("DATABASE_URL", url.as_str()),
+        ("DATABASE_CONNECT_TIMEOUT", "1s"),
+        ("MASTER_KEY", KEY),
+    ];
+    let (ended, end) = mpsc::channel::<()>();
+    let silent = std::thread::spawn(move || {
+        // An error means that the time is up or that the test has ended.
+        let _ = end.recv_timeout(Duration::from_secs(30));
+        drop(listener);
+    });
+    for command in ["migrate", "serve"] {
+        let line = refused(&[command], &variables, 1);
+        for part in [
+            format!("the server at {address}: no connection within 1000 ms"),
+            "raise PENSTOCK_DATABASE_CONNECT_TIMEOUT".to_owned(),
+        ] {
+            assert!(line.contains(&part), "{part} in {line}");
+        }
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+    drop(ended);
+    silent.join().unwrap();
 }

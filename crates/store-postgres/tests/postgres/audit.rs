@@ -1,9 +1,12 @@
 //! The audit on Postgres, and its documentation.
 
-use partner_core::ports::Audit as _;
+use std::sync::Arc;
+
+use kernel::StoreError;
+use partner_core::ports::{Audit as _, AuditStep};
 use partner_core::sealing::{MasterKey, Sealer};
 
-use crate::fixture;
+use crate::{faults, fixture};
 
 // rule: cli.verify
 #[tokio::test]
@@ -21,6 +24,30 @@ async fn documentation_lists_exactly_the_audited_invariants() {
     let described: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     let checked: Vec<&str> = report.findings.iter().map(|one| one.invariant).collect();
     assert_eq!(described, checked);
+}
+
+/// An audit that ended early would look clean.
+// rule: cli.verify
+#[tokio::test]
+async fn audit_fails_when_its_session_ends_half_way() {
+    let opened = fixture::open().await;
+    let sealer = Sealer::new(&MasterKey::new([7; 32]));
+    let database = Arc::clone(&opened.database);
+    let progress = move |step: AuditStep| {
+        if step.number == step.of / 2 {
+            let database = Arc::clone(&database);
+            let ending = std::thread::spawn(move || {
+                let tokio = tokio::runtime::Runtime::new().unwrap();
+                tokio.block_on(faults::terminate(&database));
+            });
+            ending.join().unwrap();
+        }
+    };
+    let audited = opened.store.audit(&sealer, |_| true, &progress).await;
+    assert!(
+        matches!(audited, Err(StoreError::Unavailable(_))),
+        "{audited:?}"
+    );
 }
 
 /// A restore leaves out constraints that its rows violate.

@@ -1,10 +1,11 @@
-//! Writes that meet a failure of the server.
+//! Writes and exports that meet a failure of the server.
 
 use std::time::Duration;
 
-use kernel::{Asset, Mode, StoreError};
+use kernel::{Asset, Mode, StoreError, Timestamp};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::ports::{PoolsReads as _, PoolsStore as _};
+use pools_core::export::Window;
+use pools_core::ports::{Exports as _, PoolsReads as _, PoolsStore as _};
 use sqlx::Connection as _;
 use store_postgres::Options;
 
@@ -38,8 +39,8 @@ async fn with_partner(change: impl FnOnce(&mut Options)) -> Postgres {
 }
 
 /// Ends every other session of the database.
-async fn terminate(opened: &Postgres) {
-    let mut owner = opened.database.owner().await;
+pub(crate) async fn terminate(database: &Database) {
+    let mut owner = database.owner().await;
     let ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()";
     run(&mut owner, ending).await;
@@ -70,7 +71,7 @@ async fn session_ended_before_commit_writes_nothing() {
     let opened = with_partner(|_| {}).await;
     let mut tx = opened.store.begin("ended").await.unwrap();
     tx.commitment_put(&acme(), eur(), 5).await.unwrap();
-    terminate(&opened).await;
+    terminate(&opened.database).await;
     let ended = tx.commit().await;
     assert!(
         matches!(
@@ -93,7 +94,7 @@ async fn session_ended_before_commit_writes_nothing() {
 async fn sessions_that_were_ended_are_opened_again() {
     let opened = with_partner(|_| {}).await;
     for _ in 0..3 {
-        terminate(&opened).await;
+        terminate(&opened.database).await;
         let mut failed = 0;
         while let Err(fault) = opened.store.account_get(&acme(), eur()).await {
             assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
@@ -101,4 +102,23 @@ async fn sessions_that_were_ended_are_opened_again() {
             assert!(failed < 9);
         }
     }
+}
+
+/// An export that ended early would look complete.
+// rule: cli.export
+#[tokio::test]
+async fn export_fails_when_its_session_ends_between_two_pages() {
+    let opened = with_partner().await;
+    let account = "INSERT INTO accounts (mode, partner_id, asset, available, sequence)
+         VALUES ('test', 'acme', 'EUR', 0, 0)";
+    opened.database.damage(account).await;
+    let at = |millis| Timestamp::from_millis(millis).unwrap();
+    let ever = Window::new(at(0), at(253_402_300_799_999)).unwrap();
+    let mut trades = opened.store.trades_export(&acme(), ever).await.unwrap();
+    let mut entries = opened.store.ledger_export(&acme(), ever).await.unwrap();
+    terminate(&opened.database).await;
+    let page = trades.next(2).await;
+    assert!(matches!(page, Err(StoreError::Unavailable(_))), "{page:?}");
+    let page = entries.next(2).await;
+    assert!(matches!(page, Err(StoreError::Unavailable(_))), "{page:?}");
 }

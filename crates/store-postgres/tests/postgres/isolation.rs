@@ -1,6 +1,7 @@
 //! One partner's locked row holds up no other partner.
 
 use kernel::{Mode, StoreError};
+use partner_core::ports::{ClockGuard as _, ConfigVersions as _, PartnerStore as _};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::PoolsStore as _;
 use pools_core::quote::QuoteId;
@@ -101,6 +102,31 @@ async fn reads_of_a_locked_partner_leave_connections_to_others() {
     other.close().await.unwrap();
 }
 
+/// One connection, which a caller waits for as long as in a service.
+fn full_soon(options: &mut Options) {
+    options.connections = 1;
+    options.waits.connection = Waits::default().connection;
+}
+
+/// A process that cannot read its configuration and its master key is no longer ready.
+// rule: base.reads-isolated
+#[tokio::test]
+async fn service_reads_its_own_state_while_every_connection_is_in_use() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let world = open_with(database, &url, full_soon).await;
+    let held = world.store.begin("held").await.unwrap();
+    world.store.config_version().await.unwrap();
+    world.store.master_key_fingerprint().await.unwrap();
+    assert_eq!(world.store.clock_check().await.unwrap(), None);
+    assert_eq!(world.store.clock_noted().await.unwrap(), None);
+    let Err(busy) = world.store.begin("refused").await else {
+        panic!("the only connection is in use");
+    };
+    assert!(busy.is_busy(), "{busy:?}");
+    drop(held);
+}
+
 /// The background tasks leave out a partner whose rows are locked. A pool without a free connection is no such lock, although the store
 /// is ready.
 // rule: background.isolated
@@ -108,10 +134,6 @@ async fn reads_of_a_locked_partner_leave_connections_to_others() {
 async fn exhausted_pool_is_distinguished_from_a_locked_partner() {
     let database = Database::make().await;
     let url = database.serving();
-    let full_soon = |options: &mut Options| {
-        options.connections = 1;
-        options.waits.connection = Waits::default().connection;
-    };
     let world = open_with(database, &url, full_soon).await;
     let held = world.store.begin("held").await.unwrap();
     let Err(busy) = world.store.begin("refused").await else {

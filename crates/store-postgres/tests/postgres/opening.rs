@@ -9,7 +9,7 @@ use partner_core::ports::{Audit as _, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, Connection as _};
-use store_postgres::PostgresStore;
+use store_postgres::{PostgresStore, Timeouts};
 use test_support::contract::outages::soon_ready;
 use test_support::contract::{WINDOW, upgrades};
 
@@ -35,10 +35,15 @@ async fn open_names_migrate_command_when_schema_is_missing() {
     assert!(message.contains("pools-service migrate"), "{message}");
     // Two concurrent migrations and a third one create the schema once.
     let url = database.owning();
-    let (one, two) = tokio::join!(PostgresStore::migrate(&url), PostgresStore::migrate(&url));
+    let (one, two) = tokio::join!(
+        PostgresStore::migrate(&url, Timeouts::default()),
+        PostgresStore::migrate(&url, Timeouts::default())
+    );
     one.unwrap();
     two.unwrap();
-    PostgresStore::migrate(&url).await.unwrap();
+    PostgresStore::migrate(&url, Timeouts::default())
+        .await
+        .unwrap();
     let store = PostgresStore::open(&url, options(WINDOW, None))
         .await
         .unwrap();
@@ -70,7 +75,7 @@ async fn open_distinguishes_older_and_newer_schemas() {
     assert!(message.contains("pools-service migrate"), "{message}");
     let newer = "UPDATE _sqlx_migrations SET version = 9000";
     run(&mut owner, newer).await;
-    let refused = PostgresStore::migrate(&database.owning()).await;
+    let refused = PostgresStore::migrate(&database.owning(), Timeouts::default()).await;
     assert!(
         matches!(refused, Err(StoreError::Unexpected(_))),
         "{refused:?}"
@@ -93,14 +98,19 @@ async fn migration_does_not_wait_for_long_reader() {
     before.run_direct(None, &mut owner, false).await.unwrap();
     run(&mut reader, "BEGIN; SELECT FROM commitments").await;
     let url = database.owning();
-    let migrating = tokio::time::timeout(MIGRATION_DEADLINE, PostgresStore::migrate(&url));
+    let migrating = tokio::time::timeout(
+        MIGRATION_DEADLINE,
+        PostgresStore::migrate(&url, Timeouts::default()),
+    );
     let refused = migrating.await.unwrap().unwrap_err();
     let StoreError::Unavailable(error) = refused else {
         panic!("{refused:?}")
     };
     assert!(error.to_string().contains("version 11"), "{error}");
     reader.close().await.unwrap();
-    PostgresStore::migrate(&url).await.unwrap();
+    PostgresStore::migrate(&url, Timeouts::default())
+        .await
+        .unwrap();
     owner.close().await.unwrap();
 }
 
@@ -131,7 +141,9 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
     soon_ready(&store).await;
     let again = PostgresStore::open(&url, options(WINDOW, None)).await;
     soon_ready(&again.unwrap()).await;
-    PostgresStore::migrate(&database.owning()).await.unwrap();
+    PostgresStore::migrate(&database.owning(), Timeouts::default())
+        .await
+        .unwrap();
     for next in [
         "UPDATE _sqlx_migrations SET description = 'labels' WHERE version = 9000",
         "UPDATE _sqlx_migrations SET description = 'labels additive' WHERE version = 9000;
@@ -163,7 +175,9 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     before.run_direct(None, &mut owner, false).await.unwrap();
     let rows = upgrades::sessions_paid_more_than_once();
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning()).await.unwrap();
+    PostgresStore::migrate(&database.owning(), Timeouts::default())
+        .await
+        .unwrap();
     let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_predates_rule()));
     let wrong: i64 = sqlx::query_scalar(wrong)
         .fetch_one(&mut owner)
@@ -226,7 +240,9 @@ async fn migration_raises_contingent_credits_to_balance_and_possible_returns() {
         trades.collect::<String>()
     );
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning()).await.unwrap();
+    PostgresStore::migrate(&database.owning(), Timeouts::default())
+        .await
+        .unwrap();
     let totals: Vec<(String, i64)> =
         sqlx::query_as("SELECT asset::text, total FROM commitments ORDER BY asset")
             .fetch_all(&mut owner)
@@ -275,7 +291,9 @@ async fn shared_deposits_outlive_the_migration_and_are_named() {
         profile("d", "D", "{}"),
     ];
     run(&mut conn, &profiles.concat()).await;
-    PostgresStore::migrate(&database.owning()).await.unwrap();
+    PostgresStore::migrate(&database.owning(), Timeouts::default())
+        .await
+        .unwrap();
     let store = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;
     let store = store.unwrap();
     let owners: Vec<(String, String, String)> = sqlx::query_as(

@@ -38,7 +38,7 @@ macro_rules! reads {
         #[async_trait]
         impl $port for Ports { $(
             async fn $call(&self, $($name: $of),*) -> Result<$found, StoreError> {
-                self.pace.turn(false).await;
+                self.pace.turn(false).await?;
                 self.store.$call($($name),*).await
             }
         )* }
@@ -62,7 +62,7 @@ macro_rules! delegates {
 #[async_trait]
 impl GateStore for Ports {
     async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
-        self.pace.turn(true).await;
+        self.pace.turn(true).await?;
         let tx = self.store.gate_begin(name).await?;
         let pace = self.pace.clone();
         Ok(Box::new(Tx { tx, pace }))

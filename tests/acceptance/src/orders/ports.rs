@@ -42,7 +42,7 @@ impl PoolsReads for Ports {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.quote_get(who, id).await
     }
 
@@ -51,7 +51,7 @@ impl PoolsReads for Ports {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        self.pace.turn(true).await;
+        self.pace.turn(true).await?;
         self.store.quote_get_behind_writes(who, id).await
     }
 
@@ -60,12 +60,12 @@ impl PoolsReads for Ports {
         who: &Tenant,
         quote: QuoteId,
     ) -> Result<Option<Seen<Trade>>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.trade_by_quote(who, quote).await
     }
 
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.trade_get(who, id).await
     }
 
@@ -75,12 +75,12 @@ impl PoolsReads for Ports {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.trades_page(who, filter, limit).await
     }
 
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.account_get(who, asset).await
     }
 
@@ -91,7 +91,7 @@ impl PoolsReads for Ports {
         filter: &LedgerFilter,
         limit: u32,
     ) -> Result<Option<LedgerPage>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.ledger_page(who, asset, filter, limit).await
     }
 }
@@ -104,7 +104,7 @@ impl TransactPreflight for Ports {
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.transact_snapshot(scope, pool, quote).await
     }
 }
@@ -112,7 +112,7 @@ impl TransactPreflight for Ports {
 #[async_trait]
 impl Submit<TransactCommand, Decision> for Ports {
     async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
-        self.pace.turn(true).await;
+        self.pace.turn(true).await?;
         self.queues.submit(command).await
     }
 }
@@ -132,7 +132,7 @@ impl Engine for Ports {
         order: &Order,
         output: Amount,
     ) -> Option<Hold> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await.ok()?;
         Engine::hold(&*self.engine, who, trade, order, output).await
     }
 
@@ -160,7 +160,7 @@ impl Engine for Ports {
 #[async_trait]
 impl PoolsStore for Ports {
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
-        self.pace.turn(true).await;
+        self.pace.turn(true).await?;
         let tx = self.store.begin(name).await?;
         let pace = self.pace.clone();
         Ok(Box::new(Tx { tx, pace }))
@@ -171,7 +171,7 @@ impl PoolsStore for Ports {
         mode: Mode,
         total: i64,
     ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
-        self.pace.turn(false).await;
+        self.pace.turn(false).await?;
         self.store.commitments_above(mode, total).await
     }
 }
@@ -197,9 +197,10 @@ impl<T: UnitOfWork + ?Sized> UnitOfWork for Tx<T> {
             before, None,
             "two transactions of a partner wrote concurrently"
         );
-        pace.turn(true).await;
+        let turn = pace.turn(true).await;
         // The store releases its lock before it returns.
         *pace.turns.0.lock() = None;
+        turn?;
         tx.commit().await
     }
 }

@@ -16,7 +16,7 @@ use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
 const MILLI: Duration = Duration::from_millis(1);
 
 /// A window that contains everything.
-fn ever() -> Window {
+pub(crate) fn ever() -> Window {
     let at = |millis| Timestamp::from_millis(millis).unwrap();
     Window::new(at(0), at(253_402_300_799_999)).unwrap()
 }

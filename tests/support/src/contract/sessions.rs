@@ -240,6 +240,31 @@ pub async fn session_pages_are_contiguous(store: impl GateFixture) {
     assert_eq!(page(Some(twin), None, 3).await, []);
 }
 
+/// Without the session the page would be short, and the list would seem to end with it.
+// rule: list.no-loss
+pub async fn unreadable_session_fails_its_page(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        world.fixture.clock().advance(Duration::from_millis(1));
+        made.push(world.open_session(&who).await.id);
+    }
+    let oldest = made[0].ulid();
+    let spoil = format!("UPDATE sessions SET amount = 'x' WHERE id = '{oldest}'");
+    world.fixture.damage(&spoil).await;
+    let store = &world.fixture.gate().store;
+    let mut filter = SessionFilter::default();
+    let newest = store.sessions_page(&who, &filter, 2).await.unwrap();
+    assert_eq!(newest.value.len(), 2);
+    filter.after = Some(made[1]);
+    let last = store.sessions_page(&who, &filter, 2).await;
+    assert!(
+        matches!(last, Err(StoreError::Inconsistent { .. })),
+        "{last:?}"
+    );
+}
+
 // rule: gate.session.sweep, time.deadline-exclusive
 pub async fn overdue_sessions_are_listed(store: impl GateFixture) {
     let world = World::new(store);

@@ -1,13 +1,16 @@
-//! Rows of the delivery queue that cannot be read. They delay no other delivery.
+//! Rows that cannot be read. In the delivery queue they delay no other delivery; a list that has one fails.
 
 use std::time::Duration;
 
-use kernel::Cas;
+use kernel::{Cas, StoreError};
 use partner_core::ports::ClaimedDelivery;
 use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
+use pools_core::ports::{LedgerFilter, TradeFilter};
+use pools_core::quote::Side;
 
+use crate::contract::exports::ever;
 use crate::contract::fixture::Fixture;
-use crate::contract::world::World;
+use crate::contract::world::{ONE, World, eur};
 
 /// How long a row is left out. It is longer than the lease of [`World::order`].
 const LEFT_OUT_FOR: Duration = Duration::from_secs(60);
@@ -100,4 +103,46 @@ pub async fn unreadable_secret_hides_no_other_endpoint(fixture: impl Fixture) {
             assert!(one.endpoint.secrets.is_empty());
         }
     }
+}
+
+fn is_inconsistent<T>(read: &Result<T, StoreError>) -> bool {
+    matches!(read, Err(StoreError::Inconsistent { .. }))
+}
+
+/// Without the row a page would be short, and the list would seem to end with it.
+// rule: list.no-loss, cli.export
+pub async fn unreadable_row_fails_its_page_and_its_export(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let who = &world.rich("acme").await;
+    let mut trades = Vec::new();
+    for _ in 0..3 {
+        world.clock().advance(Duration::from_millis(1));
+        trades.push(world.trade(who, Side::OnRamp, ONE).await.id);
+    }
+    let (oldest, who) = (trades[0].ulid(), &who.who);
+    let spoil = format!(
+        "UPDATE trades SET attempts = -1 WHERE id = '{oldest}';
+         UPDATE ledger_entries SET reason = 'none' WHERE trade_id = '{oldest}'"
+    );
+    world.fixture.damage(&spoil).await;
+    let (store, exports) = (&world.ports().store, &world.ports().exports);
+
+    let mut filter = TradeFilter::default();
+    let newest = store.trades_page(who, &filter, 2).await.unwrap();
+    assert_eq!(newest.len(), 2);
+    filter.cursor = Some(trades[1]);
+    let last = store.trades_page(who, &filter, 2).await;
+    assert!(is_inconsistent(&last), "{last:?}");
+    let mut pages = exports.trades_export(who, ever()).await.unwrap();
+    let first = pages.next(2).await;
+    assert!(is_inconsistent(&first), "{first:?}");
+
+    let filter = LedgerFilter::default();
+    let newest = store.ledger_page(who, eur(), &filter, 2).await.unwrap();
+    assert_eq!(newest.unwrap().entries.len(), 2);
+    let whole = store.ledger_page(who, eur(), &filter, 100).await;
+    assert!(is_inconsistent(&whole), "{whole:?}");
+    let mut pages = exports.ledger_export(who, ever()).await.unwrap();
+    let whole = pages.next(100).await;
+    assert!(is_inconsistent(&whole), "{whole:?}");
 }

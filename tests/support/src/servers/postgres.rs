@@ -1,6 +1,7 @@
 //! A private Postgres.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -83,6 +84,19 @@ impl Postgres {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Writes a file into the folder of the data, where the server looks for its certificate and its other files. Only the server's user
+    /// can read it. The server reads most of them when it starts.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn write(&self, name: &str, contents: &str) -> Result<()> {
+        let file = self.folder.path().join("data").join(name);
+        fs::write(&file, contents).doing(format!("writing {}", file.display()))?;
+        fs::set_permissions(&file, Permissions::from_mode(0o600))
+            .doing(format!("protecting {}", file.display()))?;
+        self.user.own(&file)
     }
 
     /// A command of a client program, such as `pgbench`, as the superuser on a database.
