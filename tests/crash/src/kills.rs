@@ -109,7 +109,7 @@ impl fmt::Display for Tally {
 pub(crate) fn up(subject: &dyn Subject, tally: &mut Tally) -> Result<Service> {
     let began = time::now();
     let service = subject.installation().serve(None, &[])?;
-    let first = Client::new(service.address).call(&subject.greeting());
+    let first = Client::new(service.address).call_until_served(&subject.greeting());
     if !first.is_ok_and(|answer| answer.status == 200) {
         return Err("the service does not respond after its start".into());
     }
