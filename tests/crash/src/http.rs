@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -10,6 +11,9 @@ use sha2::{Digest, Sha256};
 
 /// Timeout of a response, longer than any deadline of the service. Exceeding it is a breach.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(12);
+/// Attempts to be served, and the pause between them.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A complete response.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -96,6 +100,19 @@ impl Client {
     pub(crate) fn call(&mut self, request: &[u8]) -> Result<Answer, Lost> {
         self.send(request)?;
         self.receive()
+    }
+
+    /// Sends a request again after a 503 or without a response. On a machine that stands still, a healthy service exceeds a deadline of its
+    /// store once, and closes idle connections.
+    pub(crate) fn call_until_served(&mut self, request: &[u8]) -> Result<Answer, Lost> {
+        for _ in 1..ATTEMPTS {
+            let answer = self.call(request);
+            if answer.as_ref().is_ok_and(|answer| answer.status != 503) {
+                return answer;
+            }
+            thread::sleep(PAUSE);
+        }
+        self.call(request)
     }
 
     /// Sends a request without waiting. `receive` reads the response.

@@ -445,7 +445,9 @@ fn seen(seen: Seen) -> Verdict {
             println!("NOT CHECKED: that the log is on the disk before an response: {why}")
         }
         Seen::Synced(answers) => {
-            println!("{answers} responses to writes, each behind a flush of the log");
+            println!(
+                "{answers} responses to writes, those of each place in a turn behind a flush of the log"
+            );
             return Verdict {
                 held: 1,
                 broken: Vec::new(),

@@ -175,7 +175,7 @@ fn all_panic<S: Handled>(
         let bytes = subject.request(&objects, operation)?;
         subject.doubt(&objects, operation)?;
         for _ in 0..PANICS_PER_HANDLER {
-            breaches.extend(contained(operation, client.call(&bytes).ok()));
+            breaches.extend(contained(operation, client.call_until_served(&bytes).ok()));
             panics.panics += 1;
         }
     }
@@ -185,7 +185,7 @@ fn all_panic<S: Handled>(
     }
     for operation in operations {
         let bytes = subject.request(&objects, operation)?;
-        match client.call(&bytes) {
+        match client.call_until_served(&bytes) {
             Ok(answer) if answer.status < 300 => {}
             // A handler that panicked at its end may have rejected, finished or replayed the object.
             Ok(answer) if side == Edge::After && is_done(&answer) => {}
@@ -260,7 +260,7 @@ fn untouched<S: Handled>(
     let mut client = Client::new(service.address);
     let mut touched = Vec::new();
     for (key, path, wanted) in subject.untouched(objects) {
-        let answer = client.call(&request(&key, "GET", &path, "", ""));
+        let answer = client.call_until_served(&request(&key, "GET", &path, "", ""));
         let answer = answer.map_err(|lost| format!("GET {path}: {lost:?}"))?;
         let found = answer.text("status");
         if found.as_deref() != Some(wanted) {

@@ -386,7 +386,7 @@ fn revoke_ends(world: &World, point: &str) -> Result<()> {
         .penstock(&["key", "revoke", "--key-id", &id])?;
     let service = world.installation.serve(None, &[])?;
     let asked = request(&key, "GET", "/pools/EUR-USDT/balance", "", "");
-    let answer = Client::new(service.address).call(&asked);
+    let answer = Client::new(service.address).call_until_served(&asked);
     service.kill();
     match answer {
         Ok(answer) if (answer.status, answer.code().as_str()) == (403, "key_revoked") => Ok(()),

@@ -491,13 +491,13 @@ fn missing(
     Ok(open)
 }
 
-/// Whether a test event may end with this status. A request to replay makes the receiver take it from then on, and may find it before its
-/// last attempt; if the response to that attempt is lost, the service has given up what the receiver took. Once replayed it has all
-/// attempts again, so it must arrive.
+/// Whether a test event may end with this status. A request to replay makes the receiver take it from then on. The response to each
+/// attempt may be lost, so the service may have given up what the receiver took. Once replayed it has all attempts again, so it must
+/// arrive.
 fn is_status_of_test(test: &Test, taken: bool, status: &str) -> bool {
     match status {
         "succeeded" => taken,
-        "dead_lettered" => !test.replayed,
+        "dead_lettered" => taken || !test.replayed,
         _ => false,
     }
 }

@@ -126,7 +126,7 @@ impl Handled for Gate {
             let key = format!("call-off-{id}");
             let writing = Writing::of_session(shop, Kind::Cancel, &id, Some(key.clone()));
             shop.book.lock().doubt(&writing);
-            let answer = client.call(&writing.bytes);
+            let answer = client.call_until_served(&writing.bytes);
             if !shop.book.lock().note(&key, &answer) {
                 return Err(format!("{key}: {answer:?}").into());
             }
@@ -274,7 +274,9 @@ impl Preparing<'_> {
         };
         let session = self.done(&Writing::payer(self.shop, &order))?;
         let secret = self.secret(&session)?;
-        let answer = self.client.call(&bootstrap(self.shop, &secret));
+        let answer = self
+            .client
+            .call_until_served(&bootstrap(self.shop, &secret));
         let token = answer.as_ref().ok().and_then(|it| it.text("embed_token"));
         let token = token.ok_or_else(|| format!("bootstrap: {answer:?}"))?;
         Ok(Widget {
@@ -285,7 +287,7 @@ impl Preparing<'_> {
     }
 
     fn quote(&mut self, widget: &Widget) -> Result<String> {
-        let answer = self.client.call(&widget.quote(self.shop));
+        let answer = self.client.call_until_served(&widget.quote(self.shop));
         let id = answer.as_ref().ok().and_then(|answer| answer.text("id"));
         id.ok_or_else(|| format!("a quote: {answer:?}").into())
     }
@@ -325,7 +327,7 @@ impl Preparing<'_> {
     /// Sends a write and returns the id in the response.
     fn done(&mut self, writing: &Writing) -> Result<String> {
         self.shop.book.lock().doubt(writing);
-        let answer = self.client.call(&writing.bytes);
+        let answer = self.client.call_until_served(&writing.bytes);
         if let Some(key) = &writing.key {
             self.shop.book.lock().note(key, &answer);
         }
@@ -342,7 +344,7 @@ impl Preparing<'_> {
 
     fn ask(&mut self, method: &str, path: &str) -> Result<Answer> {
         let bytes = request(&self.shop.key, method, path, "", "");
-        let answer = self.client.call(&bytes);
+        let answer = self.client.call_until_served(&bytes);
         Ok(answer.map_err(|lost| format!("{method} {path}: {lost:?}"))?)
     }
 

@@ -38,7 +38,7 @@ impl Handled for World {
         let mut client = Client::new(address);
         let mut quote = || -> Result<String> {
             let order = Order::new(Side::Purchase, 1_200);
-            let answer = client.call(&quote_request(partner, order));
+            let answer = client.call_until_served(&quote_request(partner, order));
             let answer = answer.map_err(|lost| format!("no quote: {lost:?}"))?;
             let (id, quote) = Quote::read(order, &answer).ok_or("a quote that cannot be read")?;
             partner.book.lock().quotes.insert(id.clone(), quote);
@@ -46,7 +46,7 @@ impl Handled for World {
         };
         let (to_execute, to_reject, to_poll) = (quote()?, quote()?, quote()?);
         let key = format!("key-{}", number());
-        let answer = client.call(&transact_request(partner, &to_poll, &key));
+        let answer = client.call_until_served(&transact_request(partner, &to_poll, &key));
         note_transact(partner, &to_poll, &key, &answer);
         let trade = answer.ok().and_then(|answer| answer.text("transactId"));
         Ok(Objects {

@@ -3,14 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { sampleOf } from '../samples.mjs';
 import { act, createSession, decision, DOCS_SHOP, eventsOf, expectRecords, launchBrowser, newPage, openShop, order, sandbox, step, walk } from './shop.mjs';
-import { freePort } from './webdriver.mjs';
 
 const MADE_UP = 'gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK';
 
@@ -24,21 +23,27 @@ async function pay(page) {
   await step(page, 'done');
 }
 
+/** A module that reports the free port on which the program of its process listens. */
+const REPORT_PORT = `data:text/javascript,${encodeURIComponent(`
+  import { Server } from 'node:net';
+  const { listen } = Server.prototype;
+  Server.prototype.listen = function listenAndReport(...args) {
+    this.once('listening', () => process.send(this.address().port));
+    return listen.apply(this, args);
+  };
+`)}`;
+
 /** Runs the shop of `docs/embedding.md` as the page shows it. Returns `get(path)` of the shop, and `stop()`. */
 async function startDocsShop() {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-docs-shop-'));
   writeFileSync(join(folder, 'shop.mjs'), sampleOf('docs/embedding.md', 'shop'));
-  const port = await freePort();
-  const env = { ...process.env, SECRET_KEY: sandbox.secret_key, GATE: sandbox.gate_base_url, PORT: String(port) };
-  const shop = spawn(process.execPath, [join(folder, 'shop.mjs')], { env, stdio: 'ignore' });
+  const env = { ...process.env, SECRET_KEY: sandbox.secret_key, GATE: sandbox.gate_base_url, PORT: '0' };
+  const stdio = ['ignore', 'ignore', 'ignore', 'ipc'];
+  const shop = spawn(process.execPath, ['--import', REPORT_PORT, join(folder, 'shop.mjs')], { env, stdio });
   const ended = new Promise((resolve) => { shop.once('exit', resolve); });
-  const get = (path) => fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' });
-  while (!(await get('/').catch(() => null))) {
-    assert.equal(shop.exitCode, null);
-    await pause(50);
-  }
+  const [port] = await Promise.race([once(shop, 'message'), ended.then((code) => assert.fail(`The shop has ended: ${code}`))]);
   return {
-    get,
+    get: (path) => fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' }),
     async stop() {
       shop.kill();
       await ended;

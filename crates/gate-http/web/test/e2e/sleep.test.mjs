@@ -9,14 +9,23 @@ import { PATIENCE_MS } from '../browser.mjs';
 import { act, createSession, expectRecords, hold, launchBrowser, quoteStatus, step, walk, watchOrigins } from './shop.mjs';
 import { freePort } from './webdriver.mjs';
 
+const MAX_ATTEMPTS = 5;
 const PAYABLE = '[data-action="pay"]:not([aria-disabled="true"])';
 
 let launched;
 let browser;
 before(async () => {
-  const port = await freePort();
-  launched = await launchBrowser({ args: [`--remote-debugging-port=${port}`] });
-  browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { noDefaults: true });
+  // Another program may take the port before the browser does.
+  for (let attempt = 1; !browser; attempt += 1) {
+    const port = await freePort();
+    launched = await launchBrowser({ args: [`--remote-debugging-port=${port}`] });
+    try {
+      browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { noDefaults: true, timeout: PATIENCE_MS });
+    } catch (error) {
+      await launched.close();
+      if (attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
 });
 after(async () => {
   await browser?.close();

@@ -55,6 +55,8 @@ const VISITS = [
   }],
   ...SIDES.map((side) => [{ amount: '100.33', flow: side }, async ({ page, widget, look }) => {
     await holdState(page);
+    // The payment settles by itself after ten seconds, but the page reads that it goes on.
+    await editSession(page, (session) => unsettle(session));
     await walk(widget, 'confirm', { side, look: (name) => (name === 'details' || name === 'price' || name === 'confirm' ? look(`${name}-${side}`) : undefined) });
     await pay(widget);
     await look(`instructions-${side}`);
@@ -69,7 +71,7 @@ const VISITS = [
     await look(`done-${side}`);
   }]),
   [{ amount: '100.33' }, async ({ page, widget, look }) => {
-    // The payment settles by itself after ten seconds, so the page sees one that can be cancelled at any time.
+    // The page sees a payment that can be cancelled at any time.
     let status = 'processing';
     await holdState(page);
     await editSession(page, (session) => unsettle(session, status));

@@ -156,6 +156,8 @@ test('too many requests are counted down and then repeated', async () => {
   await walk(page, 'details');
   await page.fill('[name="wallet_address"]', WALLET);
   stage.server.simulation.refusals = { 'POST /quotes': [[429, 'rate_limited']] };
+  // A slow machine would see the repetition only. No price is shown yet, so that the time that is skipped changes nothing.
+  await page.clock.pauseAt(await page.evaluate(() => Date.now() + 60_000));
   await act(page, 'continue');
   await page.locator('[data-code="rate_limited"]').getByText('There were too many requests.').waitFor();
   await page.clock.fastForward(6000);

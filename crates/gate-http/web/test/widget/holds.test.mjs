@@ -2,7 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { stretch } from '../browser.mjs';
 import { act, open, step, until, WALLET, walk } from './driving.mjs';
+
+/** The time after which the widget gives up a wait for a change. */
+const WAIT_MS = 35_000;
 
 let stage;
 before(async () => { stage = await open(); });
@@ -211,13 +215,14 @@ for (const call of ['POST /bootstrap', 'GET /session', 'GET /options']) {
 
 for (const goal of ['price', 'confirm']) {
   test(`payment of another tab shows at ${goal} before the widget's wait has ended`, async () => {
-    const page = await checkout({});
+    const page = await stage.page({});
+    // Neither the gate nor the widget ends a wait for a change by itself.
+    await page.route(/\/session\?after=/, (route) => route.continue({ url: route.request().url().replace(/wait=\d+/, 'wait=3600') }));
+    await stretch(page, WAIT_MS);
+    await page.goto(stage.checkout);
     await walk(page, goal);
-    const begun = performance.now();
     simulation().pay({ quote_id: simulation().quote.id, wallet_address: WALLET }, 'key of another tab');
     await step(page, 'instructions');
-    // The widget asks for a change and waits up to 25 s for it.
-    assert.ok(performance.now() - begun < 15_000);
     assert.equal(await page.locator('[role="alert"]').count(), 0);
     await page.context().close();
   });
