@@ -189,8 +189,8 @@ pub trait StatsReads: Send + Sync {
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError>;
 
-    /// The number of trades of a mode per engine other than this one that settled within the return window. Trades that
-    /// name no engine are not counted.
+    /// The number of trades of a mode per engine other than this one that settled within the return window. `None` are those that
+    /// name no engine. They are older than the column.
     ///
     /// It reads the settled trades of the window, about `slice` with a statement, so it may take seconds. Call it rarely.
     async fn trades_returnable_elsewhere(
@@ -198,7 +198,7 @@ pub trait StatsReads: Send + Sync {
         mode: Mode,
         engine: &EngineName,
         slice: u32,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError>;
+    ) -> Result<Vec<(Option<EngineName>, u64)>, StoreError>;
 
     /// Names this engine in the reserved trades of a mode that name none, and returns their number. Such trades are
     /// older than the column.

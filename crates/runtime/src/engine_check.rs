@@ -62,11 +62,11 @@ impl Runtime {
 }
 
 /// Counts the settled trades of other engines that can still be returned, at once and then each hour, until `stop`. The first count logs
-/// a warning for each of those engines.
+/// a warning for each of those engines. `asks` is false without an engine.
 pub(crate) async fn count_returnable(
     store: Arc<dyn StatsReads>,
     mode: Mode,
-    engine: EngineName,
+    (engine, asks): (EngineName, bool),
     stop: CancellationToken,
 ) {
     let mut is_logged = false;
@@ -78,6 +78,7 @@ pub(crate) async fn count_returnable(
         };
         let pause = match counted {
             Ok(found) => {
+                let found = elsewhere(found, asks);
                 if !is_logged {
                     warn_of_returnable(&found);
                 }
@@ -103,14 +104,32 @@ pub(crate) async fn count_returnable(
     }
 }
 
-fn warn_of_returnable(found: &[(EngineName, u64)]) {
+/// Leaves out the trades that name no engine if they belong to this one: it asks about them, and no other engine has settled trades.
+fn elsewhere(
+    mut found: Vec<(Option<EngineName>, u64)>,
+    asks: bool,
+) -> Vec<(Option<EngineName>, u64)> {
+    if asks && found.iter().all(|(engine, _)| engine.is_none()) {
+        found.clear();
+    }
+    found
+}
+
+fn warn_of_returnable(found: &[(Option<EngineName>, u64)]) {
     for (engine, trades) in found {
-        tracing::warn!(
-            engine.name = %engine,
-            engine.trades = trades,
-            "Settled trades of another engine can still be returned, and this process does not ask that engine about them. Run a \
-             service with that engine until 30 days after their settlement."
-        );
+        match engine {
+            Some(engine) => tracing::warn!(
+                engine.name = %engine,
+                engine.trades = trades,
+                "Settled trades of another engine can still be returned, and this process does not ask that engine about them. Run a \
+                 service with that engine until 30 days after their settlement."
+            ),
+            None => tracing::warn!(
+                engine.trades = trades,
+                "Settled trades of an earlier release name no engine and can still be returned, and this process may not ask the engine \
+                 that holds them. Run a service with the former engine until 30 days after their settlement."
+            ),
+        }
     }
 }
 
@@ -131,5 +150,24 @@ fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigError 
     ConfigError {
         setting: "PENSTOCK_ENGINE".to_owned(),
         expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: pools.engine.returnable
+    #[test]
+    fn trades_without_engine_count_if_another_engine_may_hold_them() {
+        let unnamed: (Option<EngineName>, u64) = (None, 2);
+        let other = (Some(EngineName::built_in("engine-a")), 1);
+        let both = vec![unnamed.clone(), other.clone()];
+        for asks in [true, false] {
+            assert_eq!(elsewhere(both.clone(), asks), both);
+            assert_eq!(elsewhere(vec![other.clone()], asks), [other.clone()]);
+        }
+        assert_eq!(elsewhere(vec![unnamed.clone()], true), []);
+        assert_eq!(elsewhere(vec![unnamed.clone()], false), [unnamed]);
     }
 }

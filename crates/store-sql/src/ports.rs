@@ -238,7 +238,7 @@ macro_rules! implement_ports {
                     mode: Mode,
                     engine: &EngineName,
                     slice: u32,
-                ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+                ) -> Result<Vec<(Option<EngineName>, u64)>, StoreError> {
                     stats::returnable_elsewhere(self, mode, engine, slice).await
                 }
 

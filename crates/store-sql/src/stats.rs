@@ -50,14 +50,14 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
     },
 );
 
-/// Counts the settled trades of other engines within the return window: partner by partner, in slices, each on a connection of its own.
-/// A slice also has the further trades of the same millisecond as its last one.
+/// Counts the settled trades of other engines, and those that name no engine, within the return window: partner by partner, in slices,
+/// each on a connection of its own. A slice also has the further trades of the same millisecond as its last one.
 pub async fn returnable_elsewhere(
     store: &impl ReadStore,
     mode: Mode,
     engine: &EngineName,
     slice: u32,
-) -> Result<Vec<(EngineName, u64)>, StoreError> {
+) -> Result<Vec<(Option<EngineName>, u64)>, StoreError> {
     let since = store.now().await?.minus(RETURN_WINDOW);
     let mut found = BTreeMap::new();
     let mut last = None;
@@ -113,14 +113,14 @@ async fn count(
     who: &Tenant,
     engine: &EngineName,
     (after, end): (Timestamp, Option<Timestamp>),
-    found: &mut BTreeMap<EngineName, u64>,
+    found: &mut BTreeMap<Option<EngineName>, u64>,
 ) -> Result<(), StoreError> {
     let end = end.map_or(i64::MAX, Timestamp::millis);
     let values = values![who.mode, &who.partner, after, end, engine.as_str()];
     for row in connection.fetch_all(&SETTLED_ELSEWHERE, values).await? {
-        let (engine, trades) = held(&*row)?;
+        let engine = row.opt_parsed("engine", EngineName::parse)?;
         let total = found.entry(engine).or_default();
-        *total = total.saturating_add(trades);
+        *total = total.saturating_add(row.count("trades")?);
     }
     Ok(())
 }
@@ -162,12 +162,12 @@ pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
         sqlite: settled!(
             "engine, count(*) AS trades",
             "trades INDEXED BY trades_settled",
-            " AND settled_at <= $4 AND engine <> $5 GROUP BY engine"
+            " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
         ),
         postgres: settled!(
             "engine, count(*) AS trades",
             "trades",
-            " AND settled_at <= $4 AND engine <> $5 GROUP BY engine"
+            " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
         ),
     },
 );

@@ -133,7 +133,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store:
         world.report(&member.who, trade.id, delivered).await;
         trade.id
     };
-    let of_a = |trades: u64| vec![(EngineName::built_in("engine-a"), trades)];
+    let of_a = |trades: u64| vec![(Some(EngineName::built_in("engine-a")), trades)];
     settle(&member).await;
     world.clock().advance(Duration::from_secs(60));
     for member in [&member, &other, &live] {
@@ -158,6 +158,12 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store:
         .clock()
         .advance(RETURN_WINDOW - Duration::from_secs(60));
     assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(2));
+    // Trades of an earlier release name no engine.
+    let forget = "UPDATE trades SET engine = NULL WHERE partner_id = 'other'";
+    world.fixture.damage(forget).await;
+    let unnamed = [(None, 1), (Some(EngineName::built_in("engine-a")), 1)];
+    assert_eq!(counted(&world, Mode::Test, "engine-b").await, unnamed);
+    assert_eq!(counted(&world, Mode::Test, "engine-a").await, unnamed[..1]);
     world.clock().advance(Duration::from_secs(60));
     assert_eq!(counted(&world, Mode::Test, "engine-b").await, []);
 }
