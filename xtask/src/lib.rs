@@ -57,7 +57,7 @@ usage: cargo xtask <task>
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi, the pages about errors and metrics, and the reference pages
   web [--check | --table]  rewrite (or compare) the committed files of the widget and the SDK, or print the measured limits of the widget
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
-  migrations [--record]  check names, versions and checksums of migrations/; --record adds new files to the record and to the stores' list
+  migrations [--record]  check names, versions and checksums of migrations/; --record splits drafts for the databases, and adds new files to the record and to the stores' list
   tidy                   the house rules that a text search can enforce
   doc                    rustdoc of this workspace; every warning is an error
   bench [args]           the benchmarks, in the bench profile; args go to the program";

@@ -7,6 +7,8 @@ use std::fs;
 use crate::workspace::{Workspace, sha256};
 use crate::{Result, process};
 
+mod drafts;
+
 const FOLDER: &str = "migrations";
 const RECORD: &str = "migrations/checksums.txt";
 /// Has the list of the migrations that the stores compile in, between these two lines.
@@ -18,6 +20,7 @@ const LIST_END: &str = "        )\n";
 type Checksums = BTreeMap<String, String>;
 
 pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
+    drafts::split(workspace, record)?;
     let present = present(workspace)?;
     let path = workspace.path(RECORD);
     let recorded = parse_record(&if path.is_file() {

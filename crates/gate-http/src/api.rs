@@ -17,7 +17,7 @@ use crate::{
 const VERSION: &str = "2026-05-25";
 
 /// Recorded requests and responses. A test compares them with the service.
-const EXAMPLES: &str = include_str!("examples.json");
+pub(crate) const EXAMPLES: &str = include_str!("examples.json");
 
 /// The tiers of the limits, as named in the headers.
 const TIERS: &[&str] = &["short", "medium", "long"];

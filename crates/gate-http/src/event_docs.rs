@@ -9,13 +9,13 @@ use kernel::Timestamp;
 use partner_core::Tenant;
 use partner_core::stored_response::RenderError;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::customers;
-use crate::event_shape::{ANY_TYPE, body, envelope};
+use crate::event_shape::{ANY_TYPE, body, envelope, recorded};
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::sessions::{self, SessionRecord};
 use crate::{payments, rail_events, signed_quotes, words};
@@ -236,15 +236,22 @@ fn webhooks() -> [WebhookDoc; 12] {
         ),
         of_customer(
             CustomerEvent::Created,
+            "createCustomer",
             "A customer was created",
             "The customer as in the response to its create.",
         ),
         of_customer(
             CustomerEvent::Updated,
+            "updateCustomer",
             "A customer was updated",
             "The customer after the update. An update without a change sends no event.",
         ),
-        deletion_of_customer(),
+        of_customer(
+            CustomerEvent::Deleted,
+            "deleteCustomer",
+            "A customer was deleted",
+            "Sent once, even if the deletion is repeated. It contains no personal data.",
+        ),
         WebhookDoc {
             name: TEST_EVENT,
             summary: "You sent a test event",
@@ -264,95 +271,41 @@ fn of_session(
     description: &'static str,
     status: &'static str,
 ) -> WebhookDoc {
-    let mut session = json!({
-        "id": "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
-        "object": "gate_session",
-        "partner_id": "acme",
-        "mode": "test",
-        "amount": "100.00",
-        "currency": "EUR",
-        "return_url": "https://shop.example/done",
-        "cancel_url": null,
-        "status": status,
-        "expires_at": "2026-05-26T12:00:00.000Z",
-        "created_at": "2026-05-25T12:00:00.000Z",
-        "flow": "on_ramp",
-        "target_token": "USDT",
-        "target_network": "TRON",
-        "wallet_address": null,
-        "user_reference": "user-1",
-        "kyc_pre_verified": name == SessionEvent::KycPackageAccepted.as_str(),
-        "metadata": {},
-        "url": null,
-    });
-    let of_payment = [
-        SESSION_PROCESSING,
-        SESSION_FAILED,
-        SessionEvent::Completed.as_str(),
-    ];
-    if let Some(fields) = session.as_object_mut() {
-        if of_payment.contains(&name) {
-            let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
-            fields.insert("tx_refid".to_owned(), refid.into());
-        }
-        if name == SESSION_FAILED {
-            fields.insert("failure_code".to_owned(), "provider_declined".into());
-            let message = "The payment was declined.";
-            fields.insert("failure_message".to_owned(), message.into());
-        }
-    }
+    let verified = name == SessionEvent::KycPackageAccepted.as_str();
+    let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
+    let changes = if name == SESSION_FAILED {
+        let message = "The payment was declined.";
+        json!({ "status": status, "tx_refid": refid, "failure_code": "provider_declined", "failure_message": message })
+    } else if [SESSION_PROCESSING, SessionEvent::Completed.as_str()].contains(&name) {
+        json!({ "status": status, "tx_refid": refid })
+    } else {
+        json!({ "status": status, "kyc_pre_verified": verified })
+    };
     WebhookDoc {
         name,
         summary,
         description,
         schema: "SessionEvent",
-        example: envelope(name, &session),
+        example: envelope(name, &recorded("retrieveSession", changes)),
     }
 }
 
 fn of_customer(
     event: CustomerEvent,
+    operation: &str,
     summary: &'static str,
     description: &'static str,
 ) -> WebhookDoc {
-    let customer = json!({
-        "id": "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
-        "object": "customer",
-        "partner_id": "acme",
-        "mode": "test",
-        "external_id": "user-1",
-        "email": "ann@example.com",
-        "phone": "+4915112345678",
-        "first_name": "Ann",
-        "last_name": "Lee",
-        "country_code": "DE",
-        "metadata": {},
-        "kyc_status": "unverified",
-        "created_at": "2026-05-25T12:00:00.000Z",
-        "updated_at": "2026-05-25T12:00:00.000Z",
-    });
-    WebhookDoc {
-        name: event.as_str(),
-        summary,
-        description,
-        schema: "CustomerEvent",
-        example: envelope(event.as_str(), &customer),
-    }
-}
-
-fn deletion_of_customer() -> WebhookDoc {
-    let name = CustomerEvent::Deleted.as_str();
-    let deleted = json!({
-        "id": "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
-        "object": "customer",
-        "deleted": true,
-        "deleted_at": "2026-05-25T12:00:00.000Z",
-    });
+    let name = event.as_str();
     WebhookDoc {
         name,
-        summary: "A customer was deleted",
-        description: "Sent once, even if the deletion is repeated. It contains no personal data.",
-        schema: "CustomerDeletedEvent",
-        example: envelope(name, &deleted),
+        summary,
+        description,
+        schema: if event == CustomerEvent::Deleted {
+            "CustomerDeletedEvent"
+        } else {
+            "CustomerEvent"
+        },
+        example: envelope(name, &recorded(operation, Value::Null)),
     }
 }

@@ -1,9 +1,13 @@
 //! What the published events of the gate share.
 
+use std::sync::LazyLock;
+
 use gate_core::events::TEST_EVENT;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
+
+use crate::api::EXAMPLES;
 
 /// The description of the type of an event that is one of several.
 pub(crate) const ANY_TYPE: &str = "The event's type.";
@@ -17,6 +21,21 @@ pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
         "created_at": 1_779_710_400,
         "data": data,
     })
+}
+
+/// The recorded exchanges, by operation.
+static RECORDED: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(EXAMPLES).unwrap_or_default());
+
+/// The recorded response of an operation, with some fields changed or added.
+pub(crate) fn recorded(operation: &str, changes: Value) -> Value {
+    let exchange = RECORDED.get(operation);
+    let response = exchange.and_then(|exchange| exchange.get("response"));
+    let mut object = response.cloned().unwrap_or_default();
+    if let (Some(fields), Value::Object(changes)) = (object.as_object_mut(), changes) {
+        fields.extend(changes);
+    }
+    object
 }
 
 /// The schema of an event's body, with its name. `types` describes its type, of which `sample` is one.

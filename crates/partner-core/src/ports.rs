@@ -24,8 +24,7 @@ use crate::{Access, Partner, PartnerId, Profile, Tenant};
 use kernel::rates::SourceRate;
 
 pub use master_keys::{
-    MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue,
-    StoredMasterKey,
+    MasterKeyState, MasterKeyStore, ResealedValue, SealedRow, SealedValue, StoredMasterKey,
 };
 
 /// Maximum age of a cached key, entitlement or cap. Every cache measures it from the start of its read.

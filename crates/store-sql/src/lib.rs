@@ -39,6 +39,7 @@ pub mod rails;
 pub mod reads;
 mod row;
 pub mod schema;
+mod sealed;
 pub mod sessions;
 pub mod signed_quotes;
 mod statement;

@@ -14,7 +14,7 @@ pub mod names {
     pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
         ConfigVersions, Directory, MasterKeyStore, PartnerStore, PartnerTx, ResealedValue,
-        SealedKind, SealedRow, SealedValue, StoredMasterKey, UnitOfWork,
+        SealedRow, SealedValue, StoredMasterKey, UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
     pub use partner_core::{Access, Tenant};
@@ -162,22 +162,26 @@ macro_rules! implement_ports {
                     Ok(outcome)
                 }
 
+                fn sealed_columns(&self) -> Vec<&'static str> {
+                    master_keys::sealed_columns()
+                }
+
                 async fn sealed_page(
                     &self,
-                    kind: SealedKind,
+                    column: &str,
                     after: Option<&SealedRow>,
                     limit: u32,
                 ) -> Result<Vec<SealedValue>, StoreError> {
-                    master_keys::sealed_page(&mut self.reader().await?, kind, after, limit).await
+                    master_keys::sealed_page(&mut self.reader().await?, column, after, limit).await
                 }
 
                 async fn sealed_replace(
                     &self,
-                    kind: SealedKind,
+                    column: &str,
                     values: &[ResealedValue],
                 ) -> Result<u64, StoreError> {
                     let mut tx = self.begin_tx("sealed_replace").await?;
-                    let replaced = tx.sealed_replace(kind, values).await?;
+                    let replaced = tx.sealed_replace(column, values).await?;
                     tx.commit().await?;
                     Ok(replaced)
                 }

@@ -30,47 +30,13 @@ pub struct StoredMasterKey {
     pub derived: Option<Sealed>,
 }
 
-/// The kinds of sealed values, one per table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealedKind {
-    /// Webhook secrets.
-    Secret,
-    /// Bodies of events.
-    Event,
-    /// KYC packages of sessions.
-    Package,
-    /// Personal data of customers.
-    Person,
-    /// Stored responses.
-    Response,
-    /// Payout details of rail records.
-    Payout,
-    /// Texts of publishable keys.
-    PublishableKey,
-}
-
-impl SealedKind {
-    /// Every kind.
-    pub const ALL: [Self; 7] = [
-        Self::Secret,
-        Self::Event,
-        Self::Package,
-        Self::Person,
-        Self::Response,
-        Self::Payout,
-        Self::PublishableKey,
-    ];
-}
-
-/// The row of a sealed value: its tenant and the two parts of its key. The second may be empty.
+/// The row of a sealed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
     /// The partner and mode of the row.
     pub tenant: Tenant,
-    /// The first part of the row's key, as text.
-    pub first: String,
-    /// The second part, as text.
-    pub second: String,
+    /// The other parts of the row's key, as texts.
+    pub key: Vec<String>,
 }
 
 /// A sealed value of a row.
@@ -108,18 +74,20 @@ pub trait MasterKeyStore: Send + Sync {
     ) -> Result<Cas, StoreError>;
     /// Retires the older keys. Guard: `current` is the current key.
     async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError>;
-    /// The rows of a kind after a row, at most `limit`, including rows without a value, so that each page costs the
-    /// same.
+    /// The sealed columns, by name: `table.column`.
+    fn sealed_columns(&self) -> Vec<&'static str>;
+    /// The rows of a sealed column after a row, at most `limit`, including rows without a value, so that each page
+    /// costs the same.
     async fn sealed_page(
         &self,
-        kind: SealedKind,
+        column: &str,
         after: Option<&SealedRow>,
         limit: u32,
     ) -> Result<Vec<SealedValue>, StoreError>;
-    /// Replaces values in one transaction. Returns the number of values that were still unchanged.
+    /// Replaces values of a sealed column in one transaction. Returns the number of values that were still unchanged.
     async fn sealed_replace(
         &self,
-        kind: SealedKind,
+        column: &str,
         values: &[ResealedValue],
     ) -> Result<u64, StoreError>;
 }

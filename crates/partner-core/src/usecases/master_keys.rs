@@ -7,8 +7,7 @@ use std::time::Duration;
 use kernel::{Cas, Entropy, StoreError};
 
 use crate::ports::{
-    MasterKeyState, MasterKeyStore, PartnerTx, ResealedValue, SealedKind, SealedValue,
-    StoredMasterKey,
+    MasterKeyState, MasterKeyStore, PartnerTx, ResealedValue, SealedValue, StoredMasterKey,
 };
 use crate::sealing::{DerivedKeys, Fingerprint, KEY_CONFIRMED_FOR, MasterKey, Sealed, Sealer};
 
@@ -96,15 +95,18 @@ impl RotateMasterKey {
         progress: &(dyn Fn(Pass) + Send + Sync),
     ) -> Result<Pass, RotateKeyError> {
         let mut pass = Pass::default();
-        for kind in SealedKind::ALL {
+        for column in self.store.sealed_columns() {
             let mut after = None;
             loop {
-                let page = self.store.sealed_page(kind, after.as_ref(), BATCH).await?;
+                let page = self
+                    .store
+                    .sealed_page(column, after.as_ref(), BATCH)
+                    .await?;
                 let Some(last) = page.last() else { break };
                 after = Some(last.row.clone());
                 let again = self.reseal(&page, &mut pass)?;
                 if !again.is_empty() {
-                    self.store.sealed_replace(kind, &again).await?;
+                    self.store.sealed_replace(column, &again).await?;
                 }
                 progress(pass);
             }

@@ -1,7 +1,7 @@
 //! `penstock master-key`: a rotation encrypts everything with the new key while services run, and the old key can be removed.
 
 use kernel::StoreError;
-use partner_core::ports::{ResealedValue, SealedKind};
+use partner_core::ports::ResealedValue;
 use provisioning::apply::ApplyError;
 use runtime::OpenedBase;
 use serde_json::{Value, json};
@@ -234,7 +234,10 @@ async fn rotation_encrypts_payout_account_again() {
     assert_eq!(report["ok"], true, "{report}");
     assert_eq!(report["figures"]["sealed_with_older_keys"], "0", "{report}");
     let base = installation.open_with(SECOND).await;
-    let page = base.store.sealed_page(SealedKind::Payout, None, 10).await;
+    let page = base
+        .store
+        .sealed_page("rail_records.payout", None, 10)
+        .await;
     let page = page.unwrap();
     let [account] = &page[..] else {
         panic!("{page:?}");
@@ -336,7 +339,7 @@ async fn late_value_under_retired_key_is_encrypted_again() {
     let both = format!("{KEY},{SECOND}");
     let secrets = async |found: &OpenedBase| {
         let store = found.store.clone();
-        let mut page = store.sealed_page(SealedKind::Secret, None, 10).await;
+        let mut page = store.sealed_page("webhook_secrets.sealed", None, 10).await;
         page.as_mut().unwrap().pop().unwrap()
     };
     let base = installation.open_with(KEY).await;
@@ -352,7 +355,10 @@ async fn late_value_under_retired_key_is_encrypted_again() {
         old: secrets(&base).await.sealed.unwrap(),
         new: before.sealed.unwrap(),
     };
-    let replaced = base.store.sealed_replace(SealedKind::Secret, &[late]).await;
+    let replaced = base
+        .store
+        .sealed_replace("webhook_secrets.sealed", &[late])
+        .await;
     assert_eq!(replaced.unwrap(), 1);
     base.store.close().await;
 
@@ -373,9 +379,9 @@ async fn late_value_under_retired_key_is_encrypted_again() {
 }
 
 /// Changes one byte of a sealed value.
-async fn damage_one(installation: &Installation, kind: SealedKind) {
+async fn damage_one(installation: &Installation, column: &str) {
     let base = installation.open_with(KEY).await;
-    let page = base.store.sealed_page(kind, None, 10).await.unwrap();
+    let page = base.store.sealed_page(column, None, 10).await.unwrap();
     let mut values = page.into_iter();
     let (row, old) = values
         .find_map(|value| Some((value.row, value.sealed?)))
@@ -383,7 +389,7 @@ async fn damage_one(installation: &Installation, kind: SealedKind) {
     let mut new = old.clone();
     *new.0.last_mut().unwrap() ^= 1;
     let damage = [ResealedValue { row, old, new }];
-    let replaced = base.store.sealed_replace(kind, &damage);
+    let replaced = base.store.sealed_replace(column, &damage);
     assert_eq!(replaced.await.unwrap(), 1);
     base.store.close().await;
 }
@@ -396,7 +402,7 @@ async fn verify_names_publishable_key_whose_text_does_not_open() {
     let made = with(&installation, KEY, &words.split(' ').collect::<Vec<_>>());
     let id = made.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(with(&installation, KEY, &["verify"]).code, 0);
-    damage_one(&installation, SealedKind::PublishableKey).await;
+    damage_one(&installation, "api_keys.publishable_sealed").await;
     let done = with(&installation, KEY, &["verify"]);
     assert_eq!(done.code, 1, "{done:?}");
     let ulid = id.rsplit('_').next().unwrap();
@@ -413,7 +419,7 @@ async fn verify_names_publishable_key_whose_text_does_not_open() {
 async fn rotation_finishes_despite_damaged_value_and_reports_it() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND},{SECOND}");
-    damage_one(&installation, SealedKind::Secret).await;
+    damage_one(&installation, "webhook_secrets.sealed").await;
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
     let message = "1 values are damaged: they cannot be decrypted with the key that they name";

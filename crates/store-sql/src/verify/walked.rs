@@ -4,7 +4,7 @@ use crate::trades::open;
 use crate::{Sql, Statement, customers, rail_columns, sessions, transactions};
 
 /// Every statement of this file.
-pub(super) static ALL: [&Statement; 27] = [
+pub(super) static ALL: [&Statement; 21] = [
     &CHAINS,
     &ACCOUNTS,
     &ENTRIES,
@@ -26,12 +26,6 @@ pub(super) static ALL: [&Statement; 27] = [
     &TALLIES,
     &POOLS_PROFILES,
     &GATE_PROFILES,
-    &SECRETS,
-    &BODIES,
-    &PACKAGES,
-    &PAYOUTS,
-    &PUBLISHABLE_KEYS,
-    &ANSWERS,
 ];
 
 /// Entries of the partners' accounts, ordered by account and sequence number.
@@ -203,34 +197,4 @@ pub(super) static GATE_PROFILES: Statement = Statement::new(
     "SELECT mode, partner_id, '' AS id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
             preview_locks, live_session_quota, create_session_limit
      FROM gate_profiles",
-);
-
-pub(super) static SECRETS: Statement = Statement::new(
-    "webhook_secrets",
-    "SELECT mode, partner_id, endpoint_id AS id, sealed FROM webhook_secrets",
-);
-
-pub(super) static BODIES: Statement = Statement::new(
-    "events",
-    "SELECT mode, partner_id, id, service, type, object_id, body FROM events",
-);
-
-pub(super) static PACKAGES: Statement = Statement::new(
-    "sessions",
-    "SELECT mode, partner_id, id, kyc_package FROM sessions WHERE kyc_package IS NOT NULL",
-);
-
-pub(super) static PAYOUTS: Statement = Statement::new(
-    "rail_records",
-    "SELECT mode, partner_id, id, kind, payout FROM rail_records WHERE payout IS NOT NULL",
-);
-
-pub(super) static PUBLISHABLE_KEYS: Statement = Statement::new(
-    "api_keys",
-    "SELECT mode, partner_id, id, hash, publishable_sealed FROM api_keys WHERE publishable_sealed IS NOT NULL",
-);
-
-pub(super) static ANSWERS: Statement = Statement::new(
-    "answers",
-    "SELECT mode, partner_id, key AS id, route, key, answer FROM answers",
 );

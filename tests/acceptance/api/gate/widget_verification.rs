@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::{ACME, Answer, Call, Gate, Logs, keys};
+use acceptance::{ACME, Answer, Call, Gate, Logs};
 use gate_core::catalogue::Catalogue;
 use gate_core::object::JsonObject;
 use gate_core::session::SessionId;
@@ -162,14 +162,10 @@ async fn personal_data_outside_answers_is_ignored() {
     let body = json!({ "date_of_birth": "1815-12-10", "document": { "image": "aGVsbG8=" } });
     let started = widget.send(Call::post(VERIFICATION).json(&body)).await.ok();
     assert_eq!(
-        keys(&started),
-        ["expires_at", "form", "object", "reason", "status", "url"]
-    );
-    assert_eq!(
         (&started["status"], &started["form"]),
         (&json!("approved"), &json!(null))
     );
-    let mut kept = logs.text();
+    let mut kept = logs.text() + &started.to_string();
     for (_, data) in widget.events().await {
         kept += &data.to_string();
     }
