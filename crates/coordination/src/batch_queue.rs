@@ -37,6 +37,8 @@ use ran::{Failure, Ran, caught, commit_unknown_for_each, only};
 const MAX_TRIES: u32 = 3;
 /// Longest wait before the first retry. Each further retry may wait twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(4);
+/// Longest backoff before the next run on a busy store.
+const LONGEST_BACKOFF: Duration = Duration::from_millis(256);
 /// A partner's commands are refused without a run after this many of its runs found the store unavailable.
 const MAX_UNAVAILABLE: u32 = 2;
 /// Commands are not run again when the store was busy for this long. It is longer than a store waits for the lock of the whole
@@ -360,7 +362,7 @@ where
                 "Batch rolled back, because the store was busy; running it again"
             );
             tokio::time::sleep(self.random_backoff(longest)).await;
-            longest = longest.saturating_mul(2);
+            longest = longest.saturating_mul(2).min(LONGEST_BACKOFF);
         }
     }
 

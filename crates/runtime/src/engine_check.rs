@@ -161,11 +161,11 @@ mod tests {
     #[test]
     fn trades_without_engine_count_if_another_engine_may_hold_them() {
         let unnamed: (Option<EngineName>, u64) = (None, 2);
-        let other = (Some(EngineName::built_in("engine-a")), 1);
-        let both = vec![unnamed.clone(), other.clone()];
+        let other = vec![(Some(EngineName::built_in("engine-a")), 1)];
+        let both = [vec![unnamed.clone()], other.clone()].concat();
         for asks in [true, false] {
             assert_eq!(elsewhere(both.clone(), asks), both);
-            assert_eq!(elsewhere(vec![other.clone()], asks), [other.clone()]);
+            assert_eq!(elsewhere(other.clone(), asks), other);
         }
         assert_eq!(elsewhere(vec![unnamed.clone()], true), []);
         assert_eq!(elsewhere(vec![unnamed.clone()], false), [unnamed]);

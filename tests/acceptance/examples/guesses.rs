@@ -109,6 +109,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
     let options = Options {
         velocity_window: DAY,
         idempotency_ttl: DAY,
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     let clock: Arc<dyn Clock> = Arc::clone(&ports.clock);
     let store = SqliteStore::open(&folder.join("guesses.db"), Arc::clone(&clock), options).await?;

@@ -108,7 +108,7 @@ async fn sessions_that_were_ended_are_opened_again() {
 // rule: cli.export
 #[tokio::test]
 async fn export_fails_when_its_session_ends_between_two_pages() {
-    let opened = with_partner().await;
+    let opened = with_partner(|_| {}).await;
     let account = "INSERT INTO accounts (mode, partner_id, asset, available, sequence)
          VALUES ('test', 'acme', 'EUR', 0, 0)";
     opened.database.damage(account).await;

@@ -357,6 +357,7 @@ async fn open(folder: &Path, clock: &Arc<TestClock>) -> SqliteStore {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),
+        turn_timeout: store_sqlite::TURN_TIMEOUT,
     };
     let file = folder.join("penstock.db");
     SqliteStore::open(&file, clock.clone(), options)
