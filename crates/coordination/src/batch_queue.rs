@@ -41,8 +41,8 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(4);
 const LONGEST_BACKOFF: Duration = Duration::from_millis(256);
 /// A partner's commands are refused without a run after this many of its runs found the store unavailable.
 const MAX_UNAVAILABLE: u32 = 2;
-/// Commands are not run again when the store was busy for this long. It is longer than a store waits for the lock of the whole
-/// database, so that they run at least twice.
+/// No run that finds the store busy is repeated later than this after the batch began. It is longer than a store waits for a free
+/// connection or for the lock of the whole database.
 const LONGEST_BUSY: Duration = Duration::from_secs(6);
 
 /// What a run does about a partner's lock that another transaction holds.
@@ -282,8 +282,10 @@ where
     }
 
     async fn run_parts(&self, batch: Batch<C, R>, locks: Locks) -> Unanswered<C, R> {
+        let until = Instant::now() + LONGEST_BUSY;
         if batch.len() == 1 && locks == Locks::Skip {
-            return Unanswered::locked(self.run_one_by_one(batch, locks, false).await);
+            let locked = self.run_one_by_one(batch, locks, until, false).await;
+            return Unanswered::locked(locked);
         }
         let (commands, tickets): (Vec<C>, Vec<Ticket<R>>) = batch
             .into_iter()
@@ -291,7 +293,7 @@ where
             .unzip();
         let commands = Arc::new(commands);
         let ran = match locks {
-            Locks::Skip => self.run_until_free(&commands, locks).await,
+            Locks::Skip => self.run_until_free(&commands, locks, until).await,
             // A held partner that finds the store busy lines up again, so that other held partners have their turn.
             Locks::Wait => self.run_once(&commands, locks).await,
         };
@@ -305,12 +307,16 @@ where
                 }
                 Unanswered::locked(Vec::new())
             }
-            Ran::RolledBack(error) => self.rolled_back(batch.collect(), error, locks).await,
+            Ran::RolledBack(error) => {
+                let batch = batch.collect();
+                self.rolled_back(batch, error, locks, until).await
+            }
             Ran::Panicked(error) => {
                 let batch: Batch<C, R> = batch.collect();
                 self.record_rollback(batch.len(), &error);
                 // A command that may have been committed is not held: its rerun waits for the partner's lock.
-                Unanswered::locked(self.run_one_by_one(batch, Locks::Wait, true).await)
+                let locked = self.run_one_by_one(batch, Locks::Wait, until, true).await;
+                Unanswered::locked(locked)
             }
         }
     }
@@ -321,10 +327,12 @@ where
         batch: Batch<C, R>,
         error: StoreError,
         locks: Locks,
+        until: Instant,
     ) -> Unanswered<C, R> {
         self.record_rollback(batch.len(), &error);
         if !matches!(error, StoreError::Unavailable(_)) {
-            return Unanswered::locked(self.run_one_by_one(batch, locks, false).await);
+            let locked = self.run_one_by_one(batch, locks, until, false).await;
+            return Unanswered::locked(locked);
         }
         // A batch of the queue has run again for as long as it may. A held partner may line up again.
         let is_over = error.is_busy() && locks == Locks::Skip;
@@ -342,16 +350,15 @@ where
         self.readiness.ready().await.is_ok()
     }
 
-    /// Runs commands, and again while the store is ready and busy with other transactions.
-    async fn run_until_free(&self, commands: &Arc<Vec<C>>, locks: Locks) -> Ran<R> {
-        let since = Instant::now();
+    /// Runs commands, and again while the store is ready and busy with other transactions; no longer than `until`.
+    async fn run_until_free(&self, commands: &Arc<Vec<C>>, locks: Locks, until: Instant) -> Ran<R> {
         let mut longest = FIRST_BACKOFF;
         loop {
             let error = match self.run_once(commands, locks).await {
                 Ran::RolledBack(error) if error.is_busy() => error,
                 ran => return ran,
             };
-            if since.elapsed() >= LONGEST_BUSY || !self.store_is_ready().await {
+            if Instant::now() >= until || !self.store_is_ready().await {
                 return Ran::RolledBack(error);
             }
             faults::of_store(&error);
@@ -386,6 +393,7 @@ where
         &self,
         batch: Batch<C, R>,
         locks: Locks,
+        until: Instant,
         panicked: bool,
     ) -> Batch<C, R> {
         let mut failures: HashMap<Tenant, u32> = HashMap::new();
@@ -400,7 +408,7 @@ where
                 continue;
             }
             let commands = Arc::new(vec![command]);
-            let (result, failure) = self.run_alone(&commands, locks, panicked).await;
+            let (result, failure) = self.run_alone(&commands, locks, until, panicked).await;
             match result {
                 Ok(None) => {
                     let command = Arc::unwrap_or_clone(commands).pop();
@@ -436,12 +444,13 @@ where
         &self,
         command: &Arc<Vec<C>>,
         mut locks: Locks,
+        until: Instant,
         mut panicked: bool,
     ) -> (Result<Option<R>, StoreError>, Failure) {
         let mut longest = FIRST_BACKOFF;
         let mut tries = 1;
         loop {
-            match self.run_until_free(command, locks).await {
+            match self.run_until_free(command, locks, until).await {
                 Ran::RolledBack(StoreError::Retry) if tries < MAX_TRIES => {
                     tokio::time::sleep(self.random_backoff(longest)).await;
                     longest = longest.saturating_mul(2);

@@ -63,10 +63,10 @@ pub(crate) fn connecting(error: sqlx::Error, options: &PgConnectOptions) -> Stor
             "role `{role}` may not use database `{database}`: grant it CONNECT, or use a role that deploy/postgres/roles.sql creates"
         ),
         None if is_tls(&error) => {
-            "no TLS session: check sslmode, sslrootcert, sslcert and sslkey in PENSTOCK_DATABASE_URL".to_owned()
+            "no session: check sslmode, sslrootcert, sslcert, sslkey and the characters of the password in PENSTOCK_DATABASE_URL".to_owned()
         }
-        None if is_missing_file(&error) && !has_socket(options) => {
-            "a file that PENSTOCK_DATABASE_URL names in sslrootcert, sslcert or sslkey does not exist".to_owned()
+        None if is_unreadable_file(&error) && !has_socket(options) => {
+            "a file that PENSTOCK_DATABASE_URL names in sslrootcert, sslcert or sslkey does not exist or may not be read".to_owned()
         }
         _ => return statement(error),
     };
@@ -193,7 +193,7 @@ fn is_broken(error: &sqlx::Error) -> bool {
     )
 }
 
-/// Did the handshake fail, or are its files of no use? The driver returns a certificate that it refuses as an error of the socket.
+/// Did the handshake fail, or are its files or the password of no use? The driver returns a certificate that it refuses as an error of the socket.
 fn is_tls(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => true,
@@ -202,11 +202,13 @@ fn is_tls(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Does a file not exist? An unknown host name is no error of the system.
-fn is_missing_file(error: &sqlx::Error) -> bool {
-    let missing =
-        |error: &io::Error| error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some();
-    matches!(error, sqlx::Error::Io(error) if missing(error))
+/// Can a file not be read? An unknown host name is no error of the system.
+fn is_unreadable_file(error: &sqlx::Error) -> bool {
+    let unreadable = |error: &io::Error| {
+        let kinds = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
+        kinds.contains(&error.kind()) && error.raw_os_error().is_some()
+    };
+    matches!(error, sqlx::Error::Io(error) if unreadable(error))
 }
 
 /// Is the server reached through a socket of the file system?

@@ -252,9 +252,12 @@ impl Inner {
         self.pool.acquire().await
     }
 
-    /// A connection for a single statement, which no partner occupies.
+    /// A connection for a single statement, which no partner occupies. If that one waits for a lost response, any other connection.
     pub(crate) async fn reserved_conn(&self) -> Result<Pooled, StoreError> {
-        self.reserved_pool.acquire().await
+        match self.reserved_pool.acquire().await {
+            Err(error) if error.is_busy() => self.pool.acquire().await,
+            lent => lent,
+        }
     }
 
     /// A connection for a statement that writes and commits by itself.

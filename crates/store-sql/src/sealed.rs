@@ -239,3 +239,17 @@ impl Key {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// `values` reads one column, and [`older`] counts every sealed column of the row's table.
+    #[test]
+    fn each_table_has_one_sealed_column() {
+        let tables: BTreeSet<&str> = ALL.iter().map(|column| column.page.table).collect();
+        assert_eq!(tables.len(), ALL.len());
+    }
+}

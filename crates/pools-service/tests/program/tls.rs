@@ -10,8 +10,7 @@ use test_support::servers::{Postgres, Stop};
 use crate::served::{output, text};
 use crate::server::refused;
 
-const NO_SESSION: &str =
-    "no TLS session: check sslmode, sslrootcert, sslcert and sslkey in PENSTOCK_DATABASE_URL";
+const NO_SESSION: &str = "no session: check sslmode, sslrootcert, sslcert, sslkey and the characters of the password in PENSTOCK_DATABASE_URL";
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
