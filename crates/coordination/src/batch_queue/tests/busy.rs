@@ -25,7 +25,7 @@ async fn run_failing(
     doubler.permits.add_permits(1);
     outcomes(first).await;
     let doubler = doubler.fails_with(errors);
-    doubler.permits.add_permits(1000);
+    doubler.permits.add_permits(100_000);
     let outcomes = outcomes(batch).await;
     // The store is free again, and no partner is held.
     doubler.errors.lock().clear();
@@ -60,7 +60,7 @@ async fn single_command_runs_again_after_the_store_was_busy() {
 #[tokio::test(start_paused = true)]
 async fn store_that_stays_busy_refuses_the_whole_batch_in_time() {
     let commands = [101, 2, 102];
-    let busy = std::iter::repeat_with(full_pool).take(900);
+    let busy = std::iter::repeat_with(full_pool).take(20_000);
     let started = Instant::now();
     let (outcomes, runs) = run_failing(Doubler::new(0), &commands, busy).await;
     let waited = started.elapsed();
