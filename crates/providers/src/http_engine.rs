@@ -399,9 +399,13 @@ mod tests {
                 tokio::spawn(async move { engine.depth(&acme(), &slow).await })
             })
             .collect();
-        while far.received().len() < 128 {
+        for _ in 0..6_000 {
+            if far.received().len() >= 128 {
+                break;
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        assert_eq!(far.received().len(), 128);
         let globex = tenant("globex");
         let depth = engine.depth(&globex, &order).await;
         assert_eq!(depth, Some(Depth::Enough));

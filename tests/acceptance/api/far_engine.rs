@@ -393,6 +393,8 @@ async fn slow_reports_of_one_partner_delay_no_other_call() {
 #[tokio::test]
 async fn orders_of_one_partner_that_hang_delay_no_other_partner() {
     let (world, far) = far().await;
+    let patient = far.adapter_with_timeout(SECRET, Duration::from_secs(120));
+    world.engine().becomes(patient);
     world.operator().credit(RIVAL, "1000.00", "EUR").await;
     let (acme, rival) = (world.acme(), world.rival());
     far.stalls_depth(Some("66.66"));

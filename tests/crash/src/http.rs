@@ -102,12 +102,13 @@ impl Client {
         self.receive()
     }
 
-    /// Sends a request again after a 503 or without a response. On a machine that stands still, a healthy service exceeds a deadline of its
-    /// store once, and closes idle connections.
+    /// Sends a request again after a 503 that is not `overloaded`, or without a response. On a machine that stands still, a healthy service
+    /// exceeds a deadline of its store once, and closes idle connections.
     pub(crate) fn call_until_served(&mut self, request: &[u8]) -> Result<Answer, Lost> {
         for _ in 1..ATTEMPTS {
             let answer = self.call(request);
-            if answer.as_ref().is_ok_and(|answer| answer.status != 503) {
+            let is_served = |answer: &Answer| answer.status != 503 || answer.code() == "overloaded";
+            if answer.as_ref().is_ok_and(is_served) {
                 return answer;
             }
             thread::sleep(PAUSE);

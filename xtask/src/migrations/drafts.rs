@@ -21,8 +21,18 @@ pub(super) fn split(workspace: &Workspace, record: bool) -> Result<()> {
     let folder = workspace.path(FOLDER);
     for entry in read_dir(&folder)? {
         let draft = entry?.file_name();
-        if version(&draft.to_string_lossy()).is_none() {
+        let name = draft.to_string_lossy();
+        if version(&name).is_none() {
+            if name.ends_with(".sql") {
+                return Err(
+                    format!("{FOLDER}/{name}: expected NNNN_name.sql in lower case").into(),
+                );
+            }
             continue;
+        }
+        let databases = ["sqlite", "postgres"].map(|database| folder.join(database).join(&draft));
+        if databases.iter().any(|file| file.exists()) {
+            return Err(format!("{FOLDER}/{name}: there is a migration of this name").into());
         }
         let text = read_to_string(folder.join(&draft))?;
         let words = WORDS.iter();
@@ -32,10 +42,11 @@ pub(super) fn split(workspace: &Workspace, record: bool) -> Result<()> {
         if !record || sqlite.contains('{') {
             let remedy =
                 "replace unknown words in braces and run `cargo xtask migrations --record`";
-            return Err(format!("{FOLDER}/{} is a draft: {remedy}", draft.display()).into());
+            return Err(format!("{FOLDER}/{name} is a draft: {remedy}").into());
         }
-        write(folder.join("sqlite").join(&draft), sqlite)?;
-        write(folder.join("postgres").join(&draft), postgres)?;
+        for (file, text) in databases.iter().zip([sqlite, postgres]) {
+            write(file, text)?;
+        }
         remove_file(folder.join(&draft))?;
     }
     Ok(())

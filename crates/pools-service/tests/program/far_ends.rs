@@ -268,7 +268,7 @@ fn start_without_an_engine_warns_of_open_trades_and_of_those_that_can_still_be_r
         transact(&served, &headers, &quote);
         quote
     });
-    assert_eq!(poll(&served, &settled), "settled");
+    eventually(|| (poll(&served, &settled) == "settled").then_some(()));
     served.end("-TERM");
     former.heads();
 

@@ -123,7 +123,7 @@ fn service_has_the_application_name_of_its_url() {
     assert_eq!(served.end("-TERM").0, Some(0));
 }
 
-/// The server accepts connections and is silent. It closes them after half a minute, so that the test ends in any case.
+/// The server accepts connections and is silent. It closes them after five minutes, so that the test ends in any case.
 // rule: config.database-hosts
 #[test]
 fn silent_server_is_given_up_after_the_connect_timeout() {
@@ -138,7 +138,7 @@ fn silent_server_is_given_up_after_the_connect_timeout() {
     let (ended, end) = mpsc::channel::<()>();
     let silent = std::thread::spawn(move || {
         // An error means that the time is up or that the test has ended.
-        let _ = end.recv_timeout(Duration::from_secs(30));
+        let _ = end.recv_timeout(Duration::from_secs(300));
         drop(listener);
     });
     for command in ["migrate", "serve"] {

@@ -9,9 +9,10 @@ use partner_core::ports::{Audit as _, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, Connection as _};
-use store_postgres::{PostgresStore, Timeouts};
+use store_postgres::PostgresStore;
 use test_support::contract::outages::soon_ready;
 use test_support::contract::{WINDOW, upgrades};
+use test_support::test_database::LONG_TIMEOUTS;
 
 use crate::fixture::{Database, options, run, with_ids};
 
@@ -36,14 +37,12 @@ async fn open_names_migrate_command_when_schema_is_missing() {
     // Two concurrent migrations and a third one create the schema once.
     let url = database.owning();
     let (one, two) = tokio::join!(
-        PostgresStore::migrate(&url, Timeouts::default()),
-        PostgresStore::migrate(&url, Timeouts::default())
+        PostgresStore::migrate(&url, LONG_TIMEOUTS),
+        PostgresStore::migrate(&url, LONG_TIMEOUTS)
     );
     one.unwrap();
     two.unwrap();
-    PostgresStore::migrate(&url, Timeouts::default())
-        .await
-        .unwrap();
+    PostgresStore::migrate(&url, LONG_TIMEOUTS).await.unwrap();
     let store = PostgresStore::open(&url, options(WINDOW, None))
         .await
         .unwrap();
@@ -75,7 +74,7 @@ async fn open_distinguishes_older_and_newer_schemas() {
     assert!(message.contains("pools-service migrate"), "{message}");
     let newer = "UPDATE _sqlx_migrations SET version = 9000";
     run(&mut owner, newer).await;
-    let refused = PostgresStore::migrate(&database.owning(), Timeouts::default()).await;
+    let refused = PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS).await;
     assert!(
         matches!(refused, Err(StoreError::Unexpected(_))),
         "{refused:?}"
@@ -100,7 +99,7 @@ async fn migration_does_not_wait_for_long_reader() {
     let url = database.owning();
     let migrating = tokio::time::timeout(
         MIGRATION_DEADLINE,
-        PostgresStore::migrate(&url, Timeouts::default()),
+        PostgresStore::migrate(&url, LONG_TIMEOUTS),
     );
     let refused = migrating.await.unwrap().unwrap_err();
     let StoreError::Unavailable(error) = refused else {
@@ -108,9 +107,7 @@ async fn migration_does_not_wait_for_long_reader() {
     };
     assert!(error.to_string().contains("version 11"), "{error}");
     reader.close().await.unwrap();
-    PostgresStore::migrate(&url, Timeouts::default())
-        .await
-        .unwrap();
+    PostgresStore::migrate(&url, LONG_TIMEOUTS).await.unwrap();
     owner.close().await.unwrap();
 }
 
@@ -141,7 +138,7 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
     soon_ready(&store).await;
     let again = PostgresStore::open(&url, options(WINDOW, None)).await;
     soon_ready(&again.unwrap()).await;
-    PostgresStore::migrate(&database.owning(), Timeouts::default())
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
         .await
         .unwrap();
     for next in [
@@ -175,7 +172,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     before.run_direct(None, &mut owner, false).await.unwrap();
     let rows = upgrades::sessions_paid_more_than_once();
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning(), Timeouts::default())
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
         .await
         .unwrap();
     let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_predates_rule()));
@@ -240,7 +237,7 @@ async fn migration_raises_contingent_credits_to_balance_and_possible_returns() {
         trades.collect::<String>()
     );
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning(), Timeouts::default())
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
         .await
         .unwrap();
     let totals: Vec<(String, i64)> =
@@ -291,7 +288,7 @@ async fn shared_deposits_outlive_the_migration_and_are_named() {
         profile("d", "D", "{}"),
     ];
     run(&mut conn, &profiles.concat()).await;
-    PostgresStore::migrate(&database.owning(), Timeouts::default())
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
         .await
         .unwrap();
     let store = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;

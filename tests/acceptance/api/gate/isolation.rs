@@ -26,7 +26,7 @@ use sqlx::Connection as _;
 use test_support::http::{Reply, Upstream};
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use super::rails::{DAY, PAY_INS, id, purchase, redeem, session};
+use super::rails::{DAY, PAY_INS, id, in_turn, purchase, redeem, session};
 use crate::isolation::{Running, until};
 
 /// More objects than a background task reads at once.
@@ -50,7 +50,8 @@ async fn paying(client: &GateClient, shop: &str, name: &str) -> String {
     let quote = purchase(client, &format!("{name}-q"), "100.00").await;
     let changes = json!({ "return_url": format!("{shop}/done") });
     let session = session(client, &format!("{name}-s"), "100.00", changes).await;
-    let made = redeem(client, PAY_INS, name, &id(&quote), &session).await;
+    let quote = id(&quote);
+    let made = in_turn(|| redeem(client, PAY_INS, name, &quote, &session)).await;
     id(&made.created())
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn lock(client: &GateClient, key: &str, changes: Value) -> Answ
 }
 
 pub(super) async fn purchase(client: &GateClient, key: &str, amount: &str) -> Value {
-    let locked = lock(client, key, json!({ "amount": amount })).await;
+    let locked = in_turn(|| lock(client, key, json!({ "amount": amount }))).await;
     locked.created()
 }
 
@@ -41,8 +41,9 @@ pub(super) async fn session(
     changes: Value,
 ) -> String {
     let body = json!({ "amount": amount, "currency": "EUR", "return_url": format!("{SHOP}/done") });
-    let made = client.create(&with(body, &changes), key).await.created();
-    id(&made)
+    let body = with(body, &changes);
+    let made = in_turn(|| client.create(&body, key)).await;
+    id(&made.created())
 }
 
 pub(super) fn id(object: &Value) -> String {

@@ -70,7 +70,21 @@ pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateF
         widget.sold("sale", "100.00").await;
     }
     let store = &*world.ports().master_keys;
-    for column in store.sealed_columns() {
+    let mut columns = store.sealed_columns();
+    columns.sort_unstable();
+    assert_eq!(
+        columns,
+        [
+            "answers.answer",
+            "api_keys.publishable_sealed",
+            "customers.person",
+            "events.body",
+            "rail_records.payout",
+            "sessions.kyc_package",
+            "webhook_secrets.sealed"
+        ]
+    );
+    for column in columns {
         let before = all(store, column).await;
         let sealed: Vec<&SealedValue> = before.iter().filter(|row| row.sealed.is_some()).collect();
         let [values, rows] = of_each_partner(column).map(|count| 2 * count);

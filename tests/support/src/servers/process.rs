@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -108,7 +107,7 @@ pub(crate) fn on_free_port<T>(start: impl Fn(u16) -> Result<T>) -> Result<(u16, 
     let mut tries = 0;
     loop {
         tries += 1;
-        let port = free_port()?;
+        let port = free_port();
         match start(port) {
             Ok(started) => return Ok((port, started)),
             Err(Error::Failed { output, .. })
@@ -118,12 +117,9 @@ pub(crate) fn on_free_port<T>(start: impl Fn(u16) -> Result<T>) -> Result<(u16, 
     }
 }
 
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).doing("looking for a free port")?;
-    Ok(listener
-        .local_addr()
-        .doing("looking for a free port")?
-        .port())
+/// A port that no other program gets until this process ends, also while its server is stopped.
+fn free_port() -> u16 {
+    crate::http::nowhere().port()
 }
 
 /// Runs a command to its end. Any failure is an error with the command's output.

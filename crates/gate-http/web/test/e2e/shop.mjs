@@ -217,8 +217,8 @@ export async function editSession(page, edit, { waits = false } = {}) {
     const response = await route.fetch({ timeout: PATIENCE_MS });
     const session = await response.json();
     edit(session);
-    // The page may have given up a waiting read by now.
-    await route.fulfill({ response, json: session }).catch((error) => assert.ok(waits, error));
+    // The page may have given up a waiting read by now, or be closed.
+    await route.fulfill({ response, json: session }).catch((error) => assert.ok(waits || page.isClosed(), error));
   });
   return () => page.unroute(reads);
 }
