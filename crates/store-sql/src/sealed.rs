@@ -246,10 +246,12 @@ mod tests {
 
     use super::*;
 
-    /// `values` reads one column, and [`older`] counts every sealed column of the row's table.
+    /// [`older`] counts every sealed column of a row's table. The audit reads a column alone (`values`), but the rows of customers whole.
     #[test]
-    fn each_table_has_one_sealed_column() {
-        let tables: BTreeSet<&str> = ALL.iter().map(|column| column.page.table).collect();
-        assert_eq!(tables.len(), ALL.len());
+    fn tables_of_columns_that_are_read_alone_have_one_sealed_column() {
+        let tables = ALL.iter().map(|column| column.page.table);
+        let alone: Vec<&str> = tables.filter(|table| *table != "customers").collect();
+        let different: BTreeSet<&&str> = alone.iter().collect();
+        assert_eq!(different.len(), alone.len());
     }
 }

@@ -19,7 +19,7 @@ type Fault = Result<Option<String>, StoreError>;
 /// A check of an entity's sealed values.
 pub(super) struct SealCheck {
     name: &'static str,
-    /// Its rows, with the sealed column of their table.
+    /// Its rows, with every sealed column of their table.
     pub(super) rows: &'static Statement,
     /// The entity's name in breaches.
     entity: &'static str,
