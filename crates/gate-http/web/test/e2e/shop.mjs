@@ -90,19 +90,36 @@ export async function order(page, { amount = '100.00', flow = 'on_ramp', way = '
 
 export const embedded = (page) => page.frameLocator('#ramp iframe');
 
-/** Waits until the widget shows a step. `widget` is a page or a frame. */
-export const step = (widget, name) => widget.locator(`[data-step="${name}"]`).waitFor();
+/** Waits until the widget shows a step. `widget` is a page or a frame. An error says what it shows instead. */
+export async function step(widget, name) {
+  try {
+    await widget.locator(`[data-step="${name}"]`).waitFor();
+  } catch (error) {
+    error.message += `\ninstead: ${await widget.locator('#root').innerHTML({ timeout: 5_000 }).catch(String)}`;
+    throw error;
+  }
+}
 
-/** Presses a button. A frame has its height first: a page that moves under the pointer would lose the press. */
+/** How often a button is pressed until it has received the press. */
+const PRESSES = 5;
+
+/** Presses a button. A page or a frame that moves under the pointer loses a press, which is then repeated. */
 export async function act(widget, name) {
-  const button = widget.locator(`[data-step] [data-action="${name}"]`);
-  await button.evaluate(async () => {
-    const height = () => Math.ceil(document.getElementById('root').getBoundingClientRect().height);
-    for (let turn = 0; turn < 250 && parent !== window && Math.abs(innerHeight - height()) > 1; turn += 1) {
-      await new Promise((resolve) => { setTimeout(resolve, 20); });
-    }
-  });
-  await button.click();
+  const locator = widget.locator(`[data-step] [data-action="${name}"]`);
+  for (let presses = 1; ; presses += 1) {
+    const button = await locator.elementHandle();
+    await button.evaluate(async (element) => {
+      const height = () => Math.ceil(document.getElementById('root').getBoundingClientRect().height);
+      for (let turn = 0; turn < 250 && parent !== window && Math.abs(innerHeight - height()) > 1; turn += 1) {
+        await new Promise((resolve) => { setTimeout(resolve, 20); });
+      }
+      element.addEventListener('click', () => { element.isPressed = true; }, { once: true });
+    });
+    const refused = await button.click().then(() => null, (error) => error);
+    // A page that the press has left cannot tell.
+    if (await button.evaluate((element) => element.isPressed === true).catch(() => true)) return;
+    if (refused?.name === 'TimeoutError' || presses === PRESSES) throw refused ?? new Error(`the button ${name} received none of ${PRESSES} presses`);
+  }
 }
 
 /** Leaves the payment: the widget asks once. */

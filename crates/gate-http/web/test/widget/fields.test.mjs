@@ -55,6 +55,10 @@ test('name and wrong address are refused with codes of their own', async () => {
 test('value that autofill sets without an event is what continue sends', async () => {
   const page = await checkout({});
   await walk(page, 'details');
+  // The note shows that the checks of addresses are loaded, after which nothing redraws the field.
+  await page.fill('[name="wallet_address"]', WALLET);
+  await page.waitForSelector('#wallet_address-good');
+  await page.fill('[name="wallet_address"]', '');
   await page.$eval('[name="wallet_address"]', (field, value) => { field.value = value; }, WALLET);
   await payFromDetails(page);
   assert.equal(simulation().paid.wallet_address, WALLET);
