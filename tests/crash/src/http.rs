@@ -35,6 +35,12 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
+    /// Parses the body of a response that must be JSON.
+    pub(crate) fn parse(&self) -> crate::Result<Value> {
+        let parsed = serde_json::from_slice(&self.body);
+        Ok(parsed.map_err(|fault| format!("{fault}: {self:?}"))?)
+    }
+
     /// Returns a text field of the body.
     pub(crate) fn text(&self, field: &str) -> Option<String> {
         Some(self.json().get(field)?.as_str()?.to_owned())
@@ -198,6 +204,19 @@ pub(crate) fn header<'h>(headers: &'h [httparse::Header<'_>], name: &str) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn body_that_is_no_json_is_an_error() {
+        let answer = |body: &[u8]| Answer {
+            status: 200,
+            body: body.to_vec(),
+            ..Answer::default()
+        };
+        assert_eq!(answer(b"{}").parse().unwrap(), serde_json::json!({}));
+        for body in [&b""[..], b"{\"data\":[", b"<html>"] {
+            assert!(answer(body).parse().is_err());
+        }
+    }
 
     #[test]
     fn response_is_complete_with_its_last_byte() {

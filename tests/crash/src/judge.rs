@@ -11,6 +11,7 @@ use crate::http::{Answer, Client, RESPONSE_TIMEOUT, request};
 use crate::load::{note_transact, reject_request, transact_request};
 use crate::money::{cents, millionths};
 use crate::orders::Asset;
+use crate::pages;
 use crate::time;
 use crate::world::{Partner, World};
 
@@ -194,7 +195,9 @@ impl Judging<'_> {
         for _ in 0..MAX_ATTEMPTS {
             if let Ok(answer) = self.client.call(&bytes) {
                 if answer.status == 200 {
-                    return Ok(answer.json());
+                    return answer
+                        .parse()
+                        .map_err(|fault| format!("GET {path}: {fault}").into());
                 }
                 if answer.status < 500 {
                     let said = String::from_utf8_lossy(&answer.body).into_owned();
@@ -211,12 +214,9 @@ impl Judging<'_> {
         let mut found = Vec::new();
         let mut cursor = String::new();
         loop {
-            let page = self.get(&format!("/pools/trades?limit=100{cursor}"))?;
-            let listed = page
-                .get("data")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
+            let path = format!("/pools/trades?limit=100{cursor}");
+            let page = self.get(&path)?;
+            let (listed, next) = pages::with_cursor(&path, &page, "data")?;
             let mut fresh = false;
             for fields in listed {
                 let text = |name| field(&fields, name).ok_or(format!("a trade without {name}"));
@@ -229,7 +229,7 @@ impl Judging<'_> {
                     fields,
                 });
             }
-            let Some(next) = field(&page, "nextCursor").filter(|_| all || fresh) else {
+            let Some(next) = next.filter(|_| all || fresh) else {
                 return Ok(found);
             };
             cursor = format!("&cursor={next}");
@@ -247,22 +247,17 @@ impl Judging<'_> {
         let mut found = Vec::new();
         let mut cursor = String::new();
         'pages: loop {
-            let page = self.get(&format!(
-                "/pools/ledger?currency={account}&limit=200{cursor}"
-            ))?;
-            for line in page
-                .get("entries")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-            {
+            let path = format!("/pools/ledger?currency={account}&limit=200{cursor}");
+            let page = self.get(&path)?;
+            let (lines, next) = pages::with_cursor(&path, &page, "entries")?;
+            for line in &lines {
                 let entry = entry(line, asset).ok_or("a ledger entry that cannot be read")?;
                 if !all && Some(&entry.id) == last.as_ref() {
                     break 'pages;
                 }
                 found.push(entry);
             }
-            let Some(next) = field(&page, "nextCursor") else {
+            let Some(next) = next else {
                 break;
             };
             cursor = format!("&cursor={next}");

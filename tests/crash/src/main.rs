@@ -24,6 +24,7 @@ mod load;
 mod money;
 mod orders;
 mod pace;
+mod pages;
 mod panics;
 mod payments;
 mod points;

@@ -17,6 +17,7 @@ use super::{Gate, Shop};
 use crate::Result;
 use crate::history::Kind;
 use crate::http::{Answer, Client, Lost, RESPONSE_TIMEOUT, request};
+use crate::pages;
 use crate::receiver::{DELIVERY_TIMEOUT, Event};
 use crate::time;
 
@@ -98,12 +99,17 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
 struct Seen {
     /// Sessions by id.
     sessions: BTreeMap<String, Value>,
+    /// The pages of the list of sessions.
+    pages: Vec<Page>,
     /// The payments of each session by reference.
     payments: BTreeMap<String, BTreeMap<String, Payment>>,
     people: BTreeMap<String, Value>,
     orders: orders::Orders,
     brand: Option<String>,
 }
+
+/// A page of a list: its number of items, and whether another page follows.
+type Page = (usize, bool);
 
 /// A payment in a list.
 #[derive(Debug, PartialEq, Eq)]
@@ -152,25 +158,28 @@ impl<'s> Reader<'s> {
 
     /// Reads everything that is listed, and what has no list unless its end was read before; with `all` that too.
     fn see(&mut self, all: bool) -> Result<Seen> {
+        let (sessions, pages) = self.by_id("/gate_sessions")?;
         Ok(Seen {
-            sessions: self.by_id("/gate_sessions")?,
-            people: self.by_id("/customers")?,
+            sessions,
+            pages,
+            people: self.by_id("/customers")?.0,
             orders: self.orders(all)?,
             payments: self.payments()?,
             brand: field(&self.get("/branding")?, "brand_name"),
         })
     }
 
-    fn by_id(&mut self, path: &str) -> Result<BTreeMap<String, Value>> {
+    fn by_id(&mut self, path: &str) -> Result<(BTreeMap<String, Value>, Vec<Page>)> {
         let mut found = BTreeMap::new();
-        for one in self.pages(path, "id")? {
+        let (all, pages) = self.pages(path, "id")?;
+        for one in all {
             let id = field(&one, "id").ok_or(format!("{path}: one without id"))?;
             if found.insert(id.clone(), one).is_some() {
                 return Err(format!("{id} is listed twice").into());
             }
         }
         found.retain(|id, _| !self.shop.book.lock().aside.contains(id));
-        Ok(found)
+        Ok((found, pages))
     }
 
     fn orders(&mut self, all: bool) -> Result<orders::Orders> {
@@ -202,7 +211,7 @@ impl<'s> Reader<'s> {
 
     fn payments(&mut self) -> Result<BTreeMap<String, BTreeMap<String, Payment>>> {
         let mut found: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        for listed in self.pages("/transactions", "refid")? {
+        for listed in self.pages("/transactions", "refid")?.0 {
             let text = |name| field(&listed, name).ok_or(format!("{listed} without {name}"));
             let completed_at = field(&listed, "completed_at");
             let completed_at = completed_at.map(|at| Timestamp::parse(&at, Bound::Upper));
@@ -226,7 +235,9 @@ impl<'s> Reader<'s> {
         for _ in 0..MAX_ATTEMPTS {
             if let Ok(answer) = self.client.call(&bytes) {
                 if answer.status == 200 {
-                    return Ok(answer.json());
+                    return answer
+                        .parse()
+                        .map_err(|fault| format!("GET {path}: {fault}").into());
                 }
                 if answer.status < 500 {
                     return Err(format!("GET {path}: {answer:?}").into());
@@ -237,19 +248,22 @@ impl<'s> Reader<'s> {
         Err(format!("GET {path}: no answer").into())
     }
 
-    /// Reads all pages of a list.
-    fn pages(&mut self, path: &str, id: &str) -> Result<Vec<Value>> {
-        let mut all = Vec::new();
+    /// Reads all items of a list, page by page.
+    fn pages(&mut self, path: &str, id: &str) -> Result<(Vec<Value>, Vec<Page>)> {
+        let (mut all, mut pages) = (Vec::new(), Vec::new());
         let mut after = String::new();
         loop {
-            let page = self.get(&format!("{path}?limit=100{after}"))?;
-            let more = page.get("has_more") == Some(&Value::Bool(true));
-            all.extend(data(&page));
-            let last = all.last().and_then(|last| field(last, id));
-            match last.filter(|_| more) {
-                Some(last) => after = format!("&starting_after={last}"),
-                None => return Ok(all),
+            let path = format!("{path}?limit=100{after}");
+            let page = self.get(&path)?;
+            let (items, has_more) = pages::followed(&path, &page)?;
+            pages.push((items.len(), has_more));
+            all.extend(items);
+            if !has_more {
+                return Ok((all, pages));
             }
+            let last = all.last().and_then(|last| field(last, id));
+            let last = last.ok_or(format!("GET {path}: the last item has no {id}: {page}"))?;
+            after = format!("&starting_after={last}");
         }
     }
 
@@ -261,22 +275,19 @@ impl<'s> Reader<'s> {
             while has_more && skip <= MAX_SKIP {
                 let path = format!("/webhooks/deliveries?status={status}&limit=200&skip={skip}");
                 let page = self.get(&path)?;
-                let listed = data(&page);
+                let (listed, more) = pages::followed(&path, &page)?;
+                has_more = more;
                 skip += listed.len();
                 for delivery in listed {
-                    statuses.extend(field(&delivery, "id").zip(field(&delivery, "status")));
+                    let text =
+                        |name| field(&delivery, name).ok_or(format!("{delivery}: no {name}"));
+                    statuses.insert(text("id")?, text("status")?);
                 }
-                has_more = page.get("has_more") == Some(&Value::Bool(true));
             }
             are_all &= !has_more;
         }
         Ok((statuses, are_all))
     }
-}
-
-fn data(page: &Value) -> Vec<Value> {
-    let listed = page.get("data").and_then(Value::as_array);
-    listed.cloned().unwrap_or_default()
 }
 
 fn field(value: &Value, name: &str) -> Option<String> {
@@ -306,7 +317,10 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
         .sessions
         .keys()
         .filter(|id| !seen.sessions.contains_key(*id));
-    breaches.extend(lost.map(|id| format!("{id} was acknowledged and is lost")));
+    let pages = &seen.pages;
+    breaches.extend(lost.map(|id| {
+        format!("{id} was acknowledged and is lost; pages of (items, has_more): {pages:?}")
+    }));
     breaches
 }
 

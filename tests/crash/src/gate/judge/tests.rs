@@ -209,6 +209,19 @@ fn lost_doubled_or_changed_session_is_detected() {
 }
 
 #[test]
+fn breach_of_lost_session_has_the_pages_that_were_read() {
+    let (mut book, mut seen) = clean();
+    seen.sessions.remove("gs_2");
+    seen.pages = vec![(100, true), (3, false)];
+    let breaches = check_sessions(&mut book, &seen);
+    let [breach] = &breaches[..] else {
+        panic!("{breaches:?}")
+    };
+    assert!(breach.contains("gs_2 was acknowledged"), "{breach}");
+    assert!(breach.ends_with("[(100, true), (3, false)]"), "{breach}");
+}
+
+#[test]
 fn missing_or_extra_payment_is_detected() {
     let pay = |id: &'static str, refid: &'static str, status: &'static str| {
         move |_: &mut Book, seen: &mut Seen| {
