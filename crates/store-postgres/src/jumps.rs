@@ -21,7 +21,7 @@ impl ClockGuard for PostgresStore {
             drop(conn);
             // Other processes store later instants, so only one process saw the jump. Its machine may have been suspended.
             if let Some(jump) = noted.jump.filter(|jump| newest >= jump.found) {
-                end(&mut *self.inner.conn().await?, &jump, None).await?;
+                self.end_jump(&jump).await?;
                 noted.jump = None;
             }
         }
@@ -29,14 +29,14 @@ impl ClockGuard for PostgresStore {
             (Err(_), None) => {
                 let jump = clock.watch().jump();
                 if let Some(jump) = &jump {
-                    note(&mut *self.inner.conn().await?, jump).await?;
+                    self.note_jump(jump).await?;
                 }
                 Ok(jump)
             }
             (Err(_), Some(_)) => Ok(clock.watch().jump()),
             // The clock was corrected.
             (Ok(()), Some(noted)) if now < noted.found => {
-                end(&mut *self.inner.conn().await?, &noted, None).await?;
+                self.end_jump(&noted).await?;
                 Ok(None)
             }
             (Ok(()), _) => Ok(None),
@@ -57,5 +57,21 @@ impl ClockGuard for PostgresStore {
         }
         tx.commit().await.map_err(errors::commit)?;
         Ok(noted)
+    }
+}
+
+impl PostgresStore {
+    /// Stores a jump if none is stored.
+    async fn note_jump(&self, jump: &ClockJump) -> Result<(), StoreError> {
+        let mut tx = self.inner.write().await?;
+        note(&mut *tx, jump).await?;
+        tx.commit().await.map_err(errors::commit)
+    }
+
+    /// Ends the stored jump without an operator.
+    async fn end_jump(&self, jump: &ClockJump) -> Result<(), StoreError> {
+        let mut tx = self.inner.write().await?;
+        end(&mut *tx, jump, None).await?;
+        tx.commit().await.map_err(errors::commit)
     }
 }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{Cas, Mode, StoreError};
+use partner_core::events::Service;
 use partner_core::ports::Readiness;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::batch::TransactCommand;
 use pools_core::quote::{Quote, Side};
 
-use crate::contract::fixture::Fixture;
+use crate::contract::fixture::{Fixture, GateFixture};
+use crate::contract::gate_world::draft;
 use crate::contract::world::{Member, ONE, World, amount, eur, terms};
 
 /// Waits until a store is ready. On a busy machine its probe may be late.
@@ -91,5 +94,26 @@ impl<F: Fixture> Writer<F> {
     /// The partner's balance in whole euros.
     pub async fn euros(&self) -> i64 {
         self.world.available(&self.member.who, eur()).await / ONE
+    }
+}
+
+impl<F: GateFixture> Writer<F> {
+    /// Creates a session of another partner, and records the delivery of its event.
+    ///
+    /// # Panics
+    /// If there is not one delivery.
+    pub async fn deliver_session(&self) {
+        let gate = self.world.open_gate("shop", Mode::Test, None).await;
+        let url = "https://shop.example/";
+        let endpoint = self.world.endpoint(Mode::Test, Service::Gate, url);
+        self.world.set_endpoint(&gate.member, &endpoint).await;
+        gate.opened("s1", draft("10.63")).await;
+        let mut order = self.world.order(64);
+        order.service = Service::Gate;
+        let claimed = self.world.claim_by(&order).await;
+        assert_eq!(claimed.len(), 1);
+        let delivered = AttemptOutcome::Delivered;
+        let recorded = self.world.conclude(order.token, &claimed[0], delivered);
+        assert_eq!(recorded.await, Cas::Won);
     }
 }
