@@ -25,7 +25,7 @@ const SECOND_WALK_AFTER: Duration = Duration::from_secs(60 * 60);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How many times longer than its transactions a partner's lock is free between them.
 const FREE_SHARE: u32 = 4;
-/// Pause before partners whose transactions failed are tried again: the first one and the longest one.
+/// Pause before a partner whose transaction failed is tried again, or every partner: the first one and the longest one.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// Maximum customers of one kind that a walk names in the log. All of them are counted.
@@ -66,6 +66,13 @@ const fn is_lasting(error: &StoreError) -> bool {
     }
 }
 
+/// A partner is left out for this long, until this instant.
+#[derive(Clone, Copy)]
+struct Rest {
+    pause: Duration,
+    until: Instant,
+}
+
 /// One walk through the customers of every partner.
 struct Walk<'w> {
     comparing: &'w CompareCustomers,
@@ -73,6 +80,8 @@ struct Walk<'w> {
     stop: &'w CancellationToken,
     /// The partners that are not finished, each with the last customer that is.
     left: BTreeMap<Tenant, Option<CustomerId>>,
+    /// The partners whose last transaction failed.
+    resting: BTreeMap<Tenant, Rest>,
     /// The partners whose failure was logged.
     failed: BTreeSet<Tenant>,
     /// Whether a partner's place has changed in this round.
@@ -91,6 +100,7 @@ impl<'w> Walk<'w> {
             readiness,
             stop,
             left: BTreeMap::new(),
+            resting: BTreeMap::new(),
             failed: BTreeSet::new(),
             has_advanced: false,
             report: Report::default(),
@@ -109,15 +119,22 @@ impl<'w> Walk<'w> {
             backoff = longer(backoff);
         }
         while !self.left.is_empty() && until.is_none_or(|until| Instant::now() < until) {
-            let has_failed = self.visit_all().await;
-            if mem::take(&mut self.has_advanced) {
+            let store_fails = self.visit_all().await;
+            let has_advanced = mem::take(&mut self.has_advanced);
+            if has_advanced {
                 backoff = FIRST_BACKOFF;
             }
-            if self.stop.is_cancelled() || has_failed && !rest(backoff, self.stop).await {
-                break;
-            }
-            if has_failed {
+            let pause = if store_fails {
+                let pause = backoff;
                 backoff = longer(backoff);
+                pause
+            } else if has_advanced {
+                Duration::ZERO
+            } else {
+                self.until_next_visit()
+            };
+            if !rest(pause, self.stop).await {
+                break;
             }
         }
         self.report.log();
@@ -141,11 +158,13 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// One round over the partners that are left, with one page of each. It continues after a partner that fails. Returns whether
-    /// one has failed.
+    /// One round over the partners that are left and not left out, with one page of each. It continues after a partner that fails.
+    /// Returns whether it ended at an error that concerns every partner.
     async fn visit_all(&mut self) -> bool {
-        let mut has_failed = false;
-        let partners: Vec<Tenant> = self.left.keys().cloned().collect();
+        let now = Instant::now();
+        let may_visit = |who: &Tenant| self.resting.get(who).is_none_or(|rest| rest.until <= now);
+        let partners = self.left.keys().filter(|who| may_visit(who));
+        let partners: Vec<Tenant> = partners.cloned().collect();
         for who in partners {
             if self.stop.is_cancelled() {
                 break;
@@ -153,17 +172,31 @@ impl<'w> Walk<'w> {
             let Err(error) = self.visit(&who).await else {
                 continue;
             };
-            has_failed = true;
             faults::of_store(&error);
             let concerns_partner = concerns_one_partner(&error, self.readiness).await;
             if self.failed.insert(who.clone()) {
                 log_failure(Some(&who), &error);
             }
             if !concerns_partner {
-                break;
+                return true;
             }
+            self.leave_out(who);
         }
-        has_failed
+        false
+    }
+
+    /// Leaves out a partner, longer than the last time unless the partner's place has changed since.
+    fn leave_out(&mut self, who: Tenant) {
+        let before = self.resting.get(&who);
+        let pause = before.map_or(FIRST_BACKOFF, |rest| longer(rest.pause));
+        let until = Instant::now() + pause;
+        self.resting.insert(who, Rest { pause, until });
+    }
+
+    /// The time until the next visit to a partner that is left out.
+    fn until_next_visit(&self) -> Duration {
+        let next = self.resting.values().map(|rest| rest.until).min();
+        next.map_or(PAUSE, |next| next.saturating_duration_since(Instant::now()))
     }
 
     /// Continues with one page of the customers of a partner. It stops only between transactions.
@@ -196,11 +229,13 @@ impl<'w> Walk<'w> {
 
     fn advance(&mut self, who: &Tenant, last: CustomerId) {
         self.left.insert(who.clone(), Some(last));
+        self.resting.remove(who);
         self.has_advanced = true;
     }
 
     fn finish(&mut self, who: &Tenant) {
         self.left.remove(who);
+        self.resting.remove(who);
         self.has_advanced = true;
     }
 

@@ -140,6 +140,25 @@ async fn locked_partner_delays_no_other_and_is_visited_again() {
     task.await.unwrap();
 }
 
+// rule: background.isolated
+#[tokio::test(start_paused = true)]
+async fn locked_partner_delays_no_further_page_of_another() {
+    let store = Arc::new(Fake {
+        earlier: earlier(5),
+        // The transaction that meets a full store is over.
+        transactions: AtomicU32::new(1),
+        ..Fake::default()
+    });
+    store.is_locked.store(true, Ordering::SeqCst);
+    let (stop, task) = walking(&store);
+    tokio::time::sleep(SECOND / 2).await;
+    // Three pages of two, two and one customers.
+    assert_eq!(store.visits("a"), 3);
+    assert_eq!((store.visits("locked"), store.visits("z")), (1, 1));
+    stop.cancel();
+    task.await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn stop_ends_the_walk_while_a_partner_is_locked() {
     let store = Arc::new(Fake::default());
@@ -151,20 +170,27 @@ async fn stop_ends_the_walk_while_a_partner_is_locked() {
     assert_eq!((store.walks(), store.visits("locked")), (1, 1));
 }
 
-/// No customer of a page is left out, and none is visited again, if a page is read again or a customer cannot be changed.
-#[tokio::test(start_paused = true)]
-async fn walk_continues_page_by_page_after_failures() {
-    struct Zeros;
-    impl Entropy for Zeros {
-        fn fill(&self, bytes: &mut [u8]) {
-            bytes.fill(0);
-        }
+struct Zeros;
+
+impl Entropy for Zeros {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
     }
+}
+
+/// Customers in the order of their ids.
+fn earlier(count: i64) -> Vec<CustomerId> {
     let id = |millis| {
         let at = Timestamp::from_millis(millis).unwrap();
         CustomerId::new(Mode::Test, at, &Zeros)
     };
-    let earlier: Vec<CustomerId> = (1..=5).map(id).collect();
+    (1..=count).map(id).collect()
+}
+
+/// No customer of a page is left out, and none is visited again, if a page is read again or a customer cannot be changed.
+#[tokio::test(start_paused = true)]
+async fn walk_continues_page_by_page_after_failures() {
+    let earlier = earlier(5);
     let store = Arc::new(Fake {
         earlier: earlier.clone(),
         ..Fake::default()
