@@ -153,6 +153,8 @@ impl DepositClaim {
     pub fn of_reference(reference: &str) -> Self {
         let mut compared = text::comparable_in_any_case(reference).to_uppercase();
         compared.retain(|character| character != ' ' && !SEPARATORS.contains(&character));
+        // A combining mark may follow another letter now.
+        let compared = text::composed(&compared).into_owned();
         Self {
             kind: ClaimKind::Reference,
             compared,
@@ -318,6 +320,8 @@ mod tests {
             ("ACME-7F3K", "(A.C,M'E)+7?F:3K"),
             ("É-1", "é-1"),
             ("É-1", "E\u{301} 1"),
+            ("É-1", "e-\u{301}1"),
+            ("\u{1e60}\u{323}", "s.\u{307}-\u{323}"),
             ("Straße 1", "STRASSE1"),
             ("PEN-1", "PEN\u{34f}-1"),
             ("PEN-1", "PEN\u{2009}1"),
