@@ -85,8 +85,7 @@ pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
         )));
     }
     let path = text.strip_prefix("sqlite://").ok_or(InvalidSetting::Form)?;
-    let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
-    if !plain {
+    if path.is_empty() || path.ends_with('/') {
         return Err(InvalidSetting::Form);
     }
     check_path(path).map_err(of_file)?;
@@ -164,13 +163,7 @@ mod tests {
         ] {
             assert_eq!(database(url), Ok(Database::Sqlite(path.into())));
         }
-        for bad in [
-            "",
-            "sqlite://",
-            "sqlite://data/",
-            "sqlite://a?mode=ro",
-            "penstock.db",
-        ] {
+        for bad in ["", "sqlite://", "sqlite://data/", "penstock.db"] {
             assert_eq!(database(bad), Err(InvalidSetting::Form), "{bad}");
         }
     }
@@ -182,6 +175,8 @@ mod tests {
             ("sqlite://~/penstock.db", "`~` in the path is not expanded"),
             ("sqlite://$HOME/penstock.db", "`$` in the path"),
             ("sqlite:///srv/my%20data/penstock.db", "`%` in the path"),
+            ("sqlite://penstock.db?mode=ro", "`?` in the path"),
+            ("sqlite:///srv/a#1/penstock.db", "`#` in the path"),
             ("sqlite:///srv/pen\nstock.db", "contains '\\n'"),
             ("\u{feff}sqlite:///srv/penstock.db", "contains '\\u{feff}'"),
             ("sqlite:// /srv/penstock.db", "white space"),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use partner_core::text;
 
 /// Characters that a path of a database never needs, with the reason why a configuration contains them, and the remedy.
-const UNEXPANDED: [(char, &str); 10] = [
+const UNEXPANDED: [(char, &str); 12] = [
     ('~', "is not expanded; write the path of the home directory"),
     ('$', "does not insert a variable; write its value"),
     ('%', "is not decoded; write the character itself"),
@@ -16,6 +16,8 @@ const UNEXPANDED: [(char, &str); 10] = [
     ('"', "belongs to a shell or a file of variables; remove it"),
     ('`', "belongs to a shell or a file of variables; remove it"),
     ('\\', "does not separate folders; write /"),
+    ('?', "begins parameters, which a file has not; remove it"),
+    ('#', "begins a fragment, which a file has not; remove it"),
 ];
 
 /// Checks that a path is the path that its author meant: it has no character that another program would have replaced or removed.
@@ -100,6 +102,9 @@ mod tests {
             ("{{ path }}/penstock.db", "`{`"),
             ("<file>", "`<`"),
             ("/srv/penstock.db\"", "`\"`"),
+            ("/srv/`hostname`/penstock.db", "```"),
+            ("/srv/penstock.db?mode=ro", "`?`"),
+            ("/srv/a#1/penstock.db", "`#`"),
             ("'/srv/penstock.db'", "`'`"),
             ("/srv/penstock.db'", "`'`"),
             ("C:\\data\\penstock.db", "`\\`"),
