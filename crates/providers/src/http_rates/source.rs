@@ -89,6 +89,8 @@ enum SourceError {
     Unread(#[from] serde_json::Error),
     #[error("{0}: expected a decimal greater than zero at {1}")]
     NoPrice(PoolId, Pointer),
+    #[error("{0}: the book has no price at {1}")]
+    Empty(PoolId, Pointer),
     #[error("{0}: the bid is above the ask")]
     Crossed(PoolId),
     #[error("{0}: the ask is more than {1} basis points above the bid")]
@@ -110,11 +112,17 @@ impl SourceError {
             Self::Call(CallError::Broken(_) | CallError::TooLong(_))
             | Self::Unread(_)
             | Self::NoPrice(..)
+            | Self::Empty(..)
             | Self::Crossed(_)
             | Self::TooWide(..)
             | Self::NoInstant(..) => SourceAnswer::Unread,
             Self::Ahead(..) | Self::Old(..) => SourceAnswer::Old,
         }
+    }
+
+    /// Whether the source has a book of the pair that gives no price. Then its earlier price of the pair does not count either.
+    const fn is_of_book(&self) -> bool {
+        matches!(self, Self::Empty(..) | Self::Crossed(_) | Self::TooWide(..))
     }
 }
 
@@ -178,7 +186,7 @@ impl Source {
         let _ = self.said.subscribe().wait_for(|said| said.asked).await;
     }
 
-    /// Calls the source once. A price that the response lacks stays unchanged and grows older.
+    /// Calls the source once. A price that the response lacks stays unchanged and grows older, unless the pair's book gives no price.
     pub(super) async fn ask(&self, client: &HttpClient, terms: &Terms, clock: &dyn Clock) {
         let (asked, asked_at) = (Instant::now(), clock.now());
         let (found, error) = match self.answer(client, terms.timeout).await {
@@ -191,10 +199,20 @@ impl Source {
                 .map_or(SourceAnswer::Prices, SourceError::answer),
         );
         self.note(error.as_ref());
+        self.keep(found, error.is_none());
+    }
+
+    /// Stores what a call has found: a price, or `None` for a pair without a price.
+    fn keep(&self, found: BTreeMap<PoolId, Option<Price>>, is_complete: bool) {
         self.said.send_modify(|said| {
             said.asked = true;
-            said.answering = error.is_none();
-            said.prices.extend(found);
+            said.answering = is_complete;
+            for (pair, price) in found {
+                match price {
+                    Some(price) => said.prices.insert(pair, price),
+                    None => said.prices.remove(&pair),
+                };
+            }
         });
     }
 
@@ -217,13 +235,14 @@ impl Source {
         }
     }
 
-    /// Parses every valid price. The second value is the error of the first invalid price.
+    /// Parses every valid price; `None` is the price of a pair whose book gives no price. The second value is the error of the first
+    /// invalid price.
     fn read(
         &self,
         document: &RawValue,
         (asked, asked_at): (Instant, Timestamp),
         terms: &Terms,
-    ) -> (BTreeMap<PoolId, Price>, Option<SourceError>) {
+    ) -> (BTreeMap<PoolId, Option<Price>>, Option<SourceError>) {
         let document = Document::new(document);
         let mut found = BTreeMap::new();
         let mut error = None;
@@ -238,9 +257,12 @@ impl Source {
                         asked,
                         asked_at,
                     };
-                    found.insert(*pair, price);
+                    found.insert(*pair, Some(price));
                 }
                 Err(wrong) => {
+                    if wrong.is_of_book() {
+                        found.insert(*pair, None);
+                    }
                     error.get_or_insert(wrong);
                 }
             }
@@ -257,7 +279,7 @@ impl Source {
         };
         match error {
             Some(error) if answered || !asked => {
-                tracing::warn!(rates.source = name, error = %error, "A rate source failed; its last prices stay in use until they are too old");
+                tracing::warn!(rates.source = name, error = %error, "A rate source failed; its last prices stay in use until they are too old, but not that of a book without a price");
             }
             Some(error) => {
                 tracing::debug!(rates.source = name, error = %error, "A rate source still fails");
@@ -285,7 +307,14 @@ impl Lookup {
         let (mid, at) = match &self.price {
             Quoted::Mid(at) => (Some(price(at)?), at),
             Quoted::BidAndAsk(bid_at, ask_at) => {
-                let (bid, ask) = (price(bid_at)?, price(ask_at)?);
+                let is_book = [bid_at, ask_at]
+                    .iter()
+                    .any(|at| at.find(document).is_some());
+                let side = |at: &Pointer| match price(at) {
+                    Err(_) if is_book => Err(SourceError::Empty(pair, at.clone())),
+                    read => read,
+                };
+                let (bid, ask) = (side(bid_at)?, side(ask_at)?);
                 if bid > ask {
                     return Err(SourceError::Crossed(pair));
                 }
@@ -351,21 +380,30 @@ mod tests {
         }
     }
 
+    const TERMS: Terms = Terms {
+        max_age: Duration::from_secs(10),
+        max_spread_bps: 50,
+        min_sources: 1,
+        max_width_bps: 200,
+        max_move_bps: None,
+        refresh: Duration::from_secs(2),
+        timeout: Duration::from_secs(1),
+    };
+
+    fn book(inverse: bool) -> Lookup {
+        let at = |text| Pointer::parse(text).unwrap();
+        Lookup {
+            price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
+            inverse,
+            made_at: None,
+        }
+    }
+
     // rule: rates.http.width
     #[test]
     fn book_with_wide_empty_zero_or_crossed_sides_has_no_price() {
         let pair = PoolId::parse("EUR-USDT").unwrap();
-        let at = |text| Pointer::parse(text).unwrap();
-        let terms = Terms {
-            max_age: Duration::from_secs(10),
-            max_spread_bps: 50,
-            min_sources: 1,
-            max_width_bps: 200,
-            max_move_bps: None,
-            refresh: Duration::from_secs(2),
-            timeout: Duration::from_secs(1),
-        };
-        for (book, inverse, mid) in [
+        for (text, inverse, mid) in [
             (r#"{"bid":1,"ask":1.02}"#, false, Some("1.01")),
             (r#"{"bid":0.8,"ask":0.8}"#, true, Some("1.25")),
             (r#"{"bid":1.0850,"ask":1.0850}"#, false, Some("1.085")),
@@ -383,15 +421,47 @@ mod tests {
             (r#"{"ask":1.085}"#, false, None),
             (r#"{"bid":1.085}"#, false, None),
         ] {
-            let lookup = Lookup {
-                price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
-                inverse,
-                made_at: None,
-            };
-            let response: &RawValue = serde_json::from_str(book).unwrap();
-            let found = lookup.mid(pair, &Document::new(response), &terms);
+            let response: &RawValue = serde_json::from_str(text).unwrap();
+            let found = book(inverse).mid(pair, &Document::new(response), &TERMS);
             let shown = found.ok().map(|mid| mid.normalize().to_string());
-            assert_eq!(shown.as_deref(), mid, "{book}");
+            assert_eq!(shown.as_deref(), mid, "{text}");
+        }
+    }
+
+    // rule: rates.http.width
+    #[tokio::test]
+    async fn book_without_a_price_ends_the_earlier_price_of_its_pair() {
+        let pair = PoolId::parse("EUR-USDT").unwrap();
+        let lookups = BTreeMap::from([(pair, book(false))]);
+        let uri = Uri::from_static("http://alpha.example/");
+        let source = Source::new("alpha".to_owned(), uri, Vec::new(), lookups);
+        let take = |text: &str| {
+            let response: &RawValue = serde_json::from_str(text).unwrap();
+            let at = (Instant::now(), Timestamp::EARLIEST);
+            let (found, error) = source.read(response, at, &TERMS);
+            source.keep(found, error.is_none());
+            let price = source.price(pair);
+            price.map(|price| price.mid.normalize().to_string())
+        };
+        let (good, mid) = (r#"{"bid":1.0849,"ask":1.0851}"#, Some("1.085".to_owned()));
+        for without in [
+            r#"{"bid":1,"ask":1.085}"#,
+            r#"{"bid":1.0851,"ask":1.0849}"#,
+            r#"{"bid":0,"ask":1.0851}"#,
+            r#"{"bid":1.0849,"ask":null}"#,
+            r#"{"bid":1.0849}"#,
+            r#"{"bid":null,"ask":null}"#,
+        ] {
+            assert_eq!(take(good), mid);
+            assert!(source.is_answering());
+            assert_eq!(take(without), None, "{without}");
+            assert!(!source.is_answering(), "{without}");
+        }
+        // A response without the book says nothing about the pair.
+        for other in ["{}", r#"{"error":["busy"]}"#, "[]"] {
+            assert_eq!(take(good), mid);
+            assert_eq!(take(other), mid, "{other}");
+            assert!(!source.is_answering(), "{other}");
         }
     }
 
