@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{Asset, StoreError};
+use async_trait::async_trait;
+use kernel::{Asset, Readable, StoreError};
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
@@ -13,6 +14,27 @@ use super::{SWEEP_INTERVAL, SWEEP_PAUSE, concerns_one_partner, failed};
 use crate::supervise::every;
 
 const FAILED: &str = "Failed to recount contingent credits";
+
+/// The recounts of accounts, so that a test can play them.
+#[async_trait]
+pub(super) trait Recounts: Send + Sync {
+    /// The accounts that need a recount.
+    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError>;
+
+    /// Runs one slice of an account's recount. Returns whether another one follows.
+    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError>;
+}
+
+#[async_trait]
+impl Recounts for RecountContingentCredits {
+    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+        RecountContingentCredits::due(self).await
+    }
+
+    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+        RecountContingentCredits::advance(self, who, asset).await
+    }
+}
 
 /// Recounts what is due, each minute, until `stop`.
 pub(super) async fn recount_all(
@@ -25,8 +47,8 @@ pub(super) async fn recount_all(
 }
 
 /// Recounts what is due. It continues after a partner that fails.
-async fn recount_due(
-    recounting: &RecountContingentCredits,
+pub(super) async fn recount_due(
+    recounting: &dyn Recounts,
     readiness: &dyn Readiness,
     stop: &CancellationToken,
 ) {
@@ -62,7 +84,7 @@ async fn recount_due(
 
 /// Runs the slices of one account's recount. It stops only between slices, and continues there later.
 async fn recount(
-    recounting: &RecountContingentCredits,
+    recounting: &dyn Recounts,
     who: &Tenant,
     asset: Asset,
     stop: &CancellationToken,

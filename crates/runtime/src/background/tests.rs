@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use kernel::{Mode, Readable, Timestamp};
+use kernel::{Asset, Mode, Readable, Timestamp};
 use partner_core::events::Service;
 use partner_core::key::{KeyId, KeyUse};
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
@@ -12,6 +12,7 @@ use partner_core::{PartnerId, Tenant};
 use pools_core::ports::{Forgotten, QuoteRetention};
 use tokio_util::sync::CancellationToken;
 
+use super::contingent_credits::{Recounts, recount_due};
 use super::idempotency::{SWEEP_GRACE, sweep_keys};
 use super::key_uses::store_uses;
 use super::quotes::forget;
@@ -108,6 +109,8 @@ struct LockedStore {
     uses: Mutex<Vec<KeyUse>>,
     /// The partners whose quotes were deleted, or not.
     forgotten: Mutex<Vec<(Tenant, bool)>>,
+    /// The accounts of which a slice was counted, or not.
+    counted: Mutex<Vec<(Tenant, Asset, bool)>>,
 }
 
 fn check(who: &Tenant) -> Result<(), StoreError> {
@@ -184,6 +187,51 @@ async fn old_quotes_are_deleted_although_another_partner_is_locked() {
     assert_eq!(
         tried,
         expected.map(|(name, deleted)| (tenant(name), deleted))
+    );
+}
+
+/// Each account needs one slice.
+#[async_trait]
+impl Recounts for LockedStore {
+    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+        let partners = ["a", "locked", "z"].map(tenant).into_iter();
+        let accounts = partners.flat_map(|who| accounts().map(|asset| (who.clone(), asset)));
+        Ok(accounts.map(Ok).collect())
+    }
+
+    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+        let mut counted = self.counted.lock().unwrap();
+        if counted.contains(&(who.clone(), asset, true)) {
+            return Ok(false);
+        }
+        let checked = check(who);
+        counted.push((who.clone(), asset, checked.is_ok()));
+        checked.map(|()| true)
+    }
+}
+
+fn accounts() -> [Asset; 2] {
+    ["EUR", "CHF"].map(|code| Asset::fiat(code).unwrap())
+}
+
+// rule: background.isolated
+#[tokio::test(start_paused = true)]
+async fn contingent_credits_are_recounted_although_another_partner_is_locked() {
+    let (store, stop) = (LockedStore::default(), CancellationToken::new());
+    recount_due(&store, &store, &stop).await;
+    let counted = store.counted.into_inner().unwrap();
+    let [one, other] = accounts();
+    // The second account of `locked` would wait for the same lock, so it is not tried.
+    let expected = [
+        ("a", one, true),
+        ("a", other, true),
+        ("locked", one, false),
+        ("z", one, true),
+        ("z", other, true),
+    ];
+    assert_eq!(
+        counted,
+        expected.map(|(name, asset, is_counted)| (tenant(name), asset, is_counted))
     );
 }
 
