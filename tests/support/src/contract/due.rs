@@ -200,4 +200,13 @@ pub async fn unreadable_row_hides_no_other_due_row(store: impl GateFixture) {
     spoil("rail_records", "kind", due[0].1.id().ulid().to_string()).await;
     let read = store.rails_due(Mode::Test, &all).await.unwrap();
     expect_one_unreadable(read, "rail_records", "kind", due.len() - 1);
+
+    world.pending().await;
+    let due = world.verifications_due(Mode::Test).await;
+    let (who, session) = &due[0];
+    let verification = store.verification_get(who, *session).await.unwrap();
+    let id = verification.unwrap().id.ulid().to_string();
+    spoil("verifications", "partner_id", id).await;
+    let read = store.verifications_due(Mode::Test, &all).await.unwrap();
+    expect_one_unreadable(read, "verifications", "partner_id", due.len() - 1);
 }
