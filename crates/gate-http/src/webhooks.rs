@@ -95,7 +95,9 @@ pub(crate) const LIST_DELIVERIES: Operation = Operation {
         ("status" = Option<words::DeliveryStatus>, Query, description = "Only deliveries with this status"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
         ("skip" = Option<i64>, Query, minimum = 0, maximum = 10_000,
-            description = "Number of newest deliveries to skip; 0 by default. To reach older ones, list one `status` at a time"),
+            description = "Number of newest deliveries to skip; 0 by default. To reach older ones, list one `status` at a time. \
+                A delivery that is created, or enters or leaves the listed status, moves the others: a later page may omit or \
+                repeat some"),
     ),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
 pub(crate) async fn list_deliveries(

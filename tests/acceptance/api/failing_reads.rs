@@ -2,14 +2,18 @@
 
 use std::fmt::Display;
 
-use acceptance::{ACME, Cast, Gate, Orders, Paced, World};
+use acceptance::{ACME, Call, Cast, Gate, Orders, Paced, World};
 use gate_core::ports::{SessionFilter, TransactionFilter};
 use gate_core::session::SessionStatus;
+use gate_core::usecases::customers::{CustomerSearch, Customers};
 use gate_core::usecases::queries::GateQueries;
 use kernel::Asset;
 use partner_core::Tenant;
+use partner_core::events::Service;
+use partner_core::ports::DeliveryFilter;
 use pools_core::ports::{LedgerFilter, TradeFilter};
 use pools_core::usecases::queries::LedgerCursor;
+use serde_json::{Value, json};
 
 /// The outcome of a walk that ended with an error.
 const FAILED: &str = "failed";
@@ -135,6 +139,50 @@ async fn transactions(paced: Paced, who: Tenant) -> String {
     }
 }
 
+async fn customers(paced: Paced, who: Tenant) -> String {
+    let gate = paced.gate();
+    let customers = Customers {
+        context: gate.context,
+        idempotent: gate.acting.idempotent,
+    };
+    let mut wanted = CustomerSearch::default();
+    let mut all = Vec::new();
+    loop {
+        let Ok(page) = customers.list(&who, &wanted, PAGE).await else {
+            return FAILED.to_owned();
+        };
+        all.extend(page.items.iter().map(|customer| customer.id));
+        wanted.after = all.last().copied();
+        if !page.has_more {
+            return walked(&all);
+        }
+    }
+}
+
+async fn deliveries(paced: Paced, who: Tenant, status: Option<&'static str>) -> String {
+    let delivered = paced.deliveries(Service::Gate);
+    let mut filter = DeliveryFilter { status, skip: 0 };
+    let mut all = Vec::new();
+    loop {
+        let Ok(page) = delivered.list(&who, filter, PAGE).await else {
+            return FAILED.to_owned();
+        };
+        all.extend(page.items.iter().map(|view| view.record.id));
+        filter.skip = u32::try_from(all.len()).unwrap();
+        if !page.has_more {
+            return walked(&all);
+        }
+    }
+}
+
+/// The ids of a list that the gate returned.
+fn ids(list: &Value) -> Vec<String> {
+    let listed = list["data"].as_array().unwrap().iter();
+    listed
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 // rule: list.no-loss
 #[tokio::test]
 async fn walk_over_trades_or_entries_never_ends_early_when_a_read_fails() {
@@ -209,6 +257,40 @@ async fn walk_over_transactions_never_ends_early_when_a_read_fails() {
     assert_eq!(made.len(), ITEMS);
     let walk = |paced| transactions(paced, who.clone());
     every_fault_ends_walk(world, "transactions", 3, &walked(&made), walk).await;
+    world.notice_all().await;
+    gate.finish().await;
+}
+
+// rule: list.no-loss
+#[tokio::test]
+async fn walk_over_customers_or_deliveries_never_ends_early_when_a_read_fails() {
+    let gate = Gate::new().await;
+    let (world, acme) = (gate.world(), gate.acme());
+    let who = world.operator().tenant(ACME);
+    for item in 0..ITEMS {
+        world.after(1);
+        let body = json!({ "email": format!("p{item}@shop.example") });
+        acme.create_customer(&body, &format!("k{item}"))
+            .await
+            .created();
+    }
+    let made = ids(&acme.get("/v1/customers?limit=100").await.ok());
+    assert_eq!(made.len(), ITEMS);
+    let walk = |paced| customers(paced, who.clone());
+    every_fault_ends_walk(world, "customers", 3, &walked(&made), walk).await;
+
+    // The event of each customer, and test events.
+    for _ in 0..ITEMS {
+        world.after(1);
+        acme.send(Call::post("/v1/webhooks/test")).await.ok();
+    }
+    for (status, query) in [(None, ""), (Some("pending"), "&status=pending")] {
+        let path = format!("/v1/webhooks/deliveries?limit=100{query}");
+        let queued = ids(&acme.get(&path).await.ok());
+        assert_eq!(queued.len(), 2 * ITEMS);
+        let walk = |paced| deliveries(paced, who.clone(), status);
+        every_fault_ends_walk(world, "deliveries", 5, &walked(&queued), walk).await;
+    }
     world.notice_all().await;
     gate.finish().await;
 }

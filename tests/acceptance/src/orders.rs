@@ -16,7 +16,9 @@ use std::time::Duration;
 use coordination::MemoryInFlight;
 use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
+use partner_core::events::Service;
 use partner_core::ports::InFlight;
+use partner_core::usecases::deliveries::Delivered;
 use pools_core::usecases::credit_account::CreditAccount;
 use pools_core::usecases::poll_trade::PollTrade;
 use pools_core::usecases::queries::PoolsQueries;
@@ -383,6 +385,16 @@ impl Paced {
             Arc::new(SilencedRail::default()),
             Arc::new(ScriptedVerifier::new(self.world.ticking())),
         )
+    }
+
+    /// The partner's view of the deliveries of a service.
+    #[must_use]
+    pub fn deliveries(&self, service: Service) -> Delivered {
+        let deliveries = self.ports.clone();
+        Delivered {
+            deliveries,
+            service,
+        }
     }
 
     /// A turn for an action outside the service that changes no row.

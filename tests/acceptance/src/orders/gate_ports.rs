@@ -23,10 +23,12 @@ use gate_core::transaction::{RefId, Transaction, TransactionState};
 use gate_core::verification::Verification;
 use kernel::{Cas, Mode, Readable, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::Service;
+use partner_core::events::{DeliveryId, Service};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
-use partner_core::ports::{AccessTx, EndpointTx, ResponseReads, ResponseTx};
+use partner_core::ports::{
+    AccessTx, DeliveryAdmin, DeliveryFilter, DeliveryView, EndpointTx, ResponseReads, ResponseTx,
+};
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 
@@ -66,6 +68,42 @@ impl GateStore for Ports {
         let tx = self.store.gate_begin(name).await?;
         let pace = self.pace.clone();
         Ok(Box::new(Tx { tx, pace }))
+    }
+}
+
+#[async_trait]
+impl DeliveryAdmin for Ports {
+    async fn deliveries_page(
+        &self,
+        who: &Tenant,
+        service: Service,
+        filter: DeliveryFilter,
+        limit: u32,
+    ) -> Result<Vec<DeliveryView>, StoreError> {
+        self.pace.turn(false).await?;
+        self.store
+            .deliveries_page(who, service, filter, limit)
+            .await
+    }
+
+    async fn delivery_get(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<DeliveryView>, StoreError> {
+        self.pace.turn(false).await?;
+        self.store.delivery_get(who, service, id).await
+    }
+
+    async fn delivery_replay(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+        self.pace.turn(true).await?;
+        self.store.delivery_replay(who, service, id).await
     }
 }
 

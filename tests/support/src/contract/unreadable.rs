@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use gate_core::ports::CustomerFilter;
 use kernel::{Cas, StoreError};
-use partner_core::ports::ClaimedDelivery;
+use partner_core::events::Service;
+use partner_core::ports::{ClaimedDelivery, DeliveryFilter};
 use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
 use pools_core::ports::{LedgerFilter, TradeFilter};
 use pools_core::quote::Side;
 
 use crate::contract::exports::ever;
-use crate::contract::fixture::Fixture;
+use crate::contract::fixture::{Fixture, GateFixture};
 use crate::contract::world::{ONE, World, eur};
 
 /// How long a row is left out. It is longer than the lease of [`World::order`].
@@ -145,4 +147,45 @@ pub async fn unreadable_row_fails_its_page_and_its_export(fixture: impl Fixture)
     let mut pages = exports.ledger_export(who, ever()).await.unwrap();
     let whole = pages.next(100).await;
     assert!(is_inconsistent(&whole), "{whole:?}");
+}
+
+/// Without the row a page would be short, and the list would seem to end with it.
+// rule: list.no-loss
+pub async fn unreadable_customer_or_delivery_fails_its_page(store: impl GateFixture) {
+    let world = World::new(store);
+    let (acme, _) = world.listener("acme").await;
+    let who = &acme.who;
+    let mut customers = Vec::new();
+    for (number, event) in [(1, "e1"), (2, "e2"), (3, "e3")] {
+        world.clock().advance(Duration::from_millis(1));
+        let customer = world.customer(who, number, None);
+        world.insert(who, &customer).await.unwrap();
+        customers.push(customer.id);
+        world.emit(who, event, event).await;
+    }
+    let oldest = customers[0].ulid();
+    let spoil = format!("UPDATE customers SET kyc_status = '?' WHERE id = '{oldest}'");
+    world.fixture.damage(&spoil).await;
+    world.set_attempts("e1", -1).await;
+
+    let ports = world.fixture.gate();
+    let mut filter = CustomerFilter::default();
+    let newest = ports.store.customers_page(who, &filter, 2).await.unwrap();
+    assert_eq!(newest.len(), 2);
+    filter.after = Some(customers[1]);
+    let last = ports.store.customers_page(who, &filter, 2).await;
+    assert!(is_inconsistent(&last), "{last:?}");
+
+    for status in [None, Some("pending")] {
+        let page = async |skip| {
+            let filter = DeliveryFilter { status, skip };
+            let page = ports
+                .deliveries
+                .deliveries_page(who, Service::Pools, filter, 2);
+            page.await
+        };
+        assert_eq!(page(0).await.unwrap().len(), 2);
+        let last = page(2).await;
+        assert!(is_inconsistent(&last), "{last:?}");
+    }
 }
