@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
-use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
 use partner_core::sealing::Sealed;
+use partner_core::{PartnerId, Tenant};
 
 use crate::amount::SessionAmount;
 use crate::branding::Branding;
@@ -445,9 +445,11 @@ pub trait VerificationTx: Send {
 // Upstream
 // ---------------------------------------------------------------------------------------------
 
-/// The data of a record that a rail receives.
+/// The data of a record that a rail receives, and the partner of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailOrder {
+    /// Limits the concurrent calls of each partner. It is not sent.
+    pub partner: PartnerId,
     /// The id of the record. A rail executes each id at most once.
     pub id: RailId,
     /// What to pay in, pay out or swap, and how.
@@ -461,8 +463,9 @@ pub struct RailOrder {
 impl RailOrder {
     /// The order of a record that a partner makes on the rail routes. The rail knows its users' accounts.
     #[must_use]
-    pub const fn of_redemption(id: RailId, terms: QuoteTerms) -> Self {
+    pub const fn of_redemption(partner: PartnerId, id: RailId, terms: QuoteTerms) -> Self {
         Self {
+            partner,
             id,
             terms,
             wallet_address: None,
@@ -503,9 +506,11 @@ pub trait Rail: Send + Sync {
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport>;
 }
 
-/// The data of a verification that a provider receives. It contains no personal data.
+/// The data of a verification that a provider receives, and the partner of the session. It contains no personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationOrder {
+    /// Limits the concurrent calls of each partner. It is not sent.
+    pub partner: PartnerId,
     /// The id of the verification. A provider starts each id at most once.
     pub id: VerificationId,
     /// The amount of the session.

@@ -7,7 +7,7 @@
 //! have closed it while the request was on its way. The request is then sent once more, over a new connection. The contracts of
 //! the upstreams make every call repeatable.
 //!
-//! At most half of the concurrent calls are of one partner, if the caller names it.
+//! At most half of the concurrent calls for requests are of one partner. Polls do not count among these calls.
 
 mod connection;
 mod shares;
@@ -55,6 +55,15 @@ const MAX_IDLE: usize = 64;
 const MAX_CONCURRENT_CALLS: usize = 256;
 /// Calls of one partner among them. Another call of the partner waits in the same way.
 const MAX_CALLS_PER_PARTNER: usize = MAX_CONCURRENT_CALLS / 2;
+
+/// The use case that makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller<'a> {
+    /// A request of a partner. The call waits for a permit of the client, within the partner's share.
+    Partner(&'a PartnerId),
+    /// A poll. It needs no permit, because polls have limits of their own.
+    Poll,
+}
 
 /// An HTTP client for one upstream.
 pub(crate) struct HttpClient {
@@ -139,19 +148,22 @@ impl HttpClient {
         self.permits.acquire_many(all).await.ok()
     }
 
-    /// Waits for a permit, sends a request and reads the whole response before the deadline.
+    /// Sends a request and reads the whole response before the deadline. The caller decides what the call waits for.
     pub(crate) async fn send(
         &self,
+        caller: Caller<'_>,
         request: Request<Full<Bytes>>,
         within: Duration,
     ) -> Result<HttpResponse, CallError> {
-        let deadline = Instant::now() + within;
-        self.send_before(deadline, request, within).await
+        match caller {
+            Caller::Partner(partner) => self.send_for(partner, request, within).await,
+            Caller::Poll => self.send_without_permit(request, within).await,
+        }
     }
 
-    /// The same for a partner. The call waits for a place in the partner's share before it waits for a permit, so that the
-    /// calls of other partners do not wait for it.
-    pub(crate) async fn send_for(
+    /// Waits for a place in the partner's share before it waits for a permit, so that the calls of other partners do not wait
+    /// for this one.
+    async fn send_for(
         &self,
         partner: &PartnerId,
         request: Request<Full<Bytes>>,
@@ -159,26 +171,15 @@ impl HttpClient {
     ) -> Result<HttpResponse, CallError> {
         let deadline = Instant::now() + within;
         let share = timeout_at(deadline, self.shares.take(partner)).await;
-        // The semaphore is never closed.
+        // Neither semaphore is ever closed.
         let _share = share.map_err(|_| CallError::Unsent(within))?;
-        self.send_before(deadline, request, within).await
-    }
-
-    async fn send_before(
-        &self,
-        deadline: Instant,
-        request: Request<Full<Bytes>>,
-        within: Duration,
-    ) -> Result<HttpResponse, CallError> {
         let permit = timeout_at(deadline, self.permits.acquire()).await;
-        // The semaphore is never closed.
         let _permit = permit.map_err(|_| CallError::Unsent(within))?;
         let answered = timeout_at(deadline, self.exchange(request)).await;
         answered.unwrap_or(Err(CallError::Late(within)))
     }
 
-    /// Sends a request without one of the client's permits, because the caller limits these calls itself.
-    pub(crate) async fn send_without_permit(
+    async fn send_without_permit(
         &self,
         request: Request<Full<Bytes>>,
         within: Duration,

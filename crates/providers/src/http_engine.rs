@@ -21,8 +21,8 @@ use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use kernel::Amount;
+use partner_core::Tenant;
 use partner_core::ports::Ticket;
-use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
@@ -30,7 +30,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
-use crate::client::{CallError, HttpClient};
+use crate::client::{CallError, Caller, HttpClient};
 use contract::Operation;
 use polls::PollPermits;
 
@@ -84,15 +84,6 @@ impl Silence {
             Self::Status(_) | Self::NoObject | Self::Body(_) => false,
         }
     }
-}
-
-/// The use case that makes a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller<'a> {
-    /// A quote or a transact of a partner. The call waits for a permit of the client, within the partner's share.
-    Order(&'a PartnerId),
-    /// A poll, which has a permit of its own.
-    Poll,
 }
 
 impl HttpEngine {
@@ -166,16 +157,7 @@ impl HttpEngine {
         A: DeserializeOwned,
     {
         let request = self.request(operation, trade, body)?;
-        let response = match caller {
-            Caller::Order(partner) => {
-                let sent = self.client.send_for(partner, request, self.timeout);
-                sent.await?
-            }
-            Caller::Poll => {
-                let sent = self.client.send_without_permit(request, self.timeout);
-                sent.await?
-            }
-        };
+        let response = self.client.send(caller, request, self.timeout).await?;
         if response.status != StatusCode::OK {
             return Err(Silence::Status(response.status));
         }
@@ -223,7 +205,7 @@ const NO_BODY: Option<&()> = None;
 impl Engine for HttpEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
-        let caller = Caller::Order(&who.partner);
+        let caller = Caller::Partner(&who.partner);
         let asked = self.ask(caller, Operation::Depth, None, Some(&order));
         let response: wire::DepthAnswer = asked.await.ok()?;
         Some(response.status.into())
@@ -237,7 +219,7 @@ impl Engine for HttpEngine {
         output: Amount,
     ) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
-        let caller = Caller::Order(&who.partner);
+        let caller = Caller::Partner(&who.partner);
         let asked = self.ask(caller, Operation::Hold, Some(trade), Some(&deal));
         let response: Result<wire::HoldAnswer, Silence> = asked.await;
         match response {
@@ -247,7 +229,7 @@ impl Engine for HttpEngine {
     }
 
     async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
-        self.confirm_for(Caller::Order(&who.partner), trade).await
+        self.confirm_for(Caller::Partner(&who.partner), trade).await
     }
 
     async fn confirm_again(&self, _: &Tenant, trade: TradeId) -> Option<Confirmation> {
@@ -255,7 +237,7 @@ impl Engine for HttpEngine {
     }
 
     async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
-        let caller = Caller::Order(&who.partner);
+        let caller = Caller::Partner(&who.partner);
         let asked = self.ask(caller, Operation::Release, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await.ok()?;
         Some(())
@@ -290,6 +272,7 @@ mod tests {
     use std::net::TcpListener;
 
     use kernel::{Asset, Mode};
+    use partner_core::PartnerId;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
     use pools_core::trade::TradeStatus;

@@ -3,6 +3,9 @@
 //! A late response, a broken connection, a redirect, another status than 200, another content type than JSON, a malformed body and
 //! the id of another record all count as no response. No decision is based on a missing response: the next poll asks again under
 //! the same record id.
+//!
+//! Polls have limits of their own, so that no other call delays them. At most half of the other calls are of one partner, so that a
+//! partner whose calls hang delays no other partner.
 
 mod contract;
 mod notification;
@@ -22,7 +25,7 @@ use hyper::{Request, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
-use crate::client::{CallError, HttpClient, HttpResponse};
+use crate::client::{CallError, Caller, HttpClient, HttpResponse};
 use contract::Operation;
 
 pub use contract::openapi;
@@ -116,7 +119,7 @@ impl HttpRail {
 
     /// Begins a payment. An acceptance is no sign that the rail responds again: only the report that follows is.
     async fn begin(&self, order: &RailOrder) -> Option<()> {
-        let begun = self.order::<wire::BeginAnswer>(Operation::Begin, order);
+        let begun = self.order::<wire::BeginAnswer>(Caller::Poll, Operation::Begin, order);
         match begun.await {
             Ok(_) => Some(()),
             Err(error) => self.told(Operation::Begin, order.id, Err(error)),
@@ -133,7 +136,8 @@ impl HttpRail {
 
     async fn known(&self, id: RailId) -> Result<Known, Silence> {
         let request = self.request(Operation::Report, id, Bytes::new())?;
-        let response = self.client.send(request, self.timeout).await?;
+        let sent = self.client.send(Caller::Poll, request, self.timeout);
+        let response = sent.await?;
         if response.status == StatusCode::NOT_FOUND {
             return Ok(Known::Unknown);
         }
@@ -147,12 +151,13 @@ impl HttpRail {
     /// Sends the whole order to an operation.
     async fn order<A: DeserializeOwned + wire::Answer>(
         &self,
+        caller: Caller<'_>,
         operation: Operation,
         order: &RailOrder,
     ) -> Result<A, Silence> {
         let body = serde_json::to_vec(&wire::Payment::of(order)).map_err(|_| Silence::Unmade)?;
         let request = self.request(operation, order.id, body.into())?;
-        let response = self.client.send(request, self.timeout).await?;
+        let response = self.client.send(caller, request, self.timeout).await?;
         answer(order.id, &response)
     }
 
@@ -211,7 +216,8 @@ fn is_json(value: &HeaderValue) -> bool {
 #[async_trait]
 impl Rail for HttpRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
-        let asked = self.order::<wire::InstructionsAnswer>(Operation::Instructions, order);
+        let caller = Caller::Partner(&order.partner);
+        let asked = self.order::<wire::InstructionsAnswer>(caller, Operation::Instructions, order);
         let answer = self.told(Operation::Instructions, order.id, asked.await)?;
         Some(answer.into())
     }
@@ -234,7 +240,8 @@ impl Rail for HttpRail {
     }
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        let asked = self.order::<wire::CancelAnswer>(Operation::Cancel, order);
+        let caller = Caller::Partner(&order.partner);
+        let asked = self.order::<wire::CancelAnswer>(caller, Operation::Cancel, order);
         let answer = self.told(Operation::Cancel, order.id, asked.await)?;
         Some(answer.into())
     }

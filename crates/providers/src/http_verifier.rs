@@ -3,6 +3,9 @@
 //! A late response, a broken connection, a redirect, another status than 200, another content type than JSON, a malformed body and
 //! the id of another verification all count as no response. No decision is based on a missing response: the next poll asks again
 //! under the same verification id.
+//!
+//! Polls have limits of their own, so that no other call delays them. At most half of the other calls are of one partner, so that a
+//! partner whose calls hang delays no other partner.
 
 mod contract;
 mod wire;
@@ -23,7 +26,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
-use crate::client::{CallError, HttpClient, HttpResponse};
+use crate::client::{CallError, Caller, HttpClient, HttpResponse};
 use contract::Operation;
 
 pub use contract::openapi;
@@ -93,6 +96,7 @@ impl HttpVerifier {
     /// Calls the verifier, and logs when it starts or stops responding.
     async fn ask<A>(
         &self,
+        caller: Caller<'_>,
         operation: Operation,
         id: VerificationId,
         body: Option<&(impl Serialize + Sync)>,
@@ -100,7 +104,7 @@ impl HttpVerifier {
     where
         A: DeserializeOwned + wire::Answer,
     {
-        let response = self.call::<A>(operation, id, body).await;
+        let response = self.call::<A>(caller, operation, id, body).await;
         let name = operation.id();
         match &response {
             Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
@@ -119,6 +123,7 @@ impl HttpVerifier {
 
     async fn call<A>(
         &self,
+        caller: Caller<'_>,
         operation: Operation,
         id: VerificationId,
         body: Option<&(impl Serialize + Sync)>,
@@ -127,7 +132,7 @@ impl HttpVerifier {
         A: DeserializeOwned + wire::Answer,
     {
         let request = self.request(operation, id, body)?;
-        let response = self.client.send(request, self.timeout).await?;
+        let response = self.client.send(caller, request, self.timeout).await?;
         let answer: A = answer(id, &response)?;
         Ok(answer.said(id.mode())?)
     }
@@ -192,7 +197,8 @@ const NO_BODY: Option<&()> = None;
 impl Verifier for HttpVerifier {
     async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
         let body = wire::Verification::of(order);
-        self.ask::<wire::StartAnswer>(Operation::Start, order.id, Some(&body))
+        let caller = Caller::Partner(&order.partner);
+        self.ask::<wire::StartAnswer>(caller, Operation::Start, order.id, Some(&body))
             .await
     }
 
@@ -202,12 +208,13 @@ impl Verifier for HttpVerifier {
         answers: &JsonObject,
     ) -> Option<VerificationReport> {
         let body = wire::Answers::of(answers)?;
-        self.ask::<wire::ReportAnswer>(Operation::Submit, order.id, Some(&body))
+        let caller = Caller::Partner(&order.partner);
+        self.ask::<wire::ReportAnswer>(caller, Operation::Submit, order.id, Some(&body))
             .await
     }
 
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
-        self.ask::<wire::ReportAnswer>(Operation::Report, order.id, NO_BODY)
+        self.ask::<wire::ReportAnswer>(Caller::Poll, Operation::Report, order.id, NO_BODY)
             .await
     }
 }

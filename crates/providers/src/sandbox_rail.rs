@@ -126,6 +126,7 @@ pub(crate) mod tests {
     use gate_core::signed_quote::{QuoteTerms, Source};
     use kernel::rates::Side;
     use kernel::{Amount, Asset, Rate};
+    use partner_core::PartnerId;
 
     use super::*;
 
@@ -149,7 +150,8 @@ pub(crate) mod tests {
             network: "tron".to_owned(),
             priced,
         };
-        RailOrder::of_redemption(RailId::parse(kind, id).unwrap(), terms)
+        let partner = PartnerId::parse("acme").unwrap();
+        RailOrder::of_redemption(partner, RailId::parse(kind, id).unwrap(), terms)
     }
 
     pub(crate) fn pay_in(fiat: &str) -> RailOrder {

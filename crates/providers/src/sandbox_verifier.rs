@@ -85,6 +85,7 @@ pub(crate) mod tests {
     use gate_core::amount::SessionAmount;
     use gate_core::verification::VerificationId;
     use kernel::{Asset, Timestamp};
+    use partner_core::PartnerId;
 
     use super::*;
 
@@ -100,6 +101,7 @@ pub(crate) mod tests {
 
     pub(crate) fn order(amount: &str) -> VerificationOrder {
         VerificationOrder {
+            partner: PartnerId::parse("acme").unwrap(),
             id: VerificationId::parse("ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
             amount: SessionAmount::parse(amount).unwrap(),
             currency: Asset::fiat("EUR").unwrap(),

@@ -143,6 +143,7 @@ pub(super) fn order_of(
         opened.ok_or_else(|| StoreError::unexpected(PayoutDamage))
     });
     Ok(RailOrder {
+        partner: who.partner.clone(),
         id: record.id,
         terms: record.terms.clone(),
         wallet_address: hosted.and_then(|hosted| hosted.wallet_address.clone()),

@@ -81,7 +81,7 @@ impl AdvanceVerifications {
         };
         tx.verification_put(who, &before, &claimed).await?.won()?;
         tx.commit().await?;
-        Ok(is_open.then(|| (order(&session, &claimed), claimed)))
+        Ok(is_open.then(|| (order(who, &session, &claimed), claimed)))
     }
 
     async fn apply(

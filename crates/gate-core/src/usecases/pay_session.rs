@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use kernel::address::AddressError;
 use kernel::rates::Side;
 use kernel::{StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::sealing::SealRefused;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
@@ -226,7 +227,7 @@ impl PaySession {
         let (terms, now) = (seen.value.terms, seen.at);
         let kind = RailKind::of(terms.flow());
         let id = RailId::new(kind, who.mode, now, self.context.entropy.as_ref());
-        let order = match self.order(id, terms, &found.value, asked) {
+        let order = match self.order(who, (id, terms), &found.value, asked) {
             Ok(order) => order,
             Err(refusal) => return Ok(Prepared::Refused(refusal)),
         };
@@ -243,8 +244,8 @@ impl PaySession {
     /// The order for the rail: where to deliver the asset of a purchase or swap, or where to pay out a sale.
     fn order(
         &self,
-        id: RailId,
-        terms: QuoteTerms,
+        who: &Tenant,
+        (id, terms): (RailId, QuoteTerms),
         session: &Session,
         asked: &PaymentRequest,
     ) -> Result<RailOrder, InputError> {
@@ -268,6 +269,7 @@ impl PaySession {
             }
         };
         Ok(RailOrder {
+            partner: who.partner.clone(),
             id,
             terms,
             wallet_address,

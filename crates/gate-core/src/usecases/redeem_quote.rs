@@ -168,7 +168,7 @@ impl RedeemQuote {
         if asked.kind == RailKind::PayOut {
             return Ok(Prepared::Ready(id, None));
         }
-        let order = RailOrder::of_redemption(id, seen.value.terms);
+        let order = RailOrder::of_redemption(who.partner.clone(), id, seen.value.terms);
         let instructions = rail.instructions(&order).await;
         Ok(instructions.map_or(Prepared::Silent, |instructions| {
             Prepared::Ready(id, Some(instructions))

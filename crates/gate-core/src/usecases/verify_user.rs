@@ -195,7 +195,7 @@ impl VerifyUser {
             .verifier
             .as_deref()
             .ok_or(VerifyError::VerifierSilent)?;
-        let order = order(&opened.session, &opened.verification);
+        let order = order(who, &opened.session, &opened.verification);
         let response = verifier.start(&order).await;
         let response = response.ok_or(VerifyError::VerifierSilent)?;
         let (response, refusal) = match answers {
@@ -398,8 +398,13 @@ fn started(shown: ShownVerification, response: Option<VerificationStart>) -> Sta
 }
 
 /// What the provider receives.
-pub(super) fn order(session: &Session, verification: &Verification) -> VerificationOrder {
+pub(super) fn order(
+    who: &Tenant,
+    session: &Session,
+    verification: &Verification,
+) -> VerificationOrder {
     VerificationOrder {
+        partner: who.partner.clone(),
         id: verification.id,
         amount: session.terms.amount.clone(),
         currency: session.terms.currency,

@@ -67,7 +67,7 @@ mod tests {
         taken.ok().map(Result::unwrap)
     }
 
-    // rule: pools.engine.share
+    // rule: pools.engine.share, rail.http.share, verifier.http.share
     #[tokio::test(start_paused = true)]
     async fn partner_waits_for_its_own_share_alone() {
         let shares = PartnerShares::new(2);

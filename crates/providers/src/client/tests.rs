@@ -44,7 +44,9 @@ fn encrypted() -> (u16, RootCertStore) {
 async fn get(client: &HttpClient, host: &str, port: u16) -> Result<HttpResponse, CallError> {
     let request = Request::get(format!("https://{host}:{port}/"));
     let request = request.body(Full::default()).unwrap();
-    client.send(request, Duration::from_secs(20)).await
+    client
+        .send(Caller::Poll, request, Duration::from_secs(20))
+        .await
 }
 
 #[tokio::test]
@@ -124,7 +126,8 @@ async fn abandoned_response_is_never_returned_for_another_request() {
     let client = HttpClient::trusting(RootCertStore::empty(), 1024).unwrap();
     let asked = |path: &str, within| {
         let request = Request::get(format!("http://127.0.0.1:{port}{path}"));
-        client.send(request.body(Full::default()).unwrap(), within)
+        let request = request.body(Full::default()).unwrap();
+        client.send(Caller::Poll, request, within)
     };
     for path in ["/late", "/half", "/long"] {
         let given_up = asked(path, Duration::from_millis(100)).await;
@@ -180,7 +183,9 @@ impl ScriptedServer {
 
     /// Sends a request, and lets its connection return to the idle ones.
     async fn ask(&self, client: &HttpClient, within: Duration) -> Result<HttpResponse, CallError> {
-        let result = client.send(self.request(), within).await;
+        let acme = PartnerId::parse("acme").unwrap();
+        let caller = Caller::Partner(&acme);
+        let result = client.send(caller, self.request(), within).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         result
     }
@@ -331,21 +336,22 @@ async fn call_that_got_no_permit_is_unsent() {
     assert!(matches!(refused, CallError::Unsent(_)), "{refused}");
     assert!(refused.is_unsent());
     assert_eq!(server.requests(), [0; 0]);
-    // A call with a permit of its own does not wait for these.
-    let own = client.send_without_permit(server.request(), PATIENT).await;
-    own.unwrap();
+    // A poll needs no permit.
+    let poll = client.send(Caller::Poll, server.request(), PATIENT).await;
+    poll.unwrap();
     drop(permits);
     assert_eq!(server.requests(), [0]);
 }
 
-// rule: pools.engine.share, pools.engine.unsent
+// rule: pools.engine.share, pools.engine.unsent, rail.http.share, verifier.http.share
 #[tokio::test]
 async fn call_over_the_share_of_its_partner_is_unsent_and_delays_no_other_partner() {
     let (port, client) = (faulty_server(), plain_client());
     let [acme, globex] = ["acme", "globex"].map(|name| PartnerId::parse(name).unwrap());
     let asked = |partner, within| {
         let request = Request::get(format!("http://127.0.0.1:{port}/next"));
-        client.send_for(partner, request.body(Full::default()).unwrap(), within)
+        let request = request.body(Full::default()).unwrap();
+        client.send(Caller::Partner(partner), request, within)
     };
     let mut share = Vec::new();
     for _ in 0..MAX_CALLS_PER_PARTNER {

@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use gate_core::payout::{AccountForm, Payout};
 use gate_core::rail::RailKind;
 use gate_core::usecases::advance_rails::RAIL_TIMEOUT;
+use partner_core::PartnerId;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
 
@@ -290,6 +293,74 @@ async fn invalid_or_late_response_to_cancellation_decides_nothing() {
     let cancelling = late(|| far.lines().len() == 1, rail.cancel(&order));
     assert_eq!(cancelling.await, None);
     assert_eq!(lines(&far), asked);
+}
+
+// rule: rail.http.share
+#[tokio::test]
+async fn calls_of_one_partner_that_hang_delay_no_other_partner() {
+    let far = Upstream::start(|request| {
+        let operation = request.path().rsplit('/').next();
+        match (operation, request.json()["fiat_amount"].as_str()) {
+            (Some("instructions" | "cancel"), Some("66.66")) => Reply::Waits,
+            (Some("instructions"), _) => says(r#"{"id":"ID","instructions":{"reference":"r-1"}}"#),
+            (Some("cancel"), _) => says(r#"{"id":"ID","status":"cancelled"}"#),
+            _ if request.method() == "PUT" => accepted(),
+            _ => settled(),
+        }
+    });
+    let url = UpstreamUrl::parse(&far.url()).unwrap();
+    let rail = Arc::new(HttpRail::new(url, None, PATIENT).unwrap());
+    // More calls than the client makes at the same time.
+    let flood: Vec<_> = (0..300)
+        .map(|number| {
+            let (rail, slow) = (Arc::clone(&rail), pay_in("66.66"));
+            tokio::spawn(async move {
+                if number % 2 == 0 {
+                    rail.instructions(&slow).await.is_some()
+                } else {
+                    rail.cancel(&slow).await.is_some()
+                }
+            })
+        })
+        .collect();
+    for _ in 0..6_000 {
+        if far.received().len() >= 128 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(far.received().len(), 128);
+    let others = RailOrder {
+        partner: PartnerId::parse("globex").unwrap(),
+        ..order()
+    };
+    assert!(rail.instructions(&others).await.is_some());
+    assert_eq!(rail.cancel(&others).await, Some(CancelReport::Cancelled));
+    // The polls of every partner continue, also about a payment whose other calls hang.
+    for polled in [&others, &pay_in("66.66")] {
+        assert_eq!(rail.advance(polled, 1).await, Some(was_settled()));
+    }
+    assert_eq!(far.received().len(), 128 + 2 + 4);
+    assert!(flood.iter().all(|call| !call.is_finished()));
+    for call in flood {
+        call.abort();
+        drop(call.await);
+    }
+    assert!(rail.instructions(&order()).await.is_some());
+}
+
+// rule: rail.http.share
+#[tokio::test]
+async fn polls_ask_while_other_calls_have_no_permit() {
+    let replies = [accepted(), settled()];
+    let (far, mut rail) = giving(&replies, Duration::from_millis(100));
+    let permits = rail.client.all_permits().await;
+    assert_eq!(rail.instructions(&order()).await, None);
+    assert_eq!(rail.cancel(&order()).await, None);
+    assert_eq!(far.lines(), [""; 0]);
+    rail.timeout = PATIENT;
+    assert_eq!(rail.advance(&order(), 1).await, Some(was_settled()));
+    drop(permits);
 }
 
 // rule: rail.http.instructions

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::json::{self, Document, Pointer, TimeForm};
 use super::{Terms, half_of, is_near};
-use crate::client::{CallError, HttpClient};
+use crate::client::{CallError, Caller, HttpClient};
 
 /// How far a source's clock may be ahead of this machine's clock. A price from within this span has the age zero.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
@@ -226,9 +226,8 @@ impl Source {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(Bytes::new()));
-        let response = client
-            .send(request.map_err(|_| SourceError::Unmade)?, within)
-            .await?;
+        let request = request.map_err(|_| SourceError::Unmade)?;
+        let response = client.send(Caller::Poll, request, within).await?;
         match response.status {
             StatusCode::OK => Ok(serde_json::from_slice(&response.body)?),
             other => Err(SourceError::Status(other)),

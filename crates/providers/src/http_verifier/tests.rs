@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gate_core::verification::form::{Form, FormField};
 use kernel::{Bound, Timestamp};
+use partner_core::PartnerId;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
 
@@ -254,6 +256,74 @@ async fn late_response_decides_nothing() {
     let polling = late(|| far.lines().len() == 2, verifier.report(&order));
     assert_eq!(polling.await, None);
     assert_eq!(far.lines(), [start(), report()]);
+}
+
+// rule: verifier.http.share
+#[tokio::test]
+async fn calls_of_one_partner_that_hang_delay_no_other_partner() {
+    let far = Upstream::start(|request| {
+        let body = request.json();
+        let hangs = body["amount"] == "66.66" || body["answers"]["level"] == "slow";
+        if hangs { Reply::Waits } else { approved() }
+    });
+    let url = UpstreamUrl::parse(&far.url()).unwrap();
+    let verifier = Arc::new(HttpVerifier::new(url, None, PATIENT).unwrap());
+    // More calls than the client makes at the same time.
+    let flood: Vec<_> = (0..300)
+        .map(|number| {
+            let (verifier, slow) = (Arc::clone(&verifier), order("66.66"));
+            tokio::spawn(async move {
+                if number % 2 == 0 {
+                    verifier.start(&slow).await.is_some()
+                } else {
+                    let answers = JsonObject::form(r#"{"level":"slow"}"#).unwrap();
+                    verifier.submit(&slow, &answers).await.is_some()
+                }
+            })
+        })
+        .collect();
+    for _ in 0..6_000 {
+        if far.received().len() >= 128 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(far.received().len(), 128);
+    let others = VerificationOrder {
+        partner: PartnerId::parse("globex").unwrap(),
+        ..order("100.00")
+    };
+    let answers = JsonObject::form(r#"{"level":"two"}"#).unwrap();
+    assert!(verifier.start(&others).await.is_some());
+    assert!(verifier.submit(&others, &answers).await.is_some());
+    // The polls of every partner continue, also about a verification whose other calls hang.
+    for polled in [&others, &order("66.66")] {
+        let report = verifier.report(polled).await;
+        assert_eq!(report, Some(VerificationReport::Approved));
+    }
+    assert_eq!(far.received().len(), 128 + 2 + 2);
+    assert!(flood.iter().all(|call| !call.is_finished()));
+    for call in flood {
+        call.abort();
+        drop(call.await);
+    }
+    assert!(verifier.start(&order("100.00")).await.is_some());
+}
+
+// rule: verifier.http.share
+#[tokio::test]
+async fn polls_ask_while_other_calls_have_no_permit() {
+    let (far, mut verifier) = giving(&[approved()], Duration::from_millis(100));
+    let order = order("100.00");
+    let permits = verifier.client.all_permits().await;
+    assert_eq!(verifier.start(&order).await, None);
+    let submitted = verifier.submit(&order, &JsonObject::empty()).await;
+    assert_eq!(submitted, None);
+    assert_eq!(far.lines(), [""; 0]);
+    verifier.timeout = PATIENT;
+    let report = verifier.report(&order).await;
+    assert_eq!(report, Some(VerificationReport::Approved));
+    drop(permits);
 }
 
 // rule: verifier.http.silence
