@@ -8,6 +8,7 @@ mod create;
 mod customer_texts;
 mod customers;
 mod earlier_customers;
+mod far_rail;
 mod idempotency;
 mod interleavings;
 mod isolation;

@@ -1,43 +1,73 @@
-//! The sandbox's rail, which a test can make silent.
+//! The rail: the sandbox's or a replacement, which a test can make silent.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{Instructions, RailReport};
+use parking_lot::Mutex;
 use providers::SandboxRail;
 
-/// Responds as the sandbox's rail does, except while it is silent.
-#[derive(Debug, Default)]
-pub struct SilencedRail(AtomicBool);
+/// Responds as the sandbox's rail or its replacement does, except while it is silent.
+pub struct SilencedRail {
+    is_silent: AtomicBool,
+    behind: Mutex<Arc<dyn Rail>>,
+}
+
+impl Default for SilencedRail {
+    fn default() -> Self {
+        Self {
+            is_silent: AtomicBool::default(),
+            behind: Mutex::new(Arc::new(SandboxRail)),
+        }
+    }
+}
+
+impl fmt::Debug for SilencedRail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SilencedRail")
+    }
+}
 
 impl SilencedRail {
     /// Makes the rail silent, or lets it respond again.
     pub fn set_silent(&self, silent: bool) {
-        self.0.store(silent, Ordering::SeqCst);
+        self.is_silent.store(silent, Ordering::SeqCst);
     }
 
-    fn sandbox(&self) -> Option<SandboxRail> {
-        (!self.0.load(Ordering::SeqCst)).then_some(SandboxRail)
+    /// Replaces the sandbox with another rail.
+    pub fn becomes(&self, rail: Arc<dyn Rail>) {
+        *self.behind.lock() = rail;
+    }
+
+    fn behind(&self) -> Arc<dyn Rail> {
+        Arc::clone(&self.behind.lock())
+    }
+
+    /// The rail that responds; `None` while it is silent.
+    fn responding(&self) -> Option<Arc<dyn Rail>> {
+        (!self.is_silent.load(Ordering::SeqCst)).then(|| self.behind())
     }
 }
 
 #[async_trait]
 impl Rail for SilencedRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
-        self.sandbox()?.instructions(order).await
+        self.responding()?.instructions(order).await
     }
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        self.sandbox()?.advance(order, attempt).await
+        self.responding()?.advance(order, attempt).await
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
-        SandboxRail.ask_again(order, attempt)
+        self.behind().ask_again(order, attempt)
     }
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        self.sandbox()?.cancel(order).await
+        self.responding()?.cancel(order).await
     }
 }
