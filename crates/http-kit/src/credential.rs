@@ -290,6 +290,8 @@ mod tests {
             let error = read(Some(&query), &good, KeyLocations::HeadersAndQuery).unwrap_err();
             assert_eq!(error.status(), 401);
             assert_eq!(error.code(), "secret_key_in_query", "{query}");
+            let error = read_token(Some(&query), &good).unwrap_err();
+            assert_eq!(error.code(), "secret_key_in_query", "{query}");
         }
         for query in [
             "",

@@ -336,6 +336,24 @@ async fn refusals_of_known_keys_show_the_tier_status_and_count_nothing() {
     world.finish().await;
 }
 
+// rule: auth.failures-counted, auth.other-mode
+#[tokio::test]
+async fn key_of_other_mode_or_unavailable_store_counts_as_no_guess() {
+    let world = limited(5, 50).await;
+    let replica = world.replica().await;
+    replica.operator().close_store().await;
+    let live = ACME_SECRET.replacen("_test_", "_live_", 1);
+    for _ in 0..10 {
+        let answer = ask(&world, &live).await.refused(403, "key_mode_mismatch");
+        assert_eq!(tier_status(&answer, "medium"), (50, 50, 60));
+        let answer = ask(&replica, ACME_SECRET).await;
+        assert_eq!(answer.status, 503);
+        assert_eq!(tier_status(&answer, "medium"), (50, 50, 60));
+    }
+    replica.close().await;
+    world.finish().await;
+}
+
 // rule: throttle.per-credential
 #[tokio::test]
 async fn disabled_throttles_send_no_limit_and_no_header() {

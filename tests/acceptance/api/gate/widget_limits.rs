@@ -94,6 +94,9 @@ async fn calls_are_limited_by_token_and_client() {
     }
     let full = gate.send(call()).await.refused(429, "rate_limited");
     assert!(full.number("retry-after") <= 60);
+    operator.put_partner(ACME, PartnerStatus::Suspended).await;
+    gate.send(call()).await.refused(429, "rate_limited");
+    operator.put_partner(ACME, PartnerStatus::Active).await;
     gate.send(with(&token, Call::get(SESSION)).from(there))
         .await
         .ok();
