@@ -86,16 +86,3 @@ pub const BODY: &[&ErrorCode] = &[
     BODY_TOO_LARGE,
     REQUEST_TIMEOUT,
 ];
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn codes_are_unique() {
-        let texts: BTreeSet<_> = SHARED_ERRORS.iter().map(|code| code.text).collect();
-        assert_eq!(texts.len(), SHARED_ERRORS.len());
-    }
-}

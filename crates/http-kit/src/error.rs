@@ -231,43 +231,6 @@ impl From<StoreError> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service_info::testing::site;
-
-    #[test]
-    fn writes_the_six_fields_in_order() {
-        let error = ApiError::invalid_request("`amount` has too many digits.");
-        let bytes = error.envelope("req_1", &site());
-        assert_eq!(
-            std::str::from_utf8(&bytes).unwrap(),
-            r#"{"type":"invalid_request","code":"invalid_request","message":"`amount` has too many digits.","request_id":"req_1","doc_url":"http://pools.test/docs#invalid_request","statusCode":400}"#
-        );
-    }
-
-    #[test]
-    fn kind_follows_from_status() {
-        for (status, kind) in [
-            (400, "invalid_request"),
-            (401, "unauthorized"),
-            (402, "invalid_request"),
-            (403, "forbidden"),
-            (404, "not_found"),
-            (405, "invalid_request"),
-            (408, "invalid_request"),
-            (409, "conflict"),
-            (413, "invalid_request"),
-            (415, "invalid_request"),
-            (429, "rate_limited"),
-            (431, "invalid_request"),
-            (500, "server_error"),
-            (501, "server_error"),
-            (503, "server_error"),
-        ] {
-            let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(Kind::of(status).as_str(), kind, "{status}");
-            let written = serde_json::to_string(&Kind::of(status)).unwrap();
-            assert_eq!(written, format!("\"{kind}\""));
-        }
-    }
 
     #[test]
     fn internal_error_hides_its_cause_and_keeps_its_chain() {

@@ -106,26 +106,4 @@ pub(crate) mod testing {
             Arc::new(Counting(AtomicU8::new(1))),
         )
     }
-
-    #[test]
-    fn doc_url_points_at_anchor_of_code() {
-        assert_eq!(
-            site().doc_url("unauthorized"),
-            "http://pools.test/docs#unauthorized"
-        );
-    }
-
-    #[test]
-    fn request_ids_are_unique_for_unique_entropy() {
-        let site = site();
-        let ids: Vec<String> = (0..16).map(|_| site.request_id().to_string()).collect();
-        let mut distinct = ids.clone();
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!(distinct.len(), ids.len());
-        assert!(
-            ids.iter()
-                .all(|id| id.starts_with("req_") && id.len() == 30)
-        );
-    }
 }
