@@ -13,7 +13,7 @@ use utoipa::openapi::path::{
     Paths,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
@@ -34,7 +34,7 @@ pub(crate) const PUBLISHABLE_KEY: &str = "publishableKey";
 pub(crate) const EMBED_TOKEN: &str = "embedToken";
 
 /// The extension with which a response lists its error codes.
-pub const X_CODES: &str = "x-error-codes";
+const X_CODES: &str = "x-error-codes";
 const ERROR: &str = "Error";
 /// The response for statuses without their own documentation.
 const ANY_ERROR: &str = "default";
@@ -576,12 +576,6 @@ fn delivery_header(name: &str, meaning: &str) -> Parameter {
         .description(Some(meaning))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
-}
-
-/// A list schema, which the macros cannot express.
-#[must_use]
-pub fn list_of(schema: &str) -> RefOr<Schema> {
-    RefOr::T(Schema::Array(Array::new(Ref::from_schema_name(schema))))
 }
 
 #[cfg(test)]
