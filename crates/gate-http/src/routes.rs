@@ -98,22 +98,26 @@ impl Checks<'_> {
             routes = routes.route_layer(repeats);
         }
         match class {
-            Class::Publishable => routes
-                .route_layer(self.door.publishable(limit, Arc::clone(&self.own_page)))
-                .route_layer(self.browsers.pages.clone()),
-            Class::Embedded => routes
-                .route_layer(from_fn_with_state(self.edge.clone(), prove_country))
-                .route_layer(self.door.embedded(limit, Arc::clone(&self.read_token)))
-                .route_layer(self.browsers.widget.clone()),
+            Class::Publishable => {
+                let layer = self.door.publishable(limit, Arc::clone(&self.own_page));
+                self.browsers.pages.around(layer.around(routes))
+            }
+            Class::Embedded => {
+                let proving = from_fn_with_state(self.edge.clone(), prove_country);
+                let layer = self.door.embedded(limit, Arc::clone(&self.read_token));
+                let routes = layer.around(routes.route_layer(proving));
+                self.browsers.widget.around(routes)
+            }
             Class::AnyKey | Class::Secret | Class::Entitled | Class::Sandbox => {
                 let door = if rails { &self.rails_door } else { self.door };
                 let layer = door.of(class, limit);
-                routes.route_layer(match group {
+                let layer = match group {
                     Group::CreateSession => {
                         layer.with_own_tier(|profile| profile.create_session_limit.clone())
                     }
                     _ => layer,
-                })
+                };
+                layer.around(routes)
             }
         }
     }

@@ -7,15 +7,14 @@
 
 mod guard;
 
-use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::Router;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use instruments::failpoint::Handler;
 use kernel::{Clock, Mode, Timestamp};
@@ -23,7 +22,6 @@ use partner_core::key::{KeyId, KeyKind};
 use partner_core::ports::{Directory, Throttle};
 use partner_core::throttle::Tier;
 use partner_core::{Access, Denial, Profile, Tenant};
-use tower::{Layer, Service};
 
 use crate::client_ip::TrustedProxies;
 use crate::codes;
@@ -306,93 +304,64 @@ proofs! {
 }
 
 /// The layer of one class.
-///
-/// Mount it with `route_layer`, so that unknown routes and methods never check a key.
 #[derive(Debug, Clone)]
 pub struct ClassLayer<P>(Guard<P>);
 
-impl<P> ClassLayer<P> {
+impl<P: Profile> ClassLayer<P> {
     /// The same layer, in which a partner's own tier replaces the limit's tiers.
     #[must_use]
     pub fn with_own_tier(self, own_tier: OwnTier<P>) -> Self {
         let own_tier = Some(own_tier);
         Self(Guard { own_tier, ..self.0 })
     }
-}
 
-impl<S, P: Profile> Layer<S> for ClassLayer<P> {
-    type Service = ClassService<S, P>;
-
-    fn layer(&self, inner: S) -> ClassService<S, P> {
-        ClassService {
-            inner,
-            guard: self.0.clone(),
-        }
+    /// Puts the layer around routes. A request for an unknown route or method never checks a key.
+    pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
+        routes.route_layer(from_fn_with_state(self.0, answer::<P>))
     }
 }
 
-/// A route with the checks of its class.
-#[derive(Debug, Clone)]
-pub struct ClassService<S, P> {
-    inner: S,
-    guard: Guard<P>,
-}
-
-impl<S, P: Profile> Service<Request> for ClassService<S, P>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let guard = self.guard.clone();
-        let mut inner = self.inner.clone();
-        Box::pin(async move {
-            let caller = Arriving::of(&request, &guard);
-            let claims = caller.claims();
-            let (consulted, checked) = guard.check(&caller).await;
-            let mut response = match checked {
-                Err(refusal) => {
-                    let mut response = refusal.error.into_response();
-                    if let Some(access) = refusal.key {
-                        guard.name(access, &mut response);
-                    }
-                    response
-                }
-                Ok(access) => {
-                    if let Some(claims) = claims {
-                        request.extensions_mut().extend(claims);
-                    }
-                    request.extensions_mut().insert(Caller::of(&access));
-                    request.extensions_mut().insert(Proof {
-                        class: guard.class,
-                        access: Arc::clone(&access),
-                    });
-                    // Catches a panic here, so that its response has the throttle headers too.
-                    let handler = Handler::of(|| route_of(&request));
-                    let answering = async move { handler.answers(inner.call(request)).await };
-                    let answered = caught(answering).await;
-                    let mut response = match answered {
-                        Ok(Ok(response)) => response,
-                        Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
-                    };
-                    guard.name(access, &mut response);
-                    response
-                }
-            };
-            if let Some((limit, decision)) = consulted {
-                limit.write(&decision, response.headers_mut());
+/// Checks a request, and if it is admitted, responds as its handler does.
+async fn answer<P: Profile>(
+    State(guard): State<Guard<P>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let caller = Arriving::of(&request, &guard);
+    let claims = caller.claims();
+    let (consulted, checked) = guard.check(&caller).await;
+    let mut response = match checked {
+        Err(refusal) => {
+            let mut response = refusal.error.into_response();
+            if let Some(access) = refusal.key {
+                guard.name(access, &mut response);
             }
-            Ok(response)
-        })
+            response
+        }
+        Ok(access) => {
+            if let Some(claims) = claims {
+                request.extensions_mut().extend(claims);
+            }
+            request.extensions_mut().insert(Caller::of(&access));
+            request.extensions_mut().insert(Proof {
+                class: guard.class,
+                access: Arc::clone(&access),
+            });
+            // Catches a panic here, so that its response has the throttle headers too.
+            let handler = Handler::of(|| route_of(&request));
+            let answering = async move { handler.answers(next.run(request)).await };
+            let mut response = match caught(answering).await {
+                Ok(response) => response,
+                Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
+            };
+            guard.name(access, &mut response);
+            response
+        }
+    };
+    if let Some((limit, decision)) = consulted {
+        limit.write(&decision, response.headers_mut());
     }
+    response
 }
 
 /// The handler's name in crash tests.

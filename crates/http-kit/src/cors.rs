@@ -5,22 +5,19 @@
 //! the widget's own origin alone. All other routes are for servers and have no CORS headers.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::options;
 use kernel::Mode;
 use partner_core::Profile;
 use partner_core::origin::Origin;
 use partner_core::ports::Directory;
-use tower::{Layer, Service};
 
 use crate::class::BrowserCaller;
 use crate::error::ApiError;
@@ -121,6 +118,11 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         Router::new().route(path, options(respond))
     }
 
+    /// Lets browsers read the responses of routes, which are within the layer of their class.
+    pub fn around<S: Clone + Send + Sync + 'static>(&self, routes: Router<S>) -> Router<S> {
+        routes.route_layer(from_fn_with_state(self.clone(), answer::<P>))
+    }
+
     fn is_home(&self, origin: &Origin) -> bool {
         self.0.home.as_ref() == Some(origin)
     }
@@ -180,46 +182,14 @@ fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
     Some((origin, only.clone()))
 }
 
-/// Mount this layer around the layer of the routes' class.
-impl<S, P: Profile> Layer<S> for CorsPolicy<P> {
-    type Service = CorsService<S, P>;
-
-    fn layer(&self, inner: S) -> CorsService<S, P> {
-        CorsService {
-            inner,
-            policy: self.clone(),
-        }
-    }
-}
-
-/// A route whose responses browsers may read.
-#[derive(Debug, Clone)]
-pub struct CorsService<S, P> {
-    inner: S,
-    policy: CorsPolicy<P>,
-}
-
-impl<S, P: Profile<Listing = BTreeSet<Origin>>> Service<Request> for CorsService<S, P>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let page = origin(request.headers());
-        let policy = self.policy.clone();
-        let inner = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = inner.await?;
-            policy.admit(page, &mut response);
-            Ok(response)
-        })
-    }
+/// Adds the CORS headers to the response to a call.
+async fn answer<P: Profile<Listing = BTreeSet<Origin>>>(
+    State(policy): State<CorsPolicy<P>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let page = origin(request.headers());
+    let mut response = next.run(request).await;
+    policy.admit(page, &mut response);
+    response
 }

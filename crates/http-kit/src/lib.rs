@@ -40,11 +40,11 @@ pub use admission::Bounds;
 pub use api::{Api, Operation};
 pub use body::{BODY_LIMIT, read as read_body, refuse_encoded};
 pub use class::{
-    AnyKey, Class, ClassLayer, ClassService, Door, DoorConfig, Embedded, Entitled, Entitlement,
-    OwnPage, OwnTier, PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
+    AnyKey, Class, ClassLayer, Door, DoorConfig, Embedded, Entitled, Entitlement, OwnPage, OwnTier,
+    PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
 };
 pub use client_ip::{Peer, TrustedProxies};
-pub use cors::{CorsPolicy, CorsService, OwnOrigins};
+pub use cors::{CorsPolicy, OwnOrigins};
 pub use credential::dead_token;
 pub use deadlines::Deadlines;
 pub use error::ApiError;

@@ -2,23 +2,22 @@
 //! request.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::Poll;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use instruments::http::{self, Answer};
 use instruments::trace::{self, TraceParent};
 use kernel::RequestId;
 use tokio::time::Instant;
-use tower::{Layer, Service};
 use tower_http::compression::CompressionLayer;
 use tracing::{Instrument, Span};
 
@@ -36,69 +35,32 @@ pub fn finish(router: Router, site: ServiceInfo) -> Router {
     router
         .fallback(fallback::route_not_found)
         .method_not_allowed_fallback(fallback::method_not_allowed)
-        .layer(OuterLayer { site })
+        .layer(from_fn_with_state(site, answer))
 }
 
 /// Completes a router of pages, which has its own fallbacks. Browsers that accept it get compressed responses.
 pub fn finish_pages(router: Router, site: ServiceInfo) -> Router {
     router
         .layer(CompressionLayer::new())
-        .layer(OuterLayer { site })
+        .layer(from_fn_with_state(site, answer))
 }
 
-#[derive(Debug, Clone)]
-struct OuterLayer {
-    site: ServiceInfo,
-}
-
-impl<S> Layer<S> for OuterLayer {
-    type Service = Outer<S>;
-
-    fn layer(&self, inner: S) -> Outer<S> {
-        Outer {
-            inner,
-            site: self.site.clone(),
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Outer<S> {
-    inner: S,
-    site: ServiceInfo,
-}
-
-impl<S> Service<Request> for Outer<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let seen = Seen::new(&request, &self.site);
-        request.extensions_mut().insert(seen.id);
-        let mut inner = self.inner.clone();
-        let site = self.site.clone();
-        // All log lines of the request carry its id, at every level.
-        let span =
-            tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
-        let trace = seen.trace.clone();
-        let answering = async move {
-            let response = match caught(async move { inner.call(request).await }).await {
-                Ok(Ok(response)) => response,
-                Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
-            };
-            Ok(seen.finish(response, &site))
+/// The outermost layer: completes the response of the other layers.
+async fn answer(State(site): State<ServiceInfo>, mut request: Request, next: Next) -> Response {
+    let seen = Seen::new(&request, &site);
+    request.extensions_mut().insert(seen.id);
+    // All log lines of the request carry its id, at every level.
+    let span =
+        tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
+    let trace = seen.trace.clone();
+    let answering = async move {
+        let response = match caught(next.run(request)).await {
+            Ok(response) => response,
+            Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
         };
-        Box::pin(answering.instrument(trace).instrument(span))
-    }
+        seen.finish(response, &site)
+    };
+    answering.instrument(trace).instrument(span).await
 }
 
 /// Data of a request that its log line needs.

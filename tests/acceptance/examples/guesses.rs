@@ -134,9 +134,8 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         entitled: |_| Ok(()),
     });
     let inside = async |_: Secret<PoolsProfile>| "in";
-    Ok(Router::new()
-        .route("/", get(inside))
-        .route_layer(door.of(Class::Secret, None)))
+    let routes = Router::new().route("/", get(inside));
+    Ok(door.of(Class::Secret, None).around(routes))
 }
 
 async fn provision(store: &SqliteStore, ports: &Ports) -> Result<()> {
