@@ -1,6 +1,5 @@
 //! State that all handlers of the gate API share.
 
-use std::fmt;
 use std::sync::Arc;
 
 use gate_core::catalogue::Catalogue;
@@ -74,16 +73,8 @@ pub struct Parts {
     pub test_sending: SendTestEvent,
 }
 
-impl fmt::Debug for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts")
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The state of the router. It is cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct App(Arc<Parts>);
 
 impl App {

@@ -1,7 +1,5 @@
 //! The country of a request: what the edge says, and what it proves.
 
-use std::fmt;
-
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
@@ -12,7 +10,7 @@ use http_kit::{Peer, TrustedProxies};
 use crate::wire;
 
 /// The header in which the edge names the country of a request.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct EdgeHeader(Option<HeaderName>);
 
 impl EdgeHeader {
@@ -29,12 +27,6 @@ impl EdgeHeader {
     /// The country that the edge names, if it is one.
     pub(crate) fn country(&self, headers: &HeaderMap) -> Option<CountryCode> {
         self.said(headers).and_then(CountryCode::parse)
-    }
-}
-
-impl fmt::Debug for EdgeHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EdgeHeader({:?})", self.0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The widget's quotes and payments of its session.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -70,15 +69,6 @@ pub(crate) struct CreateEmbedPaymentRequest {
     /// `sort_code` (6 digits) and `account_number` (8 digits); `us` has `routing_number` (9 digits), `account_number` (4 to 17
     /// digits) and `account_type` (`checking` or `savings`). Each may have `account_holder`, 2 to 70 characters.
     payout: Option<BTreeMap<String, String>>,
-}
-
-/// The address and the account are personal data, so `Debug` omits them.
-impl fmt::Debug for CreateEmbedPaymentRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CreateEmbedPaymentRequest")
-            .field("quote_id", &self.quote_id)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A payment of the session.

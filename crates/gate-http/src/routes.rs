@@ -20,7 +20,6 @@ use crate::operation::{Admission, Operation};
 use crate::{embed, embed_caller, errors};
 
 /// Which pages may read responses.
-#[derive(Debug)]
 pub(crate) struct Browsers {
     /// The pages of partners, for bootstraps.
     pub(crate) pages: CorsPolicy<GateProfile>,

@@ -1,7 +1,6 @@
 //! The complete router of the service: the routes within their classes, the contract, its page and
 //! the probes.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
@@ -52,14 +51,6 @@ pub struct Setup {
     pub site: ServiceInfo,
     /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
-}
-
-impl fmt::Debug for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup")
-            .field("parts", &self.parts)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Builds the complete router.

@@ -6,7 +6,6 @@ mod files;
 mod pages;
 mod policy;
 
-use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
@@ -40,16 +39,6 @@ pub struct WidgetSetup {
     pub readiness: Arc<dyn Readiness>,
     /// Creates request ids and has the clock.
     pub site: ServiceInfo,
-}
-
-impl fmt::Debug for WidgetSetup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WidgetSetup")
-            .field("mode", &self.mode)
-            .field("gate", &self.gate)
-            .field("widget", &self.widget)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Builds the router of the widget's origin. Origins are written into the files here, once.

@@ -1,7 +1,6 @@
 //! The declaration of an API: its operations, and what its published document says about all of them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr, ServerBuilder};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -21,14 +20,6 @@ pub struct Operation<S, A> {
     pub admission: A,
     /// Its error codes in addition to those that all operations of its API share, in the order of the document.
     pub errors: &'static [&'static [&'static ErrorCode]],
-}
-
-impl<S, A: fmt::Debug> fmt::Debug for Operation<S, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Operation")
-            .field("admission", &self.admission)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<S, A> Operation<S, A>
@@ -63,7 +54,6 @@ where
 }
 
 /// An API: the operations of one published document.
-#[derive(Debug)]
 pub struct Api<S: 'static, A: 'static> {
     /// The document's name under `/openapi/`, without an extension.
     pub name: &'static str,

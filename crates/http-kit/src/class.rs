@@ -7,7 +7,6 @@
 
 mod guard;
 
-use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
@@ -74,18 +73,8 @@ pub struct DoorConfig<P> {
     pub entitled: Entitlement<P>,
 }
 
-impl<P> fmt::Debug for DoorConfig<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DoorConfig")
-            .field("mode", &self.mode)
-            .field("error_codes", &self.error_codes)
-            .field("failed_auth_limit", &self.failed_auth_limit)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Makes the layers of one product's routes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Door<P>(Arc<DoorConfig<P>>);
 
 impl<P: Profile> Door<P> {
@@ -304,7 +293,7 @@ proofs! {
 }
 
 /// The layer of one class.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClassLayer<P>(Guard<P>);
 
 impl<P: Profile> ClassLayer<P> {

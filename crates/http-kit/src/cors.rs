@@ -5,7 +5,6 @@
 //! the widget's own origin alone. All other routes are for servers and have no CORS headers.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
@@ -23,7 +22,6 @@ use crate::class::BrowserCaller;
 use crate::error::ApiError;
 
 /// What pages may send.
-#[derive(Debug)]
 struct Allowed {
     methods: HeaderValue,
     headers: HeaderValue,
@@ -67,12 +65,6 @@ struct Partners<P> {
     mode: Mode,
     directory: Arc<dyn Directory<P>>,
     own: OwnOrigins<P>,
-}
-
-impl<P> fmt::Debug for CorsPolicy<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CorsPolicy(home: {:?})", self.0.home)
-    }
 }
 
 impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {

@@ -83,14 +83,6 @@ pub struct Contract {
     faults: Vec<String>,
 }
 
-impl std::fmt::Debug for Contract {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Contract")
-            .field("faults", &self.faults)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Contract {
     /// Starts from the documentation of the routes.
     #[must_use]

@@ -1,6 +1,5 @@
 //! Routes that need no key: the reference page, the contract and the probes.
 
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -30,12 +29,6 @@ pub struct Document {
     pub name: &'static str,
     /// The document.
     pub api: OpenApi,
-}
-
-impl fmt::Debug for Document {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Document({})", self.name)
-    }
 }
 
 impl Document {

@@ -37,26 +37,16 @@ pub struct Parts {
     pub reading: PoolsQueries,
 }
 
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts")
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The state of the router. It is cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct App(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     parts: Parts,
     discovery: RwLock<HashMap<PartnerId, Discovery>>,
 }
 
 /// A partner's discovery response as bytes, valid while both of its sources are unchanged.
-#[derive(Debug, Clone)]
 struct Discovery {
     access: Arc<Access<PoolsProfile>>,
     pools: Arc<[Pool]>,

@@ -1,6 +1,5 @@
 //! Checks a caller before its handler runs: a limit by address, the key, a limit by key.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -358,15 +357,6 @@ impl<P: Profile> Guard<P> {
 
 /// The bucket group that counts requests of foreign pages.
 const FOREIGN_PAGES: &str = "foreign_pages";
-
-impl<P> fmt::Debug for Guard<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("class", &self.class)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
-    }
-}
 
 fn bucket(limit: &Limit, who: Counted) -> Bucket {
     Bucket {
