@@ -23,7 +23,7 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{LONGEST_PAGE, Verbatim, change, instant, page_size};
+use crate::wire::{Verbatim, change, instant, page_size};
 use crate::words;
 
 /// The path of the list.
@@ -219,7 +219,7 @@ pub(crate) async fn list_customers(
     State(app): State<App>,
     query: Query,
 ) -> Result<Json<CustomerList>, ApiError> {
-    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let limit = page_size(&query)?;
     let wanted = CustomerSearch {
         after: query.parsed("starting_after", |text| {
             CustomerId::parse(text).ok_or("expected the id of a customer")

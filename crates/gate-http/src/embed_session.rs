@@ -28,11 +28,11 @@ use crate::wire::instant;
 use crate::words;
 
 /// The longest wait for a change, in seconds.
-const LONGEST_WAIT: i64 = 25;
+const LONGEST_WAIT: u32 = 25;
 /// The pause between two reads of the store while a call waits.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How many pauses a second has.
-const PAUSES: i64 = 2;
+const PAUSES: u32 = 2;
 
 /// A session as its widget needs it.
 #[derive(Debug, Serialize, ToSchema)]

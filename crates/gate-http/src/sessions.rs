@@ -23,7 +23,7 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
-use crate::wire::{LONGEST_PAGE, Verbatim, instant, page_size};
+use crate::wire::{Verbatim, instant, page_size};
 use crate::words;
 
 /// The path of the list.
@@ -258,7 +258,7 @@ pub(crate) async fn list_sessions(
     State(app): State<App>,
     query: Query,
 ) -> Result<Json<SessionList>, ApiError> {
-    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let limit = page_size(&query)?;
     let statuses = SessionStatus::ALL.map(|status| (status.as_str(), status));
     let filter = SessionFilter {
         after: query.parsed("starting_after", |text| {

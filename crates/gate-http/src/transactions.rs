@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::operation::{Admission, Operation};
-use crate::wire::{LONGEST_PAGE, instant, page_size};
+use crate::wire::{instant, page_size};
 use crate::words;
 
 /// The path of the list.
@@ -109,7 +109,7 @@ pub(crate) async fn list_transactions(
     State(app): State<App>,
     query: Query,
 ) -> Result<Json<TransactionList>, ApiError> {
-    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let limit = page_size(&query)?;
     let statuses = TransactionStatus::ALL.map(|status| (status.as_str(), status));
     let filter = TransactionFilter {
         after: query.parsed("starting_after", |text| {

@@ -21,10 +21,10 @@ use crate::words;
 /// The path of the list.
 const LIST: &str = "/v1/webhooks/deliveries";
 /// The largest page, and below it the default page size.
-const LONGEST_PAGE: i64 = 200;
+const LONGEST_PAGE: u32 = 200;
 const PAGE: u32 = 50;
 /// The largest `skip`. Skipped deliveries cost time, though less than listed ones.
-const MAX_SKIP: i64 = 10_000;
+const MAX_SKIP: u32 = 10_000;
 
 /// The delivery of one event to your endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,7 +110,7 @@ pub(crate) async fn list_deliveries(
         status: query.one_of("status", &statuses)?,
         skip: skip(&query)?,
     };
-    let limit = number(query.integer("limit", 1..=LONGEST_PAGE)?).unwrap_or(PAGE);
+    let limit = query.integer("limit", 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let page = app.parts().delivered.list(who.tenant(), filter, limit);
     let page = page.await?;
     Ok(Json(DeliveryList {
@@ -170,18 +170,13 @@ pub(crate) async fn send_test(
 
 /// Reads `skip`. The error of a larger number says how to reach older deliveries.
 fn skip(query: &Query) -> Result<u32, ApiError> {
-    let asked = query.clamped("skip", 0..=i64::MAX)?;
+    let asked = query.clamped("skip", 0..=u32::MAX)?;
     if asked.is_some_and(|skip| skip > MAX_SKIP) {
         return Err(ApiError::invalid_request(format!(
             "Query parameter `skip` must be at most {MAX_SKIP}: to reach older deliveries, list one `status` at a time."
         )));
     }
-    Ok(number(query.integer("skip", 0..=MAX_SKIP)?).unwrap_or_default())
-}
-
-/// Converts a number whose range was checked before.
-fn number(asked: Option<i64>) -> Option<u32> {
-    asked.and_then(|number| u32::try_from(number).ok())
+    Ok(query.integer("skip", 0..=MAX_SKIP)?.unwrap_or_default())
 }
 
 fn record(view: DeliveryView) -> DeliveryRecord {

@@ -4,22 +4,16 @@ use axum::http::{HeaderMap, HeaderName};
 use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use gate_core::pricing::Fees;
+use http_kit::{ApiError, Query};
 use kernel::Timestamp;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// The largest page.
-pub(crate) const LONGEST_PAGE: i64 = 100;
-/// The default page size.
-const PAGE: u32 = 10;
-
-/// The page size of a list, from its validated `limit`.
-pub(crate) fn page_size(asked: Option<i64>) -> u32 {
-    asked
-        .and_then(|limit| u32::try_from(limit).ok())
-        .unwrap_or(PAGE)
+/// The page size of a list, from its `limit`.
+pub(crate) fn page_size(query: &Query) -> Result<u32, ApiError> {
+    Ok(query.integer("limit", 1..=100)?.unwrap_or(10))
 }
 
 /// The value of a header; empty if the header is repeated or is not text.

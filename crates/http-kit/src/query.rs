@@ -57,13 +57,13 @@ impl Query {
     pub fn integer(
         &self,
         name: &'static str,
-        range: RangeInclusive<i64>,
-    ) -> Result<Option<i64>, ApiError> {
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, ApiError> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        match read_integer(text) {
-            Some(value) if range.contains(&value) => Ok(Some(value)),
+        match read_integer(text).map(u32::try_from) {
+            Some(Ok(value)) if range.contains(&value) => Ok(Some(value)),
             _ => Err(outside(name, &range)),
         }
     }
@@ -75,13 +75,16 @@ impl Query {
     pub fn clamped(
         &self,
         name: &'static str,
-        range: RangeInclusive<i64>,
-    ) -> Result<Option<i64>, ApiError> {
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, ApiError> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
         match read_integer(text) {
-            Some(value) => Ok(Some(value.clamp(*range.start(), *range.end()))),
+            Some(value) => {
+                let value = u32::try_from(value.max(0)).unwrap_or(u32::MAX);
+                Ok(Some(value.clamp(*range.start(), *range.end())))
+            }
             None => Err(error(name, "must be an integer")),
         }
     }
@@ -156,7 +159,7 @@ fn read_integer(text: &str) -> Option<i64> {
     Some(text.parse().unwrap_or(beyond))
 }
 
-fn outside(name: &'static str, range: &RangeInclusive<i64>) -> ApiError {
+fn outside(name: &'static str, range: &RangeInclusive<u32>) -> ApiError {
     let expected = format!(
         "must be an integer from {} to {}",
         range.start(),

@@ -23,8 +23,8 @@ use crate::codes;
 use crate::wire::instant;
 use crate::words;
 
-const DEFAULT_LIMIT: i64 = 50;
-const LARGEST_LIMIT: i64 = 200;
+const DEFAULT_LIMIT: u32 = 50;
+const LARGEST_LIMIT: u32 = 200;
 const EUR: &str = "EUR";
 
 /// Your balance and availability in one pool.
@@ -266,7 +266,6 @@ pub(crate) async fn list_ledger_entries(
         created_after: query.instant("created_after", Bound::Lower)?,
         created_before: query.instant("created_before", Bound::Upper)?,
     };
-    let limit = u32::try_from(limit).map_err(ApiError::internal)?;
     match app
         .parts()
         .reading

@@ -20,8 +20,8 @@ use crate::wire::instant;
 use crate::words;
 use crate::{codes, errors, measured};
 
-const DEFAULT_LIMIT: i64 = 50;
-const LARGEST_LIMIT: i64 = 100;
+const DEFAULT_LIMIT: u32 = 50;
+const LARGEST_LIMIT: u32 = 100;
 
 /// The quote to execute. All other fields of the body are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -320,7 +320,6 @@ pub(crate) async fn list_trades(
         .integer("limit", 1..=LARGEST_LIMIT)?
         .unwrap_or(DEFAULT_LIMIT);
     let filter = trade_filter(&query)?;
-    let limit = u32::try_from(limit).map_err(ApiError::internal)?;
     let Some(filter) = filter else {
         return Ok(Json(TradePage::default()));
     };
