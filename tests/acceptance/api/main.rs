@@ -30,7 +30,6 @@ mod poll_reports;
 mod published;
 mod purity;
 mod quote_faults;
-mod quote_limits;
 mod quote_prices;
 mod quote_records;
 mod quotes;

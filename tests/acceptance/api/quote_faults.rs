@@ -1,6 +1,6 @@
-//! Every error of a quote request, its code, and the order of the checks.
+//! Every error of a quote request and its code. The order of the checks is tested in the core.
 
-use acceptance::{ACME, ADDRESS, Answer, World, purchase, sale};
+use acceptance::{ACME, ADDRESS, World, purchase, sale};
 use serde_json::{Value, json};
 
 /// A purchase with some fields replaced, or removed if the value is null.
@@ -34,19 +34,17 @@ async fn refuse(world: &World, body: &Value, code: &str, words: &str) {
     }
 }
 
-// rule: pools.quote.side, error.names-the-field, error.default-codes
+// rule: pools.quote.side, request.null-is-absent, error.names-the-field, error.default-codes
 #[tokio::test]
 async fn malformed_quote_requests_are_refused() {
     let world = World::new().await;
     let before = world.database().digest().await;
     for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
-        refuse(
-            &world,
-            &body(&[(field, Value::Null)]),
-            "invalid_request",
-            field,
-        )
-        .await;
+        let mut null = purchase("EUR-USDT", "100.00");
+        null[field] = Value::Null;
+        for absent in [body(&[(field, Value::Null)]), null] {
+            refuse(&world, &absent, "invalid_request", field).await;
+        }
         for wrong in [json!(100), json!(true), json!([]), json!({}), json!("")] {
             let code = match (field, &wrong) {
                 ("fiatCurrency" | "cryptoCurrency", Value::String(_)) => "unknown_currency",
@@ -78,57 +76,11 @@ async fn malformed_quote_requests_are_refused() {
     world.finish().await;
 }
 
-// rule: request.null-is-absent, pools.quote.side
-#[tokio::test]
-async fn null_in_a_required_field_is_an_absent_field() {
-    let world = World::new().await;
-    for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
-        let mut null = purchase("EUR-USDT", "100.00");
-        null[field] = Value::Null;
-        refuse(&world, &null, "invalid_request", field).await;
-    }
-    world.finish().await;
-}
-
 // rule: money.grammar, money.zero
 #[tokio::test]
 async fn amounts_follow_their_grammar() {
     let world = World::new().await;
-    for bad in [
-        "",
-        " ",
-        "1 ",
-        " 1",
-        "+1",
-        "-1",
-        "-0",
-        "01",
-        "00",
-        "00.1",
-        ".5",
-        "1.",
-        "1..2",
-        "1.2.3",
-        "1e3",
-        "1E3",
-        "0x10",
-        "1,5",
-        "1_000",
-        "NaN",
-        "inf",
-        "Infinity",
-        "٣",
-        "１",
-        "1\u{200b}",
-        "0",
-        "0.0",
-        "0.00",
-        "0.00000000",
-        "--1",
-        "1\n",
-        "0.",
-        "1/2",
-    ] {
+    for bad in ["", "1 ", "-1", "01", ".5", "1.", "1e3", "1,5", "٣", "0.00"] {
         refuse(
             &world,
             &body(&[("amount", json!(bad))]),
@@ -415,15 +367,8 @@ async fn addresses() {
     .await;
     for bad in [
         "",
-        "0x",
         "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",
-        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAedd",
-        "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        "0X5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg",
-        " 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
         "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
-        "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
         "vitalik.eth",
         &zero,
     ] {
@@ -437,30 +382,15 @@ async fn addresses() {
     }
     let mut one_wrong = ADDRESS.to_owned();
     one_wrong.replace_range(3..4, "A");
-    for bad in [
-        &*one_wrong,
-        "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        "0x5AAEB6053F3E94C9b9A09f33669435E7Ef1BeAed",
-    ] {
-        refuse(
-            &world,
-            &body(&[("destAddress", json!(bad))]),
-            "address_checksum_mismatch",
-            "destAddress",
-        )
-        .await;
-    }
-    // The vectors of EIP-55, and both spellings without a checksum.
-    for good in [
-        ADDRESS,
-        "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
-        "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
-        "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
-        "0x52908400098527886E0F7030069857D2E4169EE7",
-        "0xde709f2102306220921060314715629080e2fb77",
-        &lower,
-        &upper,
-    ] {
+    refuse(
+        &world,
+        &body(&[("destAddress", json!(one_wrong))]),
+        "address_checksum_mismatch",
+        "destAddress",
+    )
+    .await;
+    // Both spellings without a checksum are valid too.
+    for good in [ADDRESS, &lower, &upper] {
         world
             .acme()
             .ask("EUR-USDT", &body(&[("destAddress", json!(good))]))
@@ -468,75 +398,6 @@ async fn addresses() {
             .ok();
     }
     world.finish().await;
-}
-
-// rule: pools.quote.order, error.default-codes
-#[tokio::test]
-async fn each_fault_is_found_before_the_later_ones() {
-    let world = World::new().await;
-    world.rates().lose("EUR-USDT");
-    let acme = world.acme();
-    let mut all_wrong = json!({
-        "side": "sideways", "type": "firm", "fiatCurrency": "XYZ", "cryptoCurrency": "USDC", "amount": "0.001",
-        "cryptoNetwork": "bitcoin", "destNetwork": "tron", "destAddress": "0x1",
-    });
-    // The expected refusal, and the change that corrects it.
-    for (code, field, mended) in [
-        ("invalid_request", "side", "on_ramp"),
-        ("unknown_currency", "fiatCurrency", "EUR"),
-        ("currency_mismatch", "cryptoCurrency", "USDT"),
-        ("network_not_supported", "cryptoNetwork", "tron"),
-        ("network_not_supported", "destNetwork", "polygon"),
-        (
-            "invalid_address",
-            "destAddress",
-            "0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        ),
-        ("address_checksum_mismatch", "destAddress", ADDRESS),
-        ("amount_precision", "amount", "0.11"),
-    ] {
-        acme.ask("EUR-USDT", &all_wrong)
-            .await
-            .refused(400, code)
-            .saying(field);
-        all_wrong[field] = json!(mended);
-    }
-    let reason = |found: Value| found["unavailableReason"].clone();
-    assert_eq!(
-        reason(acme.ask("EUR-USDT", &all_wrong).await.ok()),
-        "rate_unavailable"
-    );
-    world.rates().set("EUR-USDT", "1.0850", 25);
-    assert_eq!(
-        reason(acme.ask("EUR-USDT", &all_wrong).await.ok()),
-        "pool_dry"
-    );
-    all_wrong["amount"] = json!("0.10");
-    acme.ask("EUR-USDT", &all_wrong)
-        .await
-        .refused(400, "amount_below_minimum");
-    all_wrong["amount"] = json!("10.10");
-    acme.ask("EUR-USDT", &all_wrong).await.ok();
-    world.finish().await;
-}
-
-// rule: pools.quote.order
-#[tokio::test]
-async fn every_fields_shape_is_checked_before_any_meaning() {
-    let world = World::new().await;
-    for changes in [
-        [("amount", json!("1e3")), ("fiatCurrency", json!("XYZ"))],
-        [("type", json!("soft")), ("cryptoCurrency", json!("DOGE"))],
-        [("amount", json!("0")), ("cryptoNetwork", json!("bitcoin"))],
-        [("side", json!("buy")), ("destAddress", json!("0x1"))],
-    ] {
-        refuse(&world, &body(&changes), "invalid_request", changes[0].0).await;
-    }
-    world.finish().await;
-}
-
-fn message(answer: Answer) -> String {
-    answer["message"].as_str().unwrap().to_owned()
 }
 
 // rule: error.all-missing
@@ -568,33 +429,22 @@ async fn quote_request_names_every_missing_field() {
              `crypto_currency` is no field of this request: did you mean `cryptoCurrency`? \
              `amounts` is no field of this request: did you mean `amount`?",
         ),
+        (
+            body(&[("destAddress", Value::Null)]),
+            "invalid_address",
+            "`destAddress` is required.",
+        ),
+        (
+            body(&[
+                ("destAddress", Value::Null),
+                ("destaddress", json!(ADDRESS)),
+            ]),
+            "invalid_address",
+            "`destAddress` is required. `destaddress` is no field of this request: did you mean `destAddress`?",
+        ),
     ] {
         let answer = acme.ask("EUR-USDT", &body).await.refused(400, code);
-        assert_eq!(message(answer), expected, "{body}");
+        assert_eq!(answer["message"], expected, "{body}");
     }
-    world.finish().await;
-}
-
-// rule: error.all-missing
-#[tokio::test]
-async fn missing_address_is_called_missing() {
-    let world = World::new().await;
-    let acme = world.acme();
-    let mut order = json!({
-        "side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "100.00",
-    });
-    let answer = acme.ask("EUR-USDT", &order).await;
-    let answer = answer.refused(400, "invalid_address");
-    assert_eq!(message(answer), "`destAddress` is required.");
-    order["destaddress"] = json!(ADDRESS);
-    let answer = acme.ask("EUR-USDT", &order).await;
-    let answer = answer.refused(400, "invalid_address");
-    assert_eq!(
-        message(answer),
-        "`destAddress` is required. `destaddress` is no field of this request: did you mean `destAddress`?"
-    );
-    order["destAddress"] = json!("0x1");
-    let answer = acme.ask("EUR-USDT", &order).await;
-    assert!(!message(answer.refused(400, "invalid_address")).contains("required"));
     world.finish().await;
 }

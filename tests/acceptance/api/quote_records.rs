@@ -205,25 +205,6 @@ async fn only_an_active_quote_can_be_rejected() {
     world.finish().await;
 }
 
-// rule: pools.reject.expired, time.deadline-exclusive
-#[tokio::test]
-async fn quote_can_be_rejected_until_its_last_millisecond() {
-    let world = World::new().await;
-    let (early, late) = (
-        world.acme().buy("EUR-USDT", "100").await,
-        world.acme().buy("EUR-USDT", "100").await,
-    );
-    world.after(14_999);
-    world.acme().reject(&early).await.ok();
-    world.after(1);
-    world
-        .acme()
-        .reject(&late)
-        .await
-        .refused(409, "quote_expired");
-    world.finish().await;
-}
-
 // rule: idempotency.ignored-elsewhere, pools.reject.effect
 #[tokio::test]
 async fn reject_reads_neither_a_body_nor_an_idempotency_key() {
@@ -242,18 +223,6 @@ async fn reject_reads_neither_a_body_nor_an_idempotency_key() {
         );
     }
     assert_eq!(world.database().count("idempotency_keys").await, 0);
-    world.finish().await;
-}
-
-// rule: pools.quote.indicative
-#[tokio::test]
-async fn indicative_quote_is_not_stored() {
-    let world = World::new().await;
-    let mut body = purchase("EUR-USDT", "100");
-    body["type"] = json!("indicative");
-    let quote = world.acme().ask("EUR-USDT", &body).await.ok();
-    assert_eq!(quote.get("quoteId"), None);
-    assert_eq!(world.database().count("quotes").await, 0);
     world.finish().await;
 }
 

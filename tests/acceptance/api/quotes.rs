@@ -1,9 +1,7 @@
 //! Responses to quote requests: firm, indicative, unavailable.
 
-use acceptance::{ACME, ADDRESS, Asked, Reply, World, keys, purchase, sale};
-use pools_core::ports::Depth;
+use acceptance::{ACME, World, keys, purchase, sale};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const FIRM: [&str; 10] = [
     "available",
@@ -33,7 +31,7 @@ fn with(mut body: Value, field: &str, value: Value) -> Value {
     body
 }
 
-// rule: pools.quote.firm, pools.quote.status, pools.quote.ttl, id.shape
+// rule: pools.quote.firm, pools.quote.status, pools.quote.ttl, pools.capabilities.maximum, id.shape
 #[tokio::test]
 async fn firm_quote_has_ten_fields() {
     let world = World::new().await;
@@ -54,6 +52,10 @@ async fn firm_quote_has_ten_fields() {
         })
     );
     assert_eq!(world.database().count("quotes").await, 1);
+    // The rival has no maximum.
+    let unlimited = world.rival().ask("EUR-USDT", &body).await.ok();
+    assert_eq!(keys(&unlimited), FIRM);
+    assert_eq!(unlimited["maxOrderUsdt"], Value::Null);
     world.finish().await;
 }
 
@@ -112,41 +114,6 @@ async fn indicative_quote_is_a_price_and_leaves_no_trace() {
     world.finish().await;
 }
 
-// rule: pools.quote.firm, pools.capabilities.maximum
-#[tokio::test]
-async fn maximum_field_is_null_without_a_maximum() {
-    let world = World::new().await;
-    let firm = world
-        .rival()
-        .ask("EUR-USDT", &purchase("EUR-USDT", "100.00"))
-        .await
-        .ok();
-    assert_eq!(keys(&firm), FIRM);
-    assert_eq!(
-        (&firm["minOrderUsdt"], &firm["maxOrderUsdt"]),
-        (&json!(1), &Value::Null)
-    );
-    world.finish().await;
-}
-
-// rule: pools.quote.ttl
-#[tokio::test]
-async fn quote_lives_for_the_configured_time() {
-    let world = World::with(|setup| setup.quote_ttl = Duration::from_millis(500)).await;
-    let quote = world
-        .acme()
-        .ask("EUR-USDT", &purchase("EUR-USDT", "100.00"))
-        .await
-        .ok();
-    assert_eq!(quote["expiresAt"], "2026-05-25T12:00:00.500Z");
-    let id = quote["quoteId"].as_str().unwrap();
-    world.after(499);
-    assert_eq!(world.acme().quote(id).await.ok()["status"], "active");
-    world.after(1);
-    assert_eq!(world.acme().quote(id).await.ok()["status"], "expired");
-    world.finish().await;
-}
-
 // rule: pools.quote.unavailable, pools.quote.status, pools.quote.rate-unavailable, pools.quote.engine-unavailable, pools.quote.pool-dry, sandbox.dry, sandbox.engine-away, sandbox.rate-away
 #[tokio::test]
 async fn unavailable_quote_shows_its_reason_only() {
@@ -169,159 +136,6 @@ async fn unavailable_quote_shows_its_reason_only() {
         }
     }
     assert_eq!(world.database().digest().await, before);
-    world.finish().await;
-}
-
-// rule: pools.quote.rate-unavailable
-#[tokio::test]
-async fn engine_is_not_asked_without_a_rate() {
-    let world = World::new().await;
-    world.rates().lose("EUR-USDT");
-    world.engine().depth(Reply::Silent);
-    let unavailable = json!({ "available": false, "unavailableReason": "rate_unavailable" });
-    // EUR-USDC has its own rate, but no rate values the order in USDT.
-    for pool in ["EUR-USDT", "EUR-USDC", "EUR-BTC"] {
-        for body in [purchase(pool, "100"), sale(pool, "100")] {
-            assert_eq!(
-                world.acme().ask(pool, &body).await.ok(),
-                unavailable,
-                "{body}"
-            );
-        }
-    }
-    assert_eq!(world.engine().asked(), []);
-    let found = world
-        .acme()
-        .ask("GBP-USDT", &purchase("GBP-USDT", "100"))
-        .await
-        .ok();
-    assert_eq!(found["unavailableReason"], "engine_unavailable");
-    assert!(matches!(world.engine().asked()[..], [Asked::Depth(_)]));
-    world.finish().await;
-}
-
-// rule: pools.quote.pool-dry
-#[tokio::test]
-async fn unavailable_or_shallow_pool_has_insufficient_depth() {
-    let world = World::new().await;
-    let dry = json!({ "available": false, "unavailableReason": "pool_dry" });
-    world.operator().set_available("EUR-USDT", false).await;
-    assert_eq!(
-        world
-            .acme()
-            .ask("EUR-USDT", &purchase("EUR-USDT", "100"))
-            .await
-            .ok(),
-        dry
-    );
-    world.operator().set_available("EUR-USDT", true).await;
-    world.engine().depth(Reply::Says(Depth::Insufficient));
-    assert_eq!(
-        world
-            .acme()
-            .ask("EUR-USDT", &purchase("EUR-USDT", "100"))
-            .await
-            .ok(),
-        dry
-    );
-    world.engine().depth(Reply::Sandbox);
-    world.acme().buy("EUR-USDT", "100").await;
-    world.finish().await;
-}
-
-// rule: pools.quote.amount-side, pools.trade.delivers-to-quote, pools.quote.dest-network, pools.quote.dest-network-default
-#[tokio::test]
-async fn engine_depth_request_names_the_exact_order() {
-    let world = World::new().await;
-    for (network, named, delivered) in [
-        (None, None, "tron"),
-        (Some("solana"), None, "solana"),
-        (Some("polygon"), None, "polygon"),
-        (None, Some("arbitrum"), "arbitrum"),
-        (Some("bsc"), Some("optimism"), "optimism"),
-    ] {
-        let mut body = purchase("EUR-USDT", "100.10");
-        body["cryptoNetwork"] = json!(network);
-        body["destNetwork"] = json!(named);
-        let quote = world.acme().ask("EUR-USDT", &body).await.ok();
-        let asked = world.engine().asked();
-        let [Asked::Depth(order)] = &asked[..] else {
-            panic!("{asked:?}")
-        };
-        let destination = order.destination.as_ref().unwrap();
-        assert_eq!(destination.network.as_str(), delivered);
-        assert_eq!(destination.address.as_str(), ADDRESS);
-        assert_eq!(order.amount, acceptance::money("100.10", "EUR"));
-        assert_eq!(order.network.as_str(), network.unwrap_or("tron"));
-        let record = world
-            .acme()
-            .quote(quote["quoteId"].as_str().unwrap())
-            .await
-            .ok();
-        assert_eq!(record["cryptoNetwork"], network.unwrap_or("tron"));
-    }
-    world.acme().sell("EUR-USDT", "100.1").await;
-    let asked = world.engine().asked();
-    let [Asked::Depth(order)] = &asked[..] else {
-        panic!("{asked:?}")
-    };
-    assert_eq!(
-        (order.amount, &order.destination),
-        (acceptance::money("100.1", "USDT"), &None)
-    );
-    world.finish().await;
-}
-
-// rule: pools.quote.off-ramp-open
-#[tokio::test]
-async fn sale_is_quoted_although_selling_is_disabled() {
-    let world = World::new().await;
-    world
-        .operator()
-        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
-        .await;
-    let quote = world
-        .acme()
-        .ask("EUR-USDT", &sale("EUR-USDT", "100"))
-        .await
-        .ok();
-    assert_eq!(keys(&quote), FIRM);
-    // A destination is validated but has no effect on a sale.
-    let body = with(sale("EUR-USDT", "100"), "destAddress", json!(ADDRESS));
-    world.acme().ask("EUR-USDT", &body).await.ok();
-    world.finish().await;
-}
-
-// rule: pools.quote.codes-upper-cased
-#[tokio::test]
-async fn codes_are_read_in_any_case() {
-    let world = World::new().await;
-    let mut body = purchase("EUR-USDT", "100");
-    body["fiatCurrency"] = json!("eUr");
-    body["cryptoCurrency"] = json!("usdt");
-    let quote = world.acme().ask("EUR-USDT", &body).await.ok();
-    let record = world
-        .acme()
-        .quote(quote["quoteId"].as_str().unwrap())
-        .await
-        .ok();
-    assert_eq!(
-        (&record["poolId"], &record["pair"]),
-        (&json!("EUR-USDT"), &json!("EUR/USDT"))
-    );
-    for (field, value) in [
-        ("cryptoNetwork", "Tron"),
-        ("cryptoNetwork", "TRON"),
-        ("destNetwork", "Arbitrum"),
-    ] {
-        let body = with(purchase("EUR-USDT", "100"), field, json!(value));
-        world
-            .acme()
-            .ask("EUR-USDT", &body)
-            .await
-            .refused(400, "network_not_supported")
-            .saying(field);
-    }
     world.finish().await;
 }
 
