@@ -1,7 +1,5 @@
 //! The status poll: the only call that moves a trade.
 
-use std::time::Duration;
-
 use acceptance::{ACME, Asked, RIVAL, Reply, World, keys};
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::{Value, json};
@@ -221,74 +219,6 @@ async fn event_body_equals_the_trade_resource() {
     world.finish().await;
 }
 
-// rule: pools.trade.terminal, pools.event.once
-#[tokio::test]
-async fn ended_trade_ignores_later_reports() {
-    for (amount, end) in [
-        ("100.31", "failed"),
-        ("100.32", "released"),
-        ("100.41", "returned"),
-    ] {
-        let world = funded().await;
-        let acme = world.acme();
-        let (quote, trade) = acme.trade("EUR-USDT", amount).await;
-        acme.poll(&quote).await.ok();
-        assert_eq!(acme.status(&quote).await, end);
-        world.engine().asked();
-        let before = world.database().digest().await;
-        for report in [
-            EngineReport::CannotComplete,
-            EngineReport::Released,
-            EngineReport::Reversed(None),
-        ] {
-            world.engine().report(Reply::Says(report));
-            assert_eq!(acme.status(&quote).await, end);
-        }
-        assert_eq!(
-            (world.database().digest().await, world.engine().asked()),
-            (before, vec![])
-        );
-        world.notice(ACME, &trade).await;
-        world.finish().await;
-    }
-}
-
-// rule: pools.trade.terminal, pools.trade.settled-at, pools.trade.contradiction
-#[tokio::test]
-async fn settled_trade_can_only_be_returned() {
-    let world = funded().await;
-    let acme = world.acme();
-    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
-    acme.poll(&quote).await.ok();
-    let settled = acme.read(&trade).await.ok();
-    for report in [
-        EngineReport::CannotComplete,
-        EngineReport::Released,
-        EngineReport::Delivered("another".into()),
-        EngineReport::InProgress,
-    ] {
-        world.engine().report(Reply::Says(report));
-        assert_eq!(acme.status(&quote).await, "settled");
-        assert_eq!(acme.read(&trade).await.ok(), settled);
-    }
-    world.after(60_000);
-    world
-        .engine()
-        .report(Reply::Says(EngineReport::Reversed(Some("another".into()))));
-    assert_eq!(acme.status(&quote).await, "returned");
-    let returned = acme.read(&trade).await.ok();
-    assert_eq!(
-        (&returned["settledAt"], &returned["engineFillTxId"]),
-        (&settled["settledAt"], &settled["engineFillTxId"])
-    );
-    assert_eq!(acme.balance("EUR-USDT").await, "1000.00");
-    assert_eq!(
-        world.notice(ACME, &trade).await,
-        ["pool.transaction.settled"]
-    );
-    world.finish().await;
-}
-
 // rule: pools.trade.silent-engine, pools.trade.no-timeout-decides, pools.engine.one-key
 #[tokio::test]
 async fn engine_silence_never_ends_a_trade() {
@@ -315,25 +245,6 @@ async fn engine_silence_never_ends_a_trade() {
         named.len() == 10 && named.iter().all(|named| named.to_string() == trade),
         "{named:?}"
     );
-    world.notice(ACME, &trade).await;
-    world.finish().await;
-}
-
-// rule: sandbox.pure, pools.trade.silent-engine
-#[tokio::test]
-async fn attempts_are_counted_across_processes() {
-    let world = funded().await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "100.33").await;
-    assert_eq!(world.acme().status(&quote).await, "reserved");
-    assert_eq!(report_requests(&world), [(1, TradeStatus::Reserved)]);
-    let replica = world.replica().await;
-    assert_eq!(replica.acme().status(&quote).await, "settled");
-    assert_eq!(replica.acme().status(&quote).await, "settled");
-    assert_eq!(
-        report_requests(&replica),
-        [(2, TradeStatus::Reserved), (3, TradeStatus::Settled)]
-    );
-    replica.close().await;
     world.notice(ACME, &trade).await;
     world.finish().await;
 }
@@ -411,41 +322,5 @@ async fn quote_without_trade_has_no_status() {
         .refused(404, "resource_not_found");
     acme.poll(&trade).await.refused(404, "resource_not_found");
     assert_eq!(acme.read(&trade).await.ok()["status"], "reserved");
-    world.finish().await;
-}
-
-// rule: access.unchecked-routes, pools.trade.settle
-#[tokio::test]
-async fn trade_of_a_suspended_partner_reaches_its_end() {
-    let world = funded().await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
-    world
-        .operator()
-        .change(ACME, |profile| {
-            profile.access = pools_core::profile::PoolsAccess::Suspended
-        })
-        .await;
-    assert_eq!(world.acme().status(&quote).await, "settled");
-    world.notice(ACME, &trade).await;
-    world.finish().await;
-}
-
-// rule: time.one-clock, pools.trade.lease
-#[tokio::test]
-async fn each_poll_counts_even_at_one_instant() {
-    let world = World::with(|setup| setup.quote_ttl = Duration::from_secs(60)).await;
-    world.operator().credit(ACME, "1000.00", "EUR").await;
-    let acme = world.acme();
-    let (quote, trade) = acme.trade("EUR-USDT", "100.21").await;
-    world.engine().asked();
-    assert_eq!(
-        (acme.status(&quote).await, acme.status(&quote).await),
-        ("reserved".into(), "settled".into())
-    );
-    assert_eq!(
-        report_requests(&world),
-        [(1, TradeStatus::Reserved), (2, TradeStatus::Reserved)]
-    );
-    world.notice(ACME, &trade).await;
     world.finish().await;
 }

@@ -3,30 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use acceptance::{ACME, Asked, Reply, World};
+use acceptance::{ACME, Asked, Reply};
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::json;
 use tokio::sync::Notify;
 
-async fn funded() -> World {
-    let world = World::new().await;
-    world.operator().credit(ACME, "1000.00", "EUR").await;
-    world
-}
+use crate::poll::{funded, report_requests};
 
 fn fill(reference: &str) -> Option<EngineReport> {
     Some(EngineReport::Delivered(reference.into()))
-}
-
-/// The engine's report requests: attempt number and known state of each.
-fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
-    let asked = world.engine().asked().into_iter();
-    asked
-        .filter_map(|asked| match asked {
-            Asked::Report(request) => Some((request.attempt, request.known)),
-            _ => None,
-        })
-        .collect()
 }
 
 // rule: pools.trade.second-poller, pools.trade.converge

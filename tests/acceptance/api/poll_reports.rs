@@ -113,7 +113,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
     }
 }
 
-// rule: pools.engine.lapsed-believed
+// rule: pools.engine.lapse, pools.engine.lapsed-believed
 #[tokio::test]
 async fn poll_believes_lapsed_hold_only_if_report_agrees() {
     let delivered = EngineReport::Delivered("fill".into());
@@ -136,32 +136,6 @@ async fn poll_believes_lapsed_hold_only_if_report_agrees() {
         world.notice_all().await;
         world.finish().await;
     }
-}
-
-// rule: pools.engine.lapsed-believed, pools.trade.terminal
-#[tokio::test]
-async fn trade_stays_released_when_its_hold_outlives_it() {
-    let world = funded().await;
-    let acme = world.acme();
-    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
-    world.engine().confirm(Reply::Says(Confirmation::Lapsed));
-    world.engine().report(Reply::Says(EngineReport::Released));
-    assert_eq!(acme.status(&quote).await, "released");
-    world.engine().confirm(Reply::Sandbox);
-    world.engine().report(Reply::Sandbox);
-    world.engine().asked();
-    assert_eq!(acme.status(&quote).await, "released");
-    assert_eq!(
-        world.engine().asked(),
-        [],
-        "a trade that ended is never confirmed again"
-    );
-    assert_eq!(acme.balance("EUR-USDT").await, "1000.00");
-    assert_eq!(
-        world.notice(ACME, &trade).await,
-        ["pool.transaction.released"]
-    );
-    world.finish().await;
 }
 
 // rule: pools.poll.bounded

@@ -76,10 +76,12 @@ async fn polling_what_is_over_writes_nothing_either() {
     let over = world.database().texts(over).await;
     assert_eq!(over.len(), 2);
     let before = world.database().digest().await;
+    world.engine().asked();
     for quote in over {
         world.acme().poll(&format!("pq_test_{quote}")).await.ok();
     }
     assert_eq!(world.database().digest().await, before);
+    assert_eq!(world.engine().asked(), [], "the engine is not asked");
     world.finish().await;
 }
 

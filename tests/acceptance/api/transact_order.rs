@@ -1,13 +1,17 @@
-//! The order of a transact's checks: of two errors, the earlier check is reported.
+//! The order of a transact's checks that are not the core's: HTTP, keys in flight, and what changes during the engine's request.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acceptance::{ACME, ACME_SECRET_2, Answer, Call, Reply, World};
+use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Answer, Call, World};
+use kernel::Clock as _;
+use partner_core::PartnerStatus;
 use partner_core::throttle::Tier;
-use pools_core::ports::Hold;
-use pools_core::profile::{Kyc, PoolsAccess};
+use pools_core::profile::{Kyc, PoolsAccess, PoolsProfile};
 use serde_json::json;
 
+const SECOND: Duration = Duration::from_secs(1);
 const PATH: &str = "/v1/pools/EUR-USDT/transact";
 const UNKNOWN: &str = "pq_test_01HF7YAT00408104G208104081";
 
@@ -123,7 +127,7 @@ async fn key_in_use_is_checked_before_the_quote() {
         .await
         .refused(409, "idempotency_key_reused");
     let meddler = acme.clone();
-    let met = std::sync::Arc::new(parking_lot::Mutex::new(0));
+    let met = Arc::new(parking_lot::Mutex::new(0));
     let notes = met.clone();
     world.engine().meanwhile(move |_| {
         let (meddler, notes) = (meddler.clone(), notes.clone());
@@ -144,288 +148,64 @@ async fn key_in_use_is_checked_before_the_quote() {
     world.finish().await;
 }
 
-// rule: pools.transact.order, pools.transact.idempotent
-#[tokio::test]
-async fn existing_trade_is_checked_before_the_quote() {
-    let world = World::new().await;
-    let acme = world.acme();
-    world.operator().credit(ACME, "100", "USDT").await;
-    let quote = acme.sell("EUR-USDT", "100").await;
-    let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
-    world
-        .operator()
-        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
-        .await;
-    world
-        .operator()
-        .change(ACME, |profile| profile.velocity_cap = Some(0))
-        .await;
-    world.engine().hold(Reply::Silent);
-    world.after(60_000);
-    let repeat = acme.transact("EUR-USDT", &quote, "k2").await.ok();
-    assert_eq!(
-        (&repeat["transactId"], &repeat["idempotent"]),
-        (&ack["transactId"], &json!(true))
-    );
-    world.finish().await;
-}
-
-// rule: pools.transact.order, idempotency.reused
-#[tokio::test]
-async fn key_in_use_is_checked_before_pool_and_side_of_a_new_quote() {
-    let world = World::new().await;
-    let acme = world.acme();
-    world.operator().credit(ACME, "100.00", "EUR").await;
-    let first = acme.buy("EUR-USDC", "100").await;
-    acme.transact("EUR-USDC", &first, "used").await.ok();
-    let elsewhere = acme.buy("EUR-USDT", "100").await;
-    let sale = acme.sell("EUR-USDC", "100").await;
-    for quote in [&elsewhere, &sale] {
-        acme.transact("EUR-USDC", quote, "used")
-            .await
-            .refused(409, "idempotency_key_reused");
-    }
-    world.finish().await;
-}
-
-// rule: pools.transact.order, pools.transact.idempotent
-#[tokio::test]
-async fn trade_of_another_process_is_checked_before_the_side() {
-    let world = World::new().await;
-    world.operator().credit(ACME, "100", "USDT").await;
-    let quote = world.acme().sell("EUR-USDT", "100").await;
-    let replica = world.replica().await;
-    let made = replica.acme().transact("EUR-USDT", &quote, "k").await.ok();
-    replica.close().await;
-    world
-        .operator()
-        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
-        .await;
-    let repeat = world.acme().transact("EUR-USDT", &quote, "k2").await.ok();
-    assert_eq!(
-        (&repeat["transactId"], &repeat["idempotent"]),
-        (&made["transactId"], &json!(true))
-    );
-    world.finish().await;
-}
-
-// rule: pools.transact.order, pools.transact.side
-#[tokio::test]
-async fn side_is_checked_before_rejected_and_expired() {
-    let world = World::new().await;
-    let acme = world.acme();
-    world
-        .operator()
-        .change(ACME, |profile| profile.velocity_cap = Some(0))
-        .await;
-    let quote = acme.sell("EUR-USDC", "100").await;
-    let other = acme.sell("EUR-USDC", "100").await;
-    acme.reject(&quote).await.ok();
-    acme.transact("EUR-USDC", &quote, "k")
-        .await
-        .refused(501, "side_not_enabled");
-    world.after(15_000);
-    acme.transact("EUR-USDC", &quote, "k")
-        .await
-        .refused(501, "side_not_enabled");
-    acme.transact("EUR-USDC", &other, "k")
-        .await
-        .refused(501, "side_not_enabled");
-    world
-        .operator()
-        .terms(ACME, "EUR-USDC", |terms| terms.off_ramp = true)
-        .await;
-    acme.transact("EUR-USDC", &quote, "k")
-        .await
-        .refused(409, "quote_rejected");
-    acme.transact("EUR-USDC", &other, "k")
-        .await
-        .refused(409, "quote_expired");
-    world.finish().await;
-}
-
-// rule: pools.transact.order, pools.transact.refusal-leaves-nothing
-#[tokio::test]
-async fn quote_outcome_is_checked_before_velocity_balance_and_engine() {
-    for reply in [Reply::Silent, Reply::Says(Hold::Refused)] {
-        let world = World::new().await;
-        let acme = world.acme();
-        let silent = reply == Reply::Silent;
-        world.engine().hold(reply);
-        world
-            .operator()
-            .change(ACME, |profile| profile.velocity_cap = Some(0))
-            .await;
-        let (rejected, expired) = (
-            acme.buy("EUR-USDT", "100").await,
-            acme.buy("EUR-USDT", "100").await,
-        );
-        acme.reject(&rejected).await.ok();
-        world.after(15_000);
-        acme.transact("EUR-USDT", &rejected, "k")
-            .await
-            .refused(409, "quote_rejected");
-        acme.transact("EUR-USDT", &expired, "k")
-            .await
-            .refused(409, "quote_expired");
-        let quote = acme.buy("EUR-USDT", "100").await;
-        acme.transact("EUR-USDT", &quote, "k")
-            .await
-            .refused(429, "velocity_cap_exceeded");
-        world
-            .operator()
-            .change(ACME, |profile| profile.velocity_cap = None)
-            .await;
-        acme.transact("EUR-USDT", &quote, "k")
-            .await
-            .refused(402, "insufficient_balance");
-        world.operator().credit(ACME, "100.00", "EUR").await;
-        let answer = acme.transact("EUR-USDT", &quote, "k").await;
-        if silent {
-            answer.refused(503, "engine_unavailable");
-        } else {
-            answer.refused(409, "reservation_failed");
+/// Withdraws acme's access, so that a request is refused with this code.
+async fn withdraw(world: &World, code: &str) {
+    let operator = world.operator();
+    match code {
+        "pools_not_enabled" => operator.change(ACME, |it| it.enabled = false).await,
+        "pool_access_suspended" => {
+            let suspend = |it: &mut PoolsProfile| it.access = PoolsAccess::Suspended;
+            operator.change(ACME, suspend).await;
         }
-        world.engine().hold(Reply::Sandbox);
-        assert_eq!(
-            acme.transact("EUR-USDT", &quote, "k").await.ok()["idempotent"],
-            false
-        );
-        world.finish().await;
+        "kyc_not_approved" => operator.change(ACME, |it| it.kyc = Kyc::Revoked).await,
+        "pool_not_allowed" => operator.change(ACME, |it| it.allowed.clear()).await,
+        "organization_suspended" => operator.put_partner(ACME, PartnerStatus::Suspended).await,
+        "key_revoked" => operator.revoke(ACME_SECRET).await,
+        "key_expired" => world.clock().advance(SECOND),
+        other => panic!("{other}"),
     }
 }
 
-// rule: auth.revocation-beats-money, access.order
+// rule: auth.revocation-beats-money, auth.revoked, auth.expired, access.order
 #[tokio::test]
 async fn access_lost_during_the_engine_request_is_checked_before_any_write() {
-    type Change = (&'static str, fn(&mut pools_core::profile::PoolsProfile));
-    let changes: [Change; 4] = [
-        ("pools_not_enabled", |profile| profile.enabled = false),
-        ("pool_access_suspended", |profile| {
-            profile.access = PoolsAccess::Suspended
-        }),
-        ("kyc_not_approved", |profile| profile.kyc = Kyc::Revoked),
-        ("pool_not_allowed", |profile| profile.allowed.clear()),
-    ];
-    for (code, change) in changes {
+    for code in [
+        "pools_not_enabled",
+        "pool_access_suspended",
+        "kyc_not_approved",
+        "pool_not_allowed",
+        "organization_suspended",
+        "key_revoked",
+        "key_expired",
+    ] {
         let world = World::new().await;
         world.operator().credit(ACME, "100.00", "EUR").await;
         let quote = world.acme().buy("EUR-USDT", "100").await;
-        let operator = world.operator().clone();
+        if code == "key_expired" {
+            let end = world.clock().now().plus(SECOND);
+            world.operator().expire(ACME_SECRET, end).await;
+        }
+        let (meddler, open) = (world.clone(), Arc::new(AtomicBool::new(true)));
         world.engine().meanwhile(move |_| {
-            let operator = operator.clone();
-            async move { operator.change(ACME, change).await }
-        });
-        world
-            .acme()
-            .transact("EUR-USDT", &quote, "k")
-            .await
-            .refused(403, code);
-        assert_eq!(
-            (
-                world.database().count("trades").await,
-                world.database().count("idempotency_keys").await
-            ),
-            (0, 0)
-        );
-        world.engine().in_peace();
-        world.finish().await;
-    }
-}
-
-// rule: auth.expired
-#[tokio::test]
-async fn key_that_expires_before_the_commit_commits_nothing() {
-    let world = World::new().await;
-    world.operator().credit(ACME, "100.00", "EUR").await;
-    let quote = world.acme().buy("EUR-USDT", "100").await;
-    let second = std::time::Duration::from_secs(1);
-    let end = kernel::Clock::now(world.clock()).plus(second);
-    let key = acceptance::ACME_SECRET;
-    world.operator().expire(key, end).await;
-    let late = world.clone();
-    world.engine().meanwhile(move |_| {
-        let late = late.clone();
-        async move { late.clock().advance(second) }
-    });
-    let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
-    world.engine().in_peace();
-    answer.refused(403, "key_expired");
-    assert_eq!(world.database().count("trades").await, 0);
-    let other = world.client(ACME_SECRET_2);
-    let trade = other.transact("EUR-USDT", &quote, "k").await.ok();
-    assert_eq!(trade["idempotent"], false);
-    world.finish().await;
-}
-
-// rule: auth.revocation-beats-money, auth.revoked
-#[tokio::test]
-async fn concurrent_revocation_or_suspension_commits_nothing() {
-    for revoke in [true, false] {
-        let world = World::new().await;
-        world.operator().credit(ACME, "100.00", "EUR").await;
-        let quote = world.acme().buy("EUR-USDT", "100").await;
-        let operator = world.operator().clone();
-        let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        world.engine().meanwhile(move |_| {
-            let (operator, first) = (
-                operator.clone(),
-                !once.swap(true, std::sync::atomic::Ordering::SeqCst),
-            );
+            let (meddler, first) = (meddler.clone(), open.swap(false, Ordering::SeqCst));
             async move {
-                match (first, revoke) {
-                    (true, true) => operator.revoke(acceptance::ACME_SECRET).await,
-                    (true, false) => {
-                        operator
-                            .put_partner(ACME, partner_core::PartnerStatus::Suspended)
-                            .await
-                    }
-                    (false, _) => {}
+                if first {
+                    withdraw(&meddler, code).await;
                 }
             }
         });
         let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
         world.engine().in_peace();
-        if revoke {
-            answer.refused(403, "key_revoked");
-            assert_eq!(
-                world
-                    .client(ACME_SECRET_2)
-                    .transact("EUR-USDT", &quote, "k")
-                    .await
-                    .ok()["idempotent"],
-                false
-            );
-        } else {
-            answer.refused(403, "organization_suspended");
-            assert_eq!(world.database().count("trades").await, 0);
+        answer.refused(403, code);
+        for table in ["trades", "idempotency_keys"] {
+            assert_eq!(world.database().count(table).await, 0, "{code}: {table}");
         }
-        world.finish().await;
-    }
-}
-
-// rule: pools.transact.order, pools.transact.side
-#[tokio::test]
-async fn selling_disabled_concurrently_is_refused_before_the_expiry() {
-    for late in [false, true] {
-        let world = World::new().await;
-        world.operator().credit(ACME, "100", "USDT").await;
-        let quote = world.acme().sell("EUR-USDT", "100").await;
-        let meddler = world.clone();
-        world.engine().meanwhile(move |_| {
-            let meddler = meddler.clone();
-            async move {
-                let operator = meddler.operator();
-                operator
-                    .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
-                    .await;
-                meddler.after(if late { 15_000 } else { 0 });
-            }
-        });
-        let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
-        answer.refused(501, "side_not_enabled");
-        world.engine().in_peace();
-        assert_eq!(world.acme().ledger("USDT").await["available"], "100");
+        if code.starts_with("key_") {
+            // The partner's other key executes the quote.
+            let other = world.client(ACME_SECRET_2);
+            let trade = other.transact("EUR-USDT", &quote, "k").await.ok();
+            assert_eq!(trade["idempotent"], false, "{code}");
+        }
         world.finish().await;
     }
 }
@@ -439,10 +219,10 @@ async fn concurrent_duplicate_is_replayed_before_quote_checks() {
     // A twin in the same process would wait.
     let replica = world.replica().await;
     let (meddler, id) = (replica.clone(), quote.clone());
-    let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let open = Arc::new(AtomicBool::new(true));
     world.engine().meanwhile(move |_| {
         let (meddler, id) = (meddler.clone(), id.clone());
-        let first = !once.swap(true, std::sync::atomic::Ordering::SeqCst);
+        let first = open.swap(false, Ordering::SeqCst);
         async move {
             if first {
                 let twin = Box::pin(meddler.acme().transact("EUR-USDT", &id, "twin")).await;
