@@ -481,6 +481,28 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
     let (world, far) = far().await;
     let acme = world.acme();
     let mut trades = Vec::new();
+    let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
+    for bad in [
+        json!("-1"),
+        json!("+1"),
+        json!("0"),
+        json!("0.000"),
+        json!("1e3"),
+        json!("1,5"),
+        json!(".5"),
+        json!("5."),
+        json!(""),
+        json!("NaN"),
+        json!(1.0849),
+        json!(["1"]),
+        json!("1".repeat(40)),
+    ] {
+        far.reports(Some(
+            json!({ "status": "delivered", "fillTxId": "f", "fillRate": bad }),
+        ));
+        assert_eq!(acme.status(&quote).await, "reserved", "{bad}");
+    }
+    assert_eq!(rates(&world, &trade).await, "1.085 none");
     for (rate, stored) in [
         (json!("1.0849"), "1.085 1.0849"),
         (json!("1"), "1.085 1"),
@@ -493,26 +515,6 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
     ] {
         let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
         assert_eq!(rates(&world, &trade).await, "1.085 none");
-        for bad in [
-            json!("-1"),
-            json!("+1"),
-            json!("0"),
-            json!("0.000"),
-            json!("1e3"),
-            json!("1,5"),
-            json!(".5"),
-            json!("5."),
-            json!(""),
-            json!("NaN"),
-            json!(1.0849),
-            json!(["1"]),
-            json!("1".repeat(40)),
-        ] {
-            far.reports(Some(
-                json!({ "status": "delivered", "fillTxId": "f", "fillRate": bad }),
-            ));
-            assert_eq!(acme.status(&quote).await, "reserved", "{bad}");
-        }
         far.reports(Some(
             json!({ "status": "delivered", "fillTxId": "f", "fillRate": rate }),
         ));
