@@ -113,9 +113,9 @@ async fn read_neither_extends_nor_reprices_a_quote() {
     world.finish().await;
 }
 
-// rule: id.malformed-path, id.kinds-differ, id.other-mode
+// rule: id.malformed-path, id.kinds-differ, id.other-mode, pools.trades.not-found
 #[tokio::test]
-async fn malformed_quote_id_is_absent() {
+async fn malformed_or_unknown_id_of_quote_or_trade_is_absent() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -143,6 +143,12 @@ async fn malformed_quote_id_is_absent() {
         acme.quote(absent).await.refused(404, "resource_not_found");
         acme.reject(absent).await.refused(404, "resource_not_found");
         acme.poll(absent).await.refused(404, "resource_not_found");
+        if absent != trade {
+            acme.read(absent).await.refused(404, "resource_not_found");
+        }
+    }
+    for absent in [&trade[..30], &quote, &trade.replace("_test_", "_live_")] {
+        acme.read(absent).await.refused(404, "resource_not_found");
     }
     world.finish().await;
 }

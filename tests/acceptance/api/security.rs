@@ -6,6 +6,7 @@ use acceptance::{
     World,
 };
 use axum::http::Method;
+use kernel::Clock as _;
 use partner_core::PartnerStatus;
 use serde_json::{Value, json};
 
@@ -14,7 +15,14 @@ use crate::routes::{self, Class};
 const SHUT: &str = "sk_test_ShutShutShutShutShutShutShut0001";
 const BARE: &str = "sk_test_BareBareBareBareBareBareBare0001";
 const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+const UNKNOWN_PUBLISHABLE: &str = "pk_test_NobodyNobodyNobodyNobodyNobody99";
 const LIVE: &str = "sk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+const LIVE_PUBLISHABLE: &str = "pk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
+const LIVE_UNKNOWN: &str = "sk_live_NobodyNobodyNobodyNobodyNobody99";
+const SHUT_PUBLISHABLE: &str = "pk_test_ShutShutShutShutShutShutShut0002";
+const GONE_PUBLISHABLE: &str = "pk_test_GoneGoneGoneGoneGoneGoneGone0001";
+const LATE: &str = "sk_test_LateLateLateLateLateLateLate0001";
+const LATE_PUBLISHABLE: &str = "pk_test_LateLateLateLateLateLateLate0002";
 
 /// The status and code of a refusal; `None` if the caller is authorized.
 type Verdict = Option<(u16, &'static str)>;
@@ -23,6 +31,7 @@ const STRANGER: Verdict = Some((401, "unauthorized"));
 const EXPOSED: Verdict = Some((401, "secret_key_in_query"));
 const WRONG: Verdict = Some((403, "key_mode_mismatch"));
 const REVOKED: Verdict = Some((403, "key_revoked"));
+const EXPIRED: Verdict = Some((403, "key_expired"));
 const SUSPENDED: Verdict = Some((403, "organization_suspended"));
 const NOT_ENABLED: Verdict = Some((403, "pools_not_enabled"));
 
@@ -30,7 +39,7 @@ type Dress = fn(Call) -> Call;
 
 /// Credential of a request, and its result on routes for any key, for secret keys, and for
 /// secret keys of entitled partners.
-const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
+const TABLE: [(&str, Dress, [Verdict; 3]); 27] = [
     ("secret", |c| c.bearer(ACME_SECRET), [IN, IN, IN]),
     (
         "named",
@@ -99,12 +108,44 @@ const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
         [EXPOSED; 3],
     ),
     ("of the other mode", |c| c.bearer(LIVE), [WRONG; 3]),
+    (
+        "publishable of the other mode",
+        |c| c.bearer(LIVE_PUBLISHABLE),
+        [WRONG; 3],
+    ),
+    (
+        "unknown of the other mode",
+        |c| c.bearer(LIVE_UNKNOWN),
+        [WRONG; 3],
+    ),
     ("revoked", |c| c.bearer(ACME_SECRET_2), [REVOKED; 3]),
+    (
+        "revoked publishable",
+        |c| c.bearer(GONE_PUBLISHABLE),
+        [REVOKED; 3],
+    ),
+    ("expired", |c| c.bearer(LATE), [EXPIRED; 3]),
+    (
+        "expired publishable",
+        |c| c.bearer(LATE_PUBLISHABLE),
+        [EXPIRED; 3],
+    ),
+    (
+        "unknown publishable",
+        |c| c.bearer(UNKNOWN_PUBLISHABLE),
+        [STRANGER; 3],
+    ),
     ("suspended", |c| c.bearer(SHUT), [SUSPENDED; 3]),
+    // The key's kind is checked first, then the organisation.
+    (
+        "suspended publishable",
+        |c| c.bearer(SHUT_PUBLISHABLE),
+        [SUSPENDED, WRONG, WRONG],
+    ),
     ("not entitled", |c| c.bearer(BARE), [IN, IN, NOT_ENABLED]),
 ];
 
-// rule: auth.missing, auth.unknown, auth.bearer-first, auth.wrong-kind, auth.other-mode, auth.revoked, auth.secret-in-query, access.organisation-suspended, access.not-enabled, access.order
+// rule: auth.missing, auth.unknown, auth.bearer-first, auth.wrong-kind, auth.other-mode, auth.revoked, auth.expired, auth.secret-in-query, access.organisation-suspended, access.not-enabled, access.order, error.default-codes, pools.list.either-key
 #[tokio::test]
 async fn every_credential_on_every_route() {
     let world = World::new().await;
@@ -112,6 +153,13 @@ async fn every_credential_on_every_route() {
     operator.revoke(ACME_SECRET_2).await;
     operator.put_partner("shut", PartnerStatus::Suspended).await;
     operator.put_key("shut", SHUT).await;
+    operator.put_key("shut", SHUT_PUBLISHABLE).await;
+    operator.put_key(ACME, GONE_PUBLISHABLE).await;
+    operator.revoke(GONE_PUBLISHABLE).await;
+    for key in [LATE, LATE_PUBLISHABLE] {
+        operator.put_key(ACME, key).await;
+        operator.expire(key, world.clock().now()).await;
+    }
     operator.put_partner("bare", PartnerStatus::Active).await;
     operator.put_key("bare", BARE).await;
     for (operation, call) in routes::all(None) {
@@ -127,6 +175,7 @@ async fn every_credential_on_every_route() {
             assert_eq!(refused, verdicts[column], "{name}: {}", operation.id);
         }
     }
+    assert_eq!(world.database().count("trades").await, 0);
     world.finish().await;
 }
 
@@ -240,6 +289,8 @@ async fn object_of_another_partner_reads_as_missing() {
                     assert_eq!(names(&found), names(&wanted), "{what}");
                     let list = operation.method == Method::GET && matches!(place, Place::Query(_));
                     assert!(found.status != 200 || list, "{what}: {}", found.body);
+                    let absent = found["code"] == "resource_not_found";
+                    assert!(absent || !matches!(place, Place::Path(_)), "{what}");
                     let items = found.body["data"]
                         .as_array()
                         .or(found.body["entries"].as_array());

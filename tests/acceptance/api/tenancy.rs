@@ -32,62 +32,6 @@ async fn two_partners() -> (World, Vec<Ids>) {
     (world, foreign)
 }
 
-// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ
-#[tokio::test]
-async fn foreign_id_reads_as_unknown() {
-    let (world, foreign) = two_partners().await;
-    let before = world.database().digest().await;
-    let unknown = routes::all(None);
-    for ids in foreign {
-        let live = Ids {
-            quote: ids.quote.replace("_test_", "_live_"),
-            trade: ids.trade.replace("_test_", "_live_"),
-        };
-        let swapped = Ids {
-            quote: ids.trade.clone(),
-            trade: ids.quote.clone(),
-        };
-        for (kind, ids) in [
-            ("foreign", ids),
-            ("other mode", live),
-            ("other kind", swapped),
-        ] {
-            for ((operation, call), (_, reference)) in
-                routes::all(Some(&ids)).into_iter().zip(&unknown)
-            {
-                let names_an_object = operation.template.contains("quoteId")
-                    || operation.template.contains("transactId");
-                if !names_an_object && operation.id != "transact" {
-                    continue;
-                }
-                let found = world.send(call.bearer(RIVAL_SECRET)).await;
-                if operation.id == "transact" && kind == "other kind" {
-                    found.refused(400, "invalid_request");
-                    continue;
-                }
-                let wanted = world.send(reference.clone().bearer(RIVAL_SECRET)).await;
-                let found = found.refused(404, "resource_not_found");
-                assert_eq!(
-                    found.anonymous(),
-                    wanted.anonymous(),
-                    "{kind} {}",
-                    operation.id
-                );
-                let names = |answer: &acceptance::Answer| -> Vec<String> {
-                    answer.headers.keys().map(ToString::to_string).collect()
-                };
-                assert_eq!(names(&found), names(&wanted));
-            }
-        }
-    }
-    assert_eq!(
-        world.database().digest().await,
-        before,
-        "the refusals change no row"
-    );
-    world.finish().await;
-}
-
 // rule: tenancy.nothing-crosses, list.foreign-cursor
 #[tokio::test]
 async fn lists_show_no_objects_of_another_partner() {
@@ -150,21 +94,6 @@ async fn responses_hold_no_data_of_another_partner() {
         }
     }
     world.notice(RIVAL, &trade).await;
-    world.finish().await;
-}
-
-// rule: idempotency.scope, tenancy.nothing-crosses
-#[tokio::test]
-async fn idempotency_keys_of_two_partners_are_separate() {
-    let (world, foreign) = two_partners().await;
-    let mine = world.rival().buy("EUR-USDT", "100").await;
-    // Acme used these keys; they are free for rival.
-    let key = format!("trade-{}", foreign[2].quote);
-    assert_eq!(
-        world.rival().transact("EUR-USDT", &mine, &key).await.ok()["idempotent"],
-        false
-    );
-    assert_eq!(world.acme().balance("EUR-USDT").await, "799.79");
     world.finish().await;
 }
 
