@@ -115,7 +115,7 @@ async fn response_is_readable_by_pages_of_its_partner_only() {
     gate.finish().await;
 }
 
-// rule: gate.cors.answer
+// rule: gate.cors.answer, gate.keys.entitled
 #[tokio::test]
 async fn refusals_of_a_known_key_are_readable_by_pages() {
     let gate = Gate::new().await;

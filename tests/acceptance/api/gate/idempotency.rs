@@ -215,37 +215,6 @@ fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02X}")).collect()
 }
 
-// rule: idempotency.gate-replay
-#[tokio::test]
-async fn another_process_replays_the_same_response() {
-    let gate = Gate::new().await;
-    let first = gate.acme().create(&session(SHOP), "k").await;
-    let replica = gate.replica().await;
-    let again = replica.acme().create(&session(SHOP), "k").await;
-    assert_eq!(whole(&again), whole(&first));
-    replica.close().await;
-    gate.notice(ACME, first["id"].as_str().unwrap()).await;
-    gate.finish().await;
-}
-
-// rule: idempotency.kept, idempotency.gate-replay
-#[tokio::test]
-async fn key_is_kept_for_a_day_and_then_free() {
-    let gate = Gate::new().await;
-    let acme = gate.acme();
-    let first = acme.open_id("k").await;
-    gate.world().after(DAY - 1);
-    assert_eq!(acme.open_id("k").await, first);
-    gate.world().after(1);
-    let second = acme.open_id("k").await;
-    assert_ne!(second, first);
-    assert_eq!(acme.open_id("k").await, second);
-    for id in [first, second] {
-        gate.notice(ACME, &id).await;
-    }
-    gate.finish().await;
-}
-
 // rule: idempotency.scope, tenancy.nothing-crosses
 #[tokio::test]
 async fn key_belongs_to_one_partner_mode_and_route() {

@@ -105,16 +105,22 @@ async fn secret_key_is_accepted_in_its_own_header() {
     gate.finish().await;
 }
 
-// rule: auth.revoked
+// rule: auth.revoked, auth.expired
 #[tokio::test]
-async fn revoked_key_is_refused() {
-    let gate = Gate::new().await;
-    gate.world().operator().revoke(ACME_SECRET).await;
-    for (_, call) in calls() {
-        let answer = gate.send(call.bearer(ACME_SECRET)).await;
-        answer.refused(403, "key_revoked");
+async fn revoked_or_expired_key_is_refused() {
+    for code in ["key_revoked", "key_expired"] {
+        let gate = Gate::new().await;
+        let operator = gate.world().operator();
+        match code {
+            "key_revoked" => operator.revoke(ACME_SECRET).await,
+            _ => operator.expire(ACME_SECRET, gate.now()).await,
+        }
+        for (_, call) in calls() {
+            let answer = gate.send(call.bearer(ACME_SECRET)).await;
+            answer.refused(403, code);
+        }
+        gate.finish().await;
     }
-    gate.finish().await;
 }
 
 // rule: error.route-not-found, error.method-not-allowed, auth.unknown-route-first

@@ -208,7 +208,7 @@ async fn expect_absent(client: &GateClient, ids: &[String], page: &str, mode: &s
     }
 }
 
-// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, mode.on-every-row
+// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, mode.on-every-row, gate.session.retrieve, gate.transaction.foreign
 #[tokio::test]
 async fn foreign_id_reads_as_unknown() {
     let (gate, ids) = stocked().await;

@@ -324,32 +324,6 @@ async fn forwarded_addresses_of_one_ipv6_network_share_the_tiers() {
     gate.finish().await;
 }
 
-// rule: throttle.client-address, throttle.spoofed-forwarding
-#[tokio::test]
-async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
-    let gate = Gate::with(|setup| {
-        documented(setup);
-        setup.proxies = vec!["10.0.0.0/8".to_owned()];
-    })
-    .await;
-    let remaining = async |peer: [u8; 4], forwarded: &str| {
-        let call = Call::get("/v1/branding").bearer(ACME_SECRET).from(peer);
-        let answer = gate.send(call.header("x-forwarded-for", forwarded)).await;
-        tier_status(&answer, "short").1
-    };
-    let proxy = [10, 1, 2, 3];
-    assert_eq!(remaining(proxy, "198.51.100.1").await, 9);
-    assert_eq!(
-        remaining(proxy, "198.51.100.77, 198.51.100.1, 10.9.9.9").await,
-        8
-    );
-    assert_eq!(remaining(proxy, "198.51.100.2").await, 9);
-    let stranger = [203, 0, 113, 1];
-    assert_eq!(remaining(stranger, "198.51.100.1").await, 9);
-    assert_eq!(remaining(stranger, "198.51.100.3").await, 8);
-    gate.finish().await;
-}
-
 // rule: throttle.exempt, health.alive, health.ready
 #[tokio::test]
 async fn pages_and_probes_are_never_throttled() {

@@ -299,18 +299,6 @@ async fn quote_id_of_wrong_shape_is_named_and_payment_id_of_wrong_shape_is_unkno
 }
 
 #[tokio::test]
-async fn expired_quote_is_refused() {
-    let gate = Gate::new().await;
-    let widget = Widget::of_amount(&gate, "100.00").await;
-    let quote = widget.quote().await;
-    gate.world().after(60_000);
-    let refused = widget.pay("k", purchase(&quote)).await;
-    refused.refused(409, "quote_expired");
-    gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-#[tokio::test]
 async fn address_of_session_cannot_be_changed() {
     let gate = Gate::new().await;
     let widget = Widget::open(&gate, json!({ "wallet_address": WALLET })).await;

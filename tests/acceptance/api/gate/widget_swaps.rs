@@ -1,11 +1,10 @@
 //! Swaps in the widget: one asset for another, priced through the session's currency and paid like every other payment.
 
-use acceptance::{ACME, Answer, Call, Gate, SHOP};
+use acceptance::{ACME, Answer, Call, Gate};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
-use super::rails::{PAY_INS, PAY_OUTS, id, in_turn, redeem, session, transaction_of, with};
-use super::widget_payments::{WALLET, Widget, kinds, purchase};
+use super::rails::{PAY_INS, PAY_OUTS, id, redeem, session, transaction_of, with};
+use super::widget_payments::{Widget, kinds, purchase};
 
 /// A gate with a rate for each asset that these tests swap.
 async fn gate() -> Gate {
@@ -234,51 +233,6 @@ async fn swap_needs_an_address_of_its_target() {
         refused.saying(&format!("`{field}`"));
     }
     pay(json!({})).await.created();
-    let own = Widget::open(&gate, json!({ "wallet_address": WALLET })).await;
-    let quote = quoted(&own).await;
-    let other =
-        json!({ "quote_id": quote["id"], "wallet_address": "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE" });
-    let refused = own.pay("k", other).await;
-    let refused = refused.refused(409, "wallet_mismatch");
-    refused.saying("`wallet_address`");
-    let without = json!({ "quote_id": quote["id"] });
-    own.pay("k", without).await.created();
-    gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-// rule: gate.payment.once, gate.embed-quote.superseded
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn one_of_twenty_concurrent_swaps_wins() {
-    let gate = gate().await;
-    let widget = Widget::of_amount(&gate, "100.00").await;
-    let first = quoted(&widget).await;
-    let quote = quoted(&widget).await;
-    let refused = widget.pay("first", purchase(&first)).await;
-    refused.refused(409, "quote_superseded");
-    let mut racing = JoinSet::new();
-    for number in 0..20 {
-        let (widget, body) = (widget.clone(), purchase(&quote));
-        racing.spawn(async move {
-            let key = format!("k-{number}");
-            in_turn(|| widget.pay(&key, body.clone())).await
-        });
-    }
-    let mut won = 0;
-    for answer in racing.join_all().await {
-        match answer.status {
-            201 => won += 1,
-            _ => drop(answer.refused(409, "session_payment_in_progress")),
-        }
-    }
-    assert_eq!(won, 1);
-    ask(&widget, json!({}))
-        .await
-        .refused(409, "session_payment_in_progress");
-    gate.settle_rails().await;
-    assert_eq!(widget.session().await["status"], "completed");
-    let spent = widget.pay("late", purchase(&quote)).await;
-    spent.refused(409, "session_not_open");
     gate.world().notice_all().await;
     gate.finish().await;
 }
@@ -345,24 +299,6 @@ async fn rail_routes_know_no_swap() {
             answer.refused(404, "resource_not_found");
         }
     }
-    gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-// rule: gate.payment.events, gate.payment.swap-rails
-#[tokio::test]
-async fn partner_without_rails_gets_no_event_of_a_swaps_quote() {
-    let gate = gate().await;
-    let operator = gate.world().operator();
-    operator.change_gate(ACME, |it| it.rails = false).await;
-    gate.world().after(6_000);
-    let widget = Widget::open(&gate, json!({ "return_url": format!("{SHOP}/done") })).await;
-    let quote = quoted(&widget).await;
-    widget.pay("k", purchase(&quote)).await.created();
-    gate.settle_rails().await;
-    assert_eq!(widget.session().await["status"], "completed");
-    let events = gate.events(ACME, &id(&quote)).await;
-    assert!(events.is_empty(), "{events:?}");
     gate.world().notice_all().await;
     gate.finish().await;
 }
