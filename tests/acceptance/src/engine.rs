@@ -62,7 +62,6 @@ type Hook = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send
 struct Script {
     name: EngineName,
     behind: Arc<dyn Engine>,
-    depth: Reply<Depth>,
     hold: Reply<Hold>,
     confirm: Reply<Confirmation>,
     report: Reply<EngineReport>,
@@ -80,7 +79,6 @@ impl Default for ScriptedEngine {
         Self(Mutex::new(Script {
             name: EngineName::built_in("scripted"),
             behind: Arc::new(SandboxEngine),
-            depth: Reply::Sandbox,
             hold: Reply::Sandbox,
             confirm: Reply::Sandbox,
             report: Reply::Sandbox,
@@ -116,11 +114,6 @@ impl ScriptedEngine {
     /// Replaces the engine's timeout.
     pub fn timeout_is(&self, timeout: Duration) {
         self.0.lock().timeout = Some(timeout);
-    }
-
-    /// Scripts depth.
-    pub fn depth(&self, reply: Reply<Depth>) {
-        self.0.lock().depth = reply;
     }
 
     /// Scripts holds.
@@ -178,11 +171,7 @@ impl ScriptedEngine {
 impl Engine for ScriptedEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         self.note(Asked::Depth(order.clone())).await;
-        let scripted = self.0.lock().depth.next();
-        match scripted {
-            Some(answer) => answer,
-            None => self.behind().depth(who, order).await,
-        }
+        self.behind().depth(who, order).await
     }
 
     async fn hold(
