@@ -149,11 +149,15 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection used last, unless it is too old.
+    fn is_trusted(&self, generation: u64) -> bool {
+        generation == self.generation.load(Ordering::Acquire)
+    }
+
+    /// The connection used last, unless it is too old, or was returned while the pool stopped trusting it.
     fn pop(&self) -> Option<Idle> {
         loop {
             let idle = self.idle().pop()?;
-            if idle.made.elapsed() < MAX_AGE {
+            if idle.made.elapsed() < MAX_AGE && self.is_trusted(idle.generation) {
                 return Some(idle);
             }
             close(idle.conn);
@@ -177,8 +181,8 @@ impl Shared {
     }
 
     fn put_back(&self, conn: Conn, made: Instant, generation: u64) {
-        let trusted = generation == self.generation.load(Ordering::Acquire);
-        if !conn.is_usable() || !trusted || self.closed.load(Ordering::Acquire) {
+        if !conn.is_usable() || !self.is_trusted(generation) || self.closed.load(Ordering::Acquire)
+        {
             return close(conn);
         }
         let since = Instant::now();
@@ -328,3 +332,6 @@ impl Drop for Tx {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
