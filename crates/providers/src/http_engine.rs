@@ -12,14 +12,9 @@ mod wire;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode};
 use kernel::Amount;
 use partner_core::Tenant;
 use partner_core::ports::Ticket;
@@ -30,8 +25,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
-use crate::client::{CallError, Caller, HttpClient};
-use contract::Operation;
+use crate::client::Caller;
+use crate::contract::Call;
+use crate::upstream::{HttpUpstream, NO_BODY, Silence, read_shown};
 use polls::PollPermits;
 
 pub use contract::openapi;
@@ -43,46 +39,14 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// An engine at a URL.
 pub struct HttpEngine {
-    client: HttpClient,
-    url: UpstreamUrl,
+    upstream: HttpUpstream,
     name: EngineName,
-    bearer: Option<HeaderValue>,
-    timeout: Duration,
-    /// Whether the last call got a valid response.
-    answering: AtomicBool,
     polls: Arc<PollPermits>,
 }
 
 impl std::fmt::Debug for HttpEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HttpEngine")
-    }
-}
-
-/// Why a call has no valid response.
-#[derive(Debug, thiserror::Error)]
-enum Silence {
-    #[error(transparent)]
-    Call(#[from] CallError),
-    #[error("the request cannot be built")]
-    Unmade,
-    #[error("the response has the status {0}, not 200")]
-    Status(StatusCode),
-    #[error("the response body is not a JSON object")]
-    NoObject,
-    // Cut to 200 characters, because the text repeats an unknown value of any length.
-    #[error("the response body does not match the contract: {:.200}", .0.to_string())]
-    Body(#[from] serde_json::Error),
-}
-
-impl Silence {
-    /// Whether nothing was sent, so that the engine cannot have acted.
-    fn is_unsent(&self) -> bool {
-        match self {
-            Self::Call(error) => error.is_unsent(),
-            Self::Unmade => true,
-            Self::Status(_) | Self::NoObject | Self::Body(_) => false,
-        }
     }
 }
 
@@ -97,12 +61,8 @@ impl HttpEngine {
         timeout: Duration,
     ) -> io::Result<Self> {
         Ok(Self {
-            client: HttpClient::new(url.is_encrypted(), MAX_RESPONSE_BYTES)?,
             name: url.name(),
-            url,
-            bearer: secret.map(UpstreamSecret::bearer),
-            timeout,
-            answering: AtomicBool::new(true),
+            upstream: HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?,
             polls: Arc::default(),
         })
     }
@@ -115,27 +75,25 @@ impl HttpEngine {
     }
 
     /// Calls the engine, and logs when it starts or stops responding.
-    async fn ask<Q, A>(
+    async fn ask<A: DeserializeOwned>(
         &self,
         caller: Caller<'_>,
-        operation: Operation,
+        call: &Call,
         trade: Option<TradeId>,
-        body: Option<&Q>,
-    ) -> Result<A, Silence>
-    where
-        Q: Serialize + Sync,
-        A: DeserializeOwned,
-    {
-        let response = self.call(caller, operation, trade, body).await;
-        let name = operation.id();
+        body: Option<&(impl Serialize + Sync)>,
+    ) -> Result<A, Silence> {
+        let id = trade.map_or(String::new(), |trade| trade.to_string());
+        let sent = self.upstream.send(caller, call, &id, body).await;
+        let response = sent.and_then(|response| read_shown(&response));
+        let name = call.id;
         match &response {
-            Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
+            Ok(_) if self.upstream.turns(true) => {
                 tracing::info!(operation = name, "The engine responds again");
             }
             Ok(_) => {}
             Err(error) => {
                 let trade = trade.map(tracing::field::display);
-                if self.answering.swap(false, Ordering::Relaxed) {
+                if self.upstream.turns(false) {
                     tracing::warn!(operation = name, trade.id = trade, error = %error, "The engine gave no valid response; check the engine and its URL");
                 } else {
                     tracing::debug!(operation = name, trade.id = trade, error = %error, "The engine still gives no valid response");
@@ -145,68 +103,19 @@ impl HttpEngine {
         response
     }
 
-    async fn call<Q, A>(
-        &self,
-        caller: Caller<'_>,
-        operation: Operation,
-        trade: Option<TradeId>,
-        body: Option<&Q>,
-    ) -> Result<A, Silence>
-    where
-        Q: Serialize + Sync,
-        A: DeserializeOwned,
-    {
-        let request = self.request(operation, trade, body)?;
-        let response = self.client.send(caller, request, self.timeout).await?;
-        if response.status != StatusCode::OK {
-            return Err(Silence::Status(response.status));
-        }
-        // The JSON parser would also accept a list of the fields as an object.
-        if !response.body.trim_ascii_start().starts_with(b"{") {
-            return Err(Silence::NoObject);
-        }
-        Ok(serde_json::from_slice(&response.body)?)
-    }
-
-    fn request<Q: Serialize>(
-        &self,
-        operation: Operation,
-        trade: Option<TradeId>,
-        body: Option<&Q>,
-    ) -> Result<Request<Full<Bytes>>, Silence> {
-        let (method, path) = operation.route();
-        let trade = trade.map_or(String::new(), |trade| trade.to_string());
-        let uri = self.url.below(&path.replace(contract::TRADE, &trade));
-        let mut request = Request::builder().method(method).uri(uri);
-        if let Some(bearer) = &self.bearer {
-            request = request.header(AUTHORIZATION, bearer);
-        }
-        let body = match body {
-            Some(body) => {
-                request = request.header(CONTENT_TYPE, "application/json");
-                Bytes::from(serde_json::to_vec(body)?)
-            }
-            None => Bytes::new(),
-        };
-        request.body(Full::new(body)).map_err(|_| Silence::Unmade)
-    }
-
     async fn confirm_for(&self, caller: Caller<'_>, trade: TradeId) -> Option<Confirmation> {
-        let asked = self.ask(caller, Operation::Confirm, Some(trade), NO_BODY);
+        let asked = self.ask(caller, &contract::CONFIRM, Some(trade), NO_BODY);
         let response: wire::ConfirmAnswer = asked.await.ok()?;
         Some(response.status.into())
     }
 }
-
-/// For a call without a request body.
-const NO_BODY: Option<&()> = None;
 
 #[async_trait]
 impl Engine for HttpEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         let order = wire::Order::of(order);
         let caller = Caller::Partner(&who.partner);
-        let asked = self.ask(caller, Operation::Depth, None, Some(&order));
+        let asked = self.ask(caller, &contract::DEPTH, None, Some(&order));
         let response: wire::DepthAnswer = asked.await.ok()?;
         Some(response.status.into())
     }
@@ -220,7 +129,7 @@ impl Engine for HttpEngine {
     ) -> Option<Hold> {
         let deal = wire::Deal::of(order, output);
         let caller = Caller::Partner(&who.partner);
-        let asked = self.ask(caller, Operation::Hold, Some(trade), Some(&deal));
+        let asked = self.ask(caller, &contract::HOLD, Some(trade), Some(&deal));
         let response: Result<wire::HoldAnswer, Silence> = asked.await;
         match response {
             Ok(response) => Some(response.status.into()),
@@ -238,14 +147,14 @@ impl Engine for HttpEngine {
 
     async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
         let caller = Caller::Partner(&who.partner);
-        let asked = self.ask(caller, Operation::Release, Some(trade), NO_BODY);
+        let asked = self.ask(caller, &contract::RELEASE, Some(trade), NO_BODY);
         let _: wire::ReleaseAnswer = asked.await.ok()?;
         Some(())
     }
 
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
         let trade = Some(request.trade);
-        let asked = self.ask(Caller::Poll, Operation::Report, trade, NO_BODY);
+        let asked = self.ask(Caller::Poll, &contract::REPORT, trade, NO_BODY);
         let response: wire::Report = asked.await.ok()?;
         Some(response.into())
     }
@@ -263,20 +172,18 @@ impl Engine for HttpEngine {
     }
 
     fn timeout(&self) -> Duration {
-        self.timeout
+        self.upstream.timeout
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use kernel::{Asset, Mode};
     use partner_core::PartnerId;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
     use pools_core::trade::TradeStatus;
-    use test_support::http::{Reply, Upstream, nowhere};
+    use test_support::http::{Reply, Upstream};
 
     use super::*;
 
@@ -285,7 +192,7 @@ mod tests {
         let error_of = |word: &str| {
             let body = format!(r#"{{"status":"{word}"}}"#);
             let unread = serde_json::from_str::<wire::HoldAnswer>(&body).unwrap_err();
-            Silence::from(unread).to_string()
+            Silence::ShownBody(unread).to_string()
         };
         let wrong = error_of("heldd");
         assert!(wrong.contains("unknown variant `heldd`"), "{wrong}");
@@ -308,12 +215,8 @@ mod tests {
     }
 
     fn acme() -> Tenant {
-        tenant("acme")
-    }
-
-    fn tenant(partner: &str) -> Tenant {
         Tenant {
-            partner: PartnerId::parse(partner).unwrap(),
+            partner: PartnerId::parse("acme").unwrap(),
             mode: Mode::Test,
         }
     }
@@ -338,15 +241,15 @@ mod tests {
     #[tokio::test]
     async fn polls_ask_while_orders_have_no_permit() {
         let mut engine = engine();
-        let (request, patient) = (request(), engine.timeout);
+        let (request, patient) = (request(), engine.upstream.timeout);
         let (trade, order) = (request.trade, &request.order);
-        let permits = engine.client.all_permits().await;
-        engine.timeout = Duration::from_millis(100);
+        let permits = engine.upstream.client.all_permits().await;
+        engine.upstream.timeout = Duration::from_millis(100);
         assert_eq!(engine.depth(&acme(), order).await, None);
         let unsent = engine.hold(&acme(), trade, order, order.amount).await;
         assert_eq!(unsent, Some(Hold::Unsent));
         assert_eq!(engine.confirm(&acme(), trade).await, None);
-        engine.timeout = patient;
+        engine.upstream.timeout = patient;
         let confirmed = engine.confirm_again(&acme(), trade).await;
         assert_eq!(confirmed, Some(Confirmation::Confirmed));
         let report = engine.report(&request).await;
@@ -354,83 +257,5 @@ mod tests {
         drop(permits);
         let held = engine.hold(&acme(), trade, order, order.amount).await;
         assert_eq!(held, Some(Hold::Held));
-    }
-
-    // rule: pools.engine.share
-    #[tokio::test]
-    async fn orders_of_one_partner_that_hang_delay_no_other_partner() {
-        let far = Upstream::start(|request| {
-            let path = request.path().rsplit('/').next();
-            match (path, request.json()["input"]["amount"].as_str()) {
-                (Some("depth"), Some("66.66")) => Reply::Waits,
-                (Some("depth"), _) => Reply::json(200, r#"{"status":"enough"}"#),
-                (Some("hold"), _) => Reply::json(200, r#"{"status":"held"}"#),
-                (Some("confirm"), _) => Reply::json(200, r#"{"status":"confirmed"}"#),
-                _ => Reply::json(200, r#"{"status":"released"}"#),
-            }
-        });
-        let url = UpstreamUrl::parse(&far.url()).unwrap();
-        let engine = HttpEngine::new(url, None, Duration::from_secs(60)).unwrap();
-        let engine = Arc::new(engine);
-        let (trade, order) = (request().trade, request().order);
-        let amount = Amount::parse("66.66", order.amount.asset()).unwrap();
-        // More calls than the client makes at the same time.
-        let flood: Vec<_> = (0..300)
-            .map(|_| {
-                let (engine, order) = (Arc::clone(&engine), order.clone());
-                let slow = Order { amount, ..order };
-                tokio::spawn(async move { engine.depth(&acme(), &slow).await })
-            })
-            .collect();
-        for _ in 0..6_000 {
-            if far.received().len() >= 128 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(far.received().len(), 128);
-        let globex = tenant("globex");
-        let depth = engine.depth(&globex, &order).await;
-        assert_eq!(depth, Some(Depth::Enough));
-        let held = engine.hold(&globex, trade, &order, order.amount).await;
-        assert_eq!(held, Some(Hold::Held));
-        let confirmed = engine.confirm(&globex, trade).await;
-        assert_eq!(confirmed, Some(Confirmation::Confirmed));
-        assert_eq!(engine.release(&globex, trade).await, Some(()));
-        assert_eq!(far.received().len(), 128 + 4);
-        assert!(flood.iter().all(|call| !call.is_finished()));
-        for call in flood {
-            call.abort();
-            drop(call.await);
-        }
-        let depth = engine.depth(&acme(), &order).await;
-        assert_eq!(depth, Some(Depth::Enough));
-    }
-
-    // rule: pools.engine.unsent
-    #[tokio::test]
-    async fn hold_is_unsent_when_no_connection_can_be_opened() {
-        let url = UpstreamUrl::parse(&format!("http://{}", nowhere())).unwrap();
-        let engine = HttpEngine::new(url, None, Duration::from_secs(20)).unwrap();
-        let request = request();
-        let amount = request.order.amount;
-        let (acme, order) = (acme(), &request.order);
-        let hold = engine.hold(&acme, request.trade, order, amount).await;
-        assert_eq!(hold, Some(Hold::Unsent));
-    }
-
-    // rule: engine.http.silence
-    #[tokio::test]
-    async fn hold_without_response_may_have_been_sent() {
-        // The system accepts the connection, but the test never responds.
-        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", mute.local_addr().unwrap());
-        let url = UpstreamUrl::parse(&url).unwrap();
-        let engine = HttpEngine::new(url, None, Duration::from_millis(300)).unwrap();
-        let request = request();
-        let amount = request.order.amount;
-        let (acme, order) = (acme(), &request.order);
-        let hold = engine.hold(&acme, request.trade, order, amount).await;
-        assert_eq!(hold, None);
     }
 }

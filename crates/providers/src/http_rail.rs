@@ -12,21 +12,17 @@ mod notification;
 mod wire;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{Instructions, RailId, RailReport};
-use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode};
-use serde::de::DeserializeOwned;
+use hyper::StatusCode;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
-use crate::client::{CallError, Caller, HttpClient, HttpResponse};
-use contract::Operation;
+use crate::client::{Caller, HttpResponse};
+use crate::contract::Call;
+use crate::upstream::{Answer, HttpUpstream, NO_BODY, Silence, read_about};
 
 pub use contract::openapi;
 
@@ -34,43 +30,17 @@ pub use contract::openapi;
 pub const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum length of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 128 * 1024;
+const FORGOTTEN: &str = "the rail does not know the payment that it has just accepted";
 
 /// A rail at a URL.
 pub struct HttpRail {
-    client: HttpClient,
-    url: UpstreamUrl,
-    bearer: Option<HeaderValue>,
-    timeout: Duration,
-    /// Whether the last call got a valid response.
-    answering: AtomicBool,
+    upstream: HttpUpstream,
 }
 
 impl std::fmt::Debug for HttpRail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HttpRail")
     }
-}
-
-/// Why a call has no valid response.
-#[derive(Debug, thiserror::Error)]
-enum Silence {
-    #[error(transparent)]
-    Call(#[from] CallError),
-    #[error("the request cannot be built")]
-    Unmade,
-    #[error("the response has the status {0}, not 200")]
-    Status(StatusCode),
-    #[error("the content type of the response is not application/json")]
-    ContentType,
-    #[error("the response body is not a JSON object")]
-    NoObject,
-    // The text of the error is not shown, because it may repeat what the rail says about the user.
-    #[error("the response body does not match the contract, in column {0}")]
-    Body(usize),
-    #[error("the response has the id of another payment")]
-    OtherId,
-    #[error("the rail does not know the payment that it has just accepted")]
-    Forgotten,
 }
 
 /// What the rail reports about a payment.
@@ -90,24 +60,19 @@ impl HttpRail {
         secret: Option<&UpstreamSecret>,
         timeout: Duration,
     ) -> io::Result<Self> {
-        Ok(Self {
-            client: HttpClient::new(url.is_encrypted(), MAX_RESPONSE_BYTES)?,
-            url,
-            bearer: secret.map(UpstreamSecret::bearer),
-            timeout,
-            answering: AtomicBool::new(true),
-        })
+        let upstream = HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?;
+        Ok(Self { upstream })
     }
 
     /// Logs when the rail starts or stops responding, and returns its response.
-    fn told<T>(&self, operation: Operation, id: RailId, response: Result<T, Silence>) -> Option<T> {
-        let name = operation.id();
+    fn told<T>(&self, call: &Call, id: RailId, response: Result<T, Silence>) -> Option<T> {
+        let name = call.id;
         match &response {
-            Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
+            Ok(_) if self.upstream.turns(true) => {
                 tracing::info!(operation = name, "The rail responds again");
             }
             Ok(_) => {}
-            Err(error) if self.answering.swap(false, Ordering::Relaxed) => {
+            Err(error) if self.upstream.turns(false) => {
                 tracing::warn!(operation = name, rail.id = %id, error = %error, "The rail gave no valid response; check the rail and its URL");
             }
             Err(error) => {
@@ -119,10 +84,10 @@ impl HttpRail {
 
     /// Begins a payment. An acceptance is no sign that the rail responds again: only the report that follows is.
     async fn begin(&self, order: &RailOrder) -> Option<()> {
-        let begun = self.order::<wire::BeginAnswer>(Caller::Poll, Operation::Begin, order);
+        let begun = self.order::<wire::BeginAnswer>(Caller::Poll, &contract::BEGIN, order);
         match begun.await {
             Ok(_) => Some(()),
-            Err(error) => self.told(Operation::Begin, order.id, Err(error)),
+            Err(error) => self.told(&contract::BEGIN, order.id, Err(error)),
         }
     }
 
@@ -130,13 +95,15 @@ impl HttpRail {
     async fn report(&self, id: RailId) -> Option<Known> {
         match self.known(id).await {
             Ok(Known::Unknown) => Some(Known::Unknown),
-            known => self.told(Operation::Report, id, known),
+            known => self.told(&contract::REPORT, id, known),
         }
     }
 
     async fn known(&self, id: RailId) -> Result<Known, Silence> {
-        let request = self.request(Operation::Report, id, Bytes::new())?;
-        let sent = self.client.send(Caller::Poll, request, self.timeout);
+        let path = id.to_string();
+        let sent = self
+            .upstream
+            .send(Caller::Poll, &contract::REPORT, &path, NO_BODY);
         let response = sent.await?;
         if response.status == StatusCode::NOT_FOUND {
             return Ok(Known::Unknown);
@@ -148,77 +115,30 @@ impl HttpRail {
         Ok(Known::Reported(report.into()))
     }
 
-    /// Sends the whole order to an operation.
-    async fn order<A: DeserializeOwned + wire::Answer>(
+    /// Sends the whole order in a call.
+    async fn order<A: Answer>(
         &self,
         caller: Caller<'_>,
-        operation: Operation,
+        call: &Call,
         order: &RailOrder,
     ) -> Result<A, Silence> {
-        let body = serde_json::to_vec(&wire::Payment::of(order)).map_err(|_| Silence::Unmade)?;
-        let request = self.request(operation, order.id, body.into())?;
-        let response = self.client.send(caller, request, self.timeout).await?;
+        let (id, body) = (order.id.to_string(), wire::Payment::of(order));
+        let response = self.upstream.send(caller, call, &id, Some(&body)).await?;
         answer(order.id, &response)
-    }
-
-    fn request(
-        &self,
-        operation: Operation,
-        id: RailId,
-        body: Bytes,
-    ) -> Result<Request<Full<Bytes>>, Silence> {
-        let (method, path) = operation.route();
-        let uri = self
-            .url
-            .below(&path.replace(contract::PAYMENT, &id.to_string()));
-        let mut request = Request::builder().method(method).uri(uri);
-        if let Some(bearer) = &self.bearer {
-            request = request.header(AUTHORIZATION, bearer);
-        }
-        if !body.is_empty() {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
-        request.body(Full::new(body)).map_err(|_| Silence::Unmade)
     }
 }
 
 /// Reads a response about a payment.
-fn answer<A: DeserializeOwned + wire::Answer>(
-    id: RailId,
-    response: &HttpResponse,
-) -> Result<A, Silence> {
-    if response.status != StatusCode::OK {
-        return Err(Silence::Status(response.status));
-    }
-    if !response.content_type.as_ref().is_some_and(is_json) {
-        return Err(Silence::ContentType);
-    }
-    // The JSON parser would also accept a list of the fields as an object.
-    if !response.body.trim_ascii_start().starts_with(b"{") {
-        return Err(Silence::NoObject);
-    }
-    let answer: A =
-        serde_json::from_slice(&response.body).map_err(|error| Silence::Body(error.column()))?;
-    if answer.id() == id.to_string() {
-        Ok(answer)
-    } else {
-        Err(Silence::OtherId)
-    }
-}
-
-/// Whether a content type is JSON, with any parameters.
-fn is_json(value: &HeaderValue) -> bool {
-    let text = value.to_str().unwrap_or_default();
-    let media_type = text.split(';').next().unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case("application/json")
+fn answer<A: Answer>(id: RailId, response: &HttpResponse) -> Result<A, Silence> {
+    read_about("payment", &id.to_string(), response)
 }
 
 #[async_trait]
 impl Rail for HttpRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
         let caller = Caller::Partner(&order.partner);
-        let asked = self.order::<wire::InstructionsAnswer>(caller, Operation::Instructions, order);
-        let answer = self.told(Operation::Instructions, order.id, asked.await)?;
+        let asked = self.order::<wire::InstructionsAnswer>(caller, &contract::INSTRUCTIONS, order);
+        let answer = self.told(&contract::INSTRUCTIONS, order.id, asked.await)?;
         Some(answer.into())
     }
 
@@ -230,19 +150,27 @@ impl Rail for HttpRail {
             Known::Reported(report) => return Some(report),
             Known::Unknown if attempt > 1 => self.begin(order).await?,
             Known::Unknown => {
-                return self.told(Operation::Report, order.id, Err(Silence::Forgotten));
+                return self.told(
+                    &contract::REPORT,
+                    order.id,
+                    Err(Silence::Contradiction(FORGOTTEN)),
+                );
             }
         }
         match self.report(order.id).await? {
             Known::Reported(report) => Some(report),
-            Known::Unknown => self.told(Operation::Report, order.id, Err(Silence::Forgotten)),
+            Known::Unknown => self.told(
+                &contract::REPORT,
+                order.id,
+                Err(Silence::Contradiction(FORGOTTEN)),
+            ),
         }
     }
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
         let caller = Caller::Partner(&order.partner);
-        let asked = self.order::<wire::CancelAnswer>(caller, Operation::Cancel, order);
-        let answer = self.told(Operation::Cancel, order.id, asked.await)?;
+        let asked = self.order::<wire::CancelAnswer>(caller, &contract::CANCEL, order);
+        let answer = self.told(&contract::CANCEL, order.id, asked.await)?;
         Some(answer.into())
     }
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod client;
+mod contract;
 pub mod http_engine;
 pub mod http_rail;
 pub mod http_rates;
@@ -15,8 +16,8 @@ pub mod none;
 pub mod sandbox;
 pub mod sandbox_rail;
 pub mod sandbox_verifier;
-mod schemas;
 pub mod static_rates;
+mod upstream;
 
 pub use address::{UpstreamSecret, UpstreamUrl};
 pub use http_engine::HttpEngine;

@@ -4,12 +4,13 @@ use kernel::{Amount, Mid};
 use pools_core::ports;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Fill};
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-/// Maximum length of a fill's reference, in characters.
-const LONGEST_FILL: usize = 128;
+use crate::upstream::{optional, visible, word};
+
+const NO_FILL: &str = "`fillTxId` is not 1 to 128 visible ASCII characters";
 
 /// An order of a partner.
 #[derive(Debug, Serialize, ToSchema)]
@@ -200,41 +201,17 @@ pub(super) enum Report {
     },
 }
 
-/// Parses a status that is a string. The derived parser would also accept `{"held": null}`.
-fn word<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    T::deserialize(String::deserialize(from)?.into_deserializer())
-}
-
 fn fill<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    checked_fill(String::deserialize(from)?)
+    visible(String::deserialize(from)?).ok_or_else(|| D::Error::custom(NO_FILL))
 }
 
 fn optional_fill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let text = Option::<String>::deserialize(from)?;
-    text.map(checked_fill).transpose()
-}
-
-fn checked_fill<E: serde::de::Error>(text: String) -> Result<String, E> {
-    let fits = (1..=LONGEST_FILL).contains(&text.len());
-    if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        Ok(text)
-    } else {
-        let expected = "`fillTxId` is not 1 to 128 visible ASCII characters";
-        Err(E::custom(expected))
-    }
+    optional(from, NO_FILL, visible)
 }
 
 fn fill_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mid>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else {
-        return Ok(None);
-    };
     let expected = "`fillRate` is not a decimal string greater than zero";
-    let rate = Mid::parse(&text).ok_or_else(|| serde::de::Error::custom(expected))?;
-    Ok(Some(rate))
+    optional(from, expected, |text| Mid::parse(&text))
 }
 
 impl From<Depth> for ports::Depth {

@@ -7,7 +7,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Required, Response};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::schemas::body_of;
+use crate::contract::Document;
 
 /// The payment whose state may have changed. Other fields are ignored: a notification carries no state.
 #[derive(Debug, ToSchema)]
@@ -21,6 +21,8 @@ pub(super) struct RailNotification {
     id: String,
 }
 
+pub(super) static DOCUMENT: Document = Document::of::<RailNotification>();
+
 /// The calls that a rail makes.
 pub(super) fn webhooks() -> Paths {
     let operation = OperationBuilder::new()
@@ -33,7 +35,7 @@ pub(super) fn webhooks() -> Paths {
              requests the report later.",
         ))
         .parameter(signature())
-        .request_body(Some(body_of::<RailNotification>()))
+        .request_body(Some(DOCUMENT.body()))
         .response("202", Response::new("Received"))
         .response(
             "400",

@@ -6,11 +6,13 @@ use std::fmt;
 
 use gate_core::ports::{CancelReport, RailOrder};
 use gate_core::rail::{Instructions, RailKind, RailReport};
-use serde::de::{DeserializeOwned, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::upstream::{Answer, reference, word};
 
 /// Maximum number of instructions.
 const MOST_INSTRUCTIONS: usize = 32;
@@ -18,8 +20,6 @@ const MOST_INSTRUCTIONS: usize = 32;
 const LONGEST_TEXT: usize = 512;
 /// Maximum length of a code or of an instruction's name, in characters.
 const LONGEST_CODE: usize = 64;
-/// Maximum length of a reference, in characters.
-const LONGEST_REFERENCE: usize = 128;
 const CODE_PATTERN: &str = "^[a-z0-9_]{1,64}$";
 const TEXT_PATTERN: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
 
@@ -106,12 +106,6 @@ impl Payment {
             payout: order.payout.as_ref().map(|payout| payout.fields().clone()),
         }
     }
-}
-
-/// A response about one payment.
-pub(super) trait Answer {
-    /// The id of the payment that the response is about.
-    fn id(&self) -> &str;
 }
 
 /// What the payer needs in order to pay.
@@ -262,30 +256,6 @@ impl From<Report> for RailReport {
             Report::Failed { code, .. } => Self::Failed { code },
             Report::Cancelled { .. } => Self::Cancelled,
         }
-    }
-}
-
-/// Parses a status that is a string. The derived parser would also accept `{"accepted": null}`.
-fn word<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    T::deserialize(String::deserialize(from)?.into_deserializer())
-}
-
-fn reference<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let text = Option::<String>::deserialize(from)?;
-    let fits = |text: &str| {
-        (1..=LONGEST_REFERENCE).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    if text.as_deref().is_none_or(fits) {
-        Ok(text)
-    } else {
-        Err(D::Error::custom(
-            "`reference` is not 1 to 128 visible ASCII characters",
-        ))
     }
 }
 

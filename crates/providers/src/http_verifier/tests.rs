@@ -5,26 +5,14 @@ use gate_core::verification::form::{Form, FormField};
 use kernel::{Bound, Timestamp};
 use partner_core::PartnerId;
 use serde_json::{Value, json};
-use test_support::http::{Reply, Upstream, nowhere};
+use test_support::http::{Reply, Upstream};
 
 use super::*;
 use crate::client::tests::late;
 use crate::sandbox_verifier::tests::order;
+use crate::upstream::replies::{self, PATIENT, check_heads, says, typed};
 
 const ID: &str = "ver_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
-const SECRET: &str = "a-secret-of-the-verifier";
-/// Generous timeout for a busy machine.
-const PATIENT: Duration = Duration::from_secs(60);
-
-fn says(body: &Value) -> Reply {
-    Reply::json(200, &body.to_string())
-}
-
-/// A response that also names another location, which the client must not follow.
-fn typed(status: u16, content_type: &str, body: &str) -> Reply {
-    let location = ("Location", "/desk/v1/elsewhere");
-    Reply::with(status, &[("Content-Type", content_type), location], body)
-}
 
 fn approved() -> Reply {
     says(&json!({ "id": ID, "status": "approved" }))
@@ -32,9 +20,7 @@ fn approved() -> Reply {
 
 /// A verifier that gives these replies, and its adapter.
 fn giving(replies: &[Reply], timeout: Duration) -> (Upstream, HttpVerifier) {
-    let far = Upstream::giving(replies);
-    let url = UpstreamUrl::parse(&format!("{}/desk", far.url())).unwrap();
-    let secret = UpstreamSecret::parse(SECRET);
+    let (far, url, secret) = replies::giving(replies);
     let verifier = HttpVerifier::new(url, secret.as_ref(), timeout).unwrap();
     (far, verifier)
 }
@@ -47,39 +33,21 @@ fn report() -> String {
     format!("GET /desk/v1/verifications/{ID}")
 }
 
-/// Responses that are valid for no operation.
+/// Responses that are valid for no call.
 fn faults() -> Vec<Reply> {
-    let good = json!({ "id": ID, "status": "approved" }).to_string();
-    let status = |status| typed(status, "application/json", &good);
-    let text = |body: &str| Reply::json(200, body);
-    let other = ID.replace("8JK", "8JM");
-    let mut faults = vec![
-        Reply::broken(),
-        typed(200, "text/plain", &good),
-        typed(200, "", &good),
-        text(""),
-        text("<html>approved</html>"),
-        text(&json!([ID, "approved"]).to_string()),
-        text(&format!(
-            r#"{{"id":"{ID}","status":"approved","status":"rejected","reason":"x"}}"#
-        )),
-    ];
+    let good = json!({ "id": ID, "status": "approved" });
+    let mut faults = replies::faults(&good, MAX_RESPONSE_BYTES);
+    faults.push(typed(404, "application/json", &good.to_string()));
     for body in [
         json!({ "status": "approved" }),
         json!({ "id": ID }),
-        json!({ "id": other, "status": "approved" }),
-        json!({ "id": ID.to_lowercase(), "status": "approved" }),
-        json!({ "id": ID, "status": "verified" }),
-        json!({ "id": ID, "status": { "approved": null } }),
         json!({ "id": ID, "status": "rejected" }),
         json!({ "id": ID, "status": "rejected", "reason": "" }),
         json!({ "id": ID, "status": "rejected", "reason": "a\nb" }),
         json!({ "id": ID, "status": "rejected", "reason": "x".repeat(513) }),
-        json!({ "id": ID, "status": "approved", "pad": "x".repeat(66_000) }),
     ] {
         faults.push(says(&body));
     }
-    faults.extend([201, 204, 301, 302, 307, 308, 400, 401, 404, 409, 500, 503].map(status));
     faults
 }
 
@@ -123,12 +91,7 @@ async fn verification_starts_takes_answers_and_is_reported_under_its_id() {
     let submit = format!("POST /desk/v1/verifications/{ID}/answers");
     assert_eq!(far.lines(), [start(), submit, report()]);
     let received = far.received();
-    let bearer = format!("Bearer {SECRET}");
-    assert!(
-        received
-            .iter()
-            .all(|one| one.header("authorization") == bearer)
-    );
+    check_heads(&far);
     let created_at = order.created_at.to_string();
     assert_eq!(
         received[0].json(),
@@ -178,15 +141,8 @@ async fn start_with_invalid_field_counts_as_no_response() {
         ),
         ("form", form(json!({ "type": "string" })), true),
         ("form", json!(null), true),
-        ("form", json!({ "type": "object" }), false),
-        (
-            "form",
-            form(json!({ "type": "string", "pattern": "^x$" })),
-            false,
-        ),
         ("form", form(json!({ "type": "object" })), false),
         ("form", json!("{}"), false),
-        ("form", json!([]), false),
         ("form", large, false),
         ("expires_at", json!("tomorrow"), false),
         ("expires_at", json!(1_780_000_000), false),
@@ -315,87 +271,13 @@ async fn calls_of_one_partner_that_hang_delay_no_other_partner() {
 async fn polls_ask_while_other_calls_have_no_permit() {
     let (far, mut verifier) = giving(&[approved()], Duration::from_millis(100));
     let order = order("100.00");
-    let permits = verifier.client.all_permits().await;
+    let permits = verifier.upstream.client.all_permits().await;
     assert_eq!(verifier.start(&order).await, None);
     let submitted = verifier.submit(&order, &JsonObject::empty()).await;
     assert_eq!(submitted, None);
     assert_eq!(far.lines(), [""; 0]);
-    verifier.timeout = PATIENT;
+    verifier.upstream.timeout = PATIENT;
     let report = verifier.report(&order).await;
     assert_eq!(report, Some(VerificationReport::Approved));
     drop(permits);
-}
-
-// rule: verifier.http.silence
-#[tokio::test]
-async fn verifier_that_does_not_listen_decides_nothing() {
-    let url = UpstreamUrl::parse(&format!("http://{}", nowhere())).unwrap();
-    let verifier = HttpVerifier::new(url, None, PATIENT).unwrap();
-    assert_eq!(verifier.report(&order("100.00")).await, None);
-}
-
-// rule: verifier.http.silence, gate.verification.contradiction
-#[tokio::test]
-async fn contradicting_report_is_passed_on_and_refused_by_the_state_machine() {
-    use gate_core::rail::PollLease;
-    use gate_core::session::SessionId;
-    use gate_core::verification::{
-        Contradiction, Verification, VerificationState, VerificationStatus,
-    };
-    let order = order("100.00");
-    let opposite = json!({ "id": ID, "status": "rejected", "reason": "x" });
-    let (_far, verifier) = giving(&[approved(), says(&opposite)], PATIENT);
-    let at = order.created_at;
-    let made = Verification {
-        id: order.id,
-        session: SessionId::parse("gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
-        state: VerificationState::Pending,
-        reference: None,
-        created_at: at,
-        asking: PollLease {
-            attempts: 0,
-            token: None,
-            next_at: at,
-        },
-    };
-    let report = verifier.report(&order).await.unwrap();
-    let step = made.advance(&report, at).unwrap().unwrap();
-    let ended = made.after(step);
-    let report = verifier.report(&order).await.unwrap();
-    let refused = ended.advance(&report, at);
-    assert_eq!(refused, Err(Contradiction(VerificationStatus::Approved)));
-}
-
-// rule: verifier.http.contract
-#[test]
-fn contract_documents_every_call() {
-    let contract = serde_json::to_value(openapi()).unwrap();
-    let schemas = &contract["components"]["schemas"];
-    for name in ["Form", "Field"] {
-        assert_eq!(schemas[name]["additionalProperties"], false, "{name}");
-    }
-    let keywords = schemas["Field"]["properties"].as_object().unwrap();
-    let keywords: Vec<&String> = keywords.keys().collect();
-    assert_eq!(keywords, ["type", "title", "maxLength", "enum", "format"]);
-    assert_eq!(schemas["Field"]["required"], json!(["type"]));
-    for (method, path, id) in [
-        ("put", "/v1/verifications/{id}", "startVerification"),
-        ("post", "/v1/verifications/{id}/answers", "submitAnswers"),
-        ("get", "/v1/verifications/{id}", "reportVerification"),
-    ] {
-        assert_eq!(contract["paths"][path][method]["operationId"], id);
-    }
-}
-
-#[tokio::test]
-async fn reason_of_malformed_response_repeats_nothing_of_it() {
-    let body = format!(r#"{{"id":"{ID}","status":"Jane Doe"}}"#);
-    let response = HttpResponse {
-        status: StatusCode::OK,
-        content_type: Some(HeaderValue::from_static("application/json")),
-        body: Bytes::from(body),
-    };
-    let id = VerificationId::parse(ID).unwrap();
-    let error = answer::<wire::ReportAnswer>(id, &response).unwrap_err();
-    assert!(!error.to_string().contains("Jane"), "{error}");
 }

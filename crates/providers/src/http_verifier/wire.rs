@@ -7,16 +7,16 @@ use gate_core::ports::{VerificationOrder, VerificationStart};
 use gate_core::verification::VerificationReport;
 use gate_core::verification::form::Form;
 use kernel::{Bound, Mode, Timestamp};
-use serde::de::{DeserializeOwned, Error, IntoDeserializer};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use url::{Host, Url};
 use utoipa::ToSchema;
 
+use crate::upstream::{Answer, Silence, optional, reference, word};
+
 /// Maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 512;
-/// Maximum length of a reference, in characters.
-const LONGEST_REFERENCE: usize = 128;
 /// Maximum length of a URL, in bytes.
 const LONGEST_URL: usize = 2_048;
 
@@ -61,25 +61,12 @@ impl Answers {
     }
 }
 
-/// A response about one verification.
-pub(super) trait Answer {
-    /// What the response says.
+/// What a response says about a verification.
+pub(super) trait Says: Answer {
     type Said;
 
-    /// The id of the verification that the response is about.
-    fn id(&self) -> &str;
-
     /// What the response says about a verification of this mode.
-    fn said(self, mode: Mode) -> Result<Self::Said, Unsaid>;
-}
-
-/// Why a response that follows the contract says nothing.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unsaid {
-    #[error("the rejection has no reason")]
-    NoReason,
-    #[error("the page of a live verification is not https")]
-    PlainPage,
+    fn said(self, mode: Mode) -> Result<Self::Said, Silence>;
 }
 
 /// A started verification: its state, and what the user must do.
@@ -137,16 +124,19 @@ pub(super) enum Status {
 }
 
 impl Answer for StartAnswer {
-    type Said = VerificationStart;
-
     fn id(&self) -> &str {
         &self.id
     }
+}
 
-    fn said(self, mode: Mode) -> Result<VerificationStart, Unsaid> {
+impl Says for StartAnswer {
+    type Said = VerificationStart;
+
+    fn said(self, mode: Mode) -> Result<VerificationStart, Silence> {
         let is_plain = self.url.as_ref().is_some_and(|it| it.starts_with("http:"));
         if mode == Mode::Live && is_plain {
-            return Err(Unsaid::PlainPage);
+            let plain = "the page of a live verification is not https";
+            return Err(Silence::Contradiction(plain));
         }
         Ok(VerificationStart {
             report: self.status.report(self.reason)?,
@@ -159,51 +149,30 @@ impl Answer for StartAnswer {
 }
 
 impl Answer for ReportAnswer {
-    type Said = VerificationReport;
-
     fn id(&self) -> &str {
         &self.id
     }
+}
 
-    fn said(self, _: Mode) -> Result<VerificationReport, Unsaid> {
+impl Says for ReportAnswer {
+    type Said = VerificationReport;
+
+    fn said(self, _: Mode) -> Result<VerificationReport, Silence> {
         self.status.report(self.reason)
     }
 }
 
 impl Status {
     /// The report of a status with its reason.
-    fn report(self, reason: Option<String>) -> Result<VerificationReport, Unsaid> {
+    fn report(self, reason: Option<String>) -> Result<VerificationReport, Silence> {
         Ok(match self {
             Self::Pending => VerificationReport::Pending,
             Self::Approved => VerificationReport::Approved,
             Self::Rejected => VerificationReport::Rejected {
-                reason: reason.ok_or(Unsaid::NoReason)?,
+                reason: reason.ok_or(Silence::Contradiction("the rejection has no reason"))?,
             },
         })
     }
-}
-
-/// Parses a status that is a string. The derived parser would also accept `{"approved": null}`.
-fn word<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    T::deserialize(String::deserialize(from)?.into_deserializer())
-}
-
-/// Parses an optional text by `parse`. `null` counts as absent.
-fn optional<'de, D: Deserializer<'de>, T>(
-    from: D,
-    expected: &str,
-    parse: impl FnOnce(String) -> Option<T>,
-) -> Result<Option<T>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else {
-        return Ok(None);
-    };
-    parse(text)
-        .map(Some)
-        .ok_or_else(|| D::Error::custom(expected))
 }
 
 fn reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -211,14 +180,6 @@ fn reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
     optional(from, expected, |text| {
         let fits = (1..=LONGEST_REASON).contains(&text.chars().count());
         (fits && !text.chars().any(char::is_control)).then_some(text)
-    })
-}
-
-fn reference<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let expected = "`reference` is not 1 to 128 visible ASCII characters";
-    optional(from, expected, |text| {
-        let fits = (1..=LONGEST_REFERENCE).contains(&text.len());
-        (fits && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
     })
 }
 

@@ -11,7 +11,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
-use super::word;
+use crate::upstream::word;
 
 /// The fields that the widget shows: a flat JSON Schema object of at most 16 KiB, without any other keyword.
 #[derive(Debug, Deserialize, ToSchema)]
