@@ -42,39 +42,46 @@ impl std::fmt::Debug for MeasuredEngine {
     }
 }
 
-/// Makes one call, and records its response and duration.
+/// Makes one call of an upstream, and records its response in one word, and its duration.
 async fn measured<T>(
-    operation: &'static str,
-    call: impl Future<Output = T>,
+    (upstream, operation): (&'static str, &'static str),
+    record: fn(&'static str, &'static str, Option<Duration>),
+    call: impl Future<Output = Option<T>>,
     word: impl FnOnce(&T) -> &'static str,
-) -> T {
+) -> Option<T> {
     let watch = Stopwatch::start();
-    let response = call.instrument(trace::call("engine", operation)).await;
-    upstream::engine(operation, word(&response), watch.read());
+    let response = call.instrument(trace::call(upstream, operation)).await;
+    let word = response.as_ref().map_or(NO_RESPONSE, word);
+    record(operation, word, watch.read());
     response
 }
 
 /// Makes one call that confirms a hold, and records its response and duration.
 async fn confirmed(call: impl Future<Output = Option<Confirmation>>) -> Option<Confirmation> {
     let confirm = around("engine.confirm", call);
-    measured("confirm", confirm, |response| match response {
-        None => NO_RESPONSE,
-        Some(Confirmation::Confirmed) => "confirmed",
-        Some(Confirmation::Lapsed) => "lapsed",
-    })
+    measured(
+        ("engine", "confirm"),
+        upstream::engine,
+        confirm,
+        |response| match response {
+            Confirmation::Confirmed => "confirmed",
+            Confirmation::Lapsed => "lapsed",
+        },
+    )
     .await
 }
 
 #[async_trait]
 impl Engine for MeasuredEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
+        let depth = self.0.depth(who, order);
         measured(
-            "depth",
-            self.0.depth(who, order),
+            ("engine", "depth"),
+            upstream::engine,
+            depth,
             |response| match response {
-                None => NO_RESPONSE,
-                Some(Depth::Enough) => "enough",
-                Some(Depth::Insufficient) => "dry",
+                Depth::Enough => "enough",
+                Depth::Insufficient => "dry",
             },
         )
         .await
@@ -88,11 +95,16 @@ impl Engine for MeasuredEngine {
         output: Amount,
     ) -> Option<Hold> {
         let hold = around("engine.hold", self.0.hold(who, trade, order, output));
-        measured("hold", hold, |response| match response {
-            None | Some(Hold::Unsent) => NO_RESPONSE,
-            Some(Hold::Held) => "held",
-            Some(Hold::Refused) => "refused",
-        })
+        measured(
+            ("engine", "hold"),
+            upstream::engine,
+            hold,
+            |response| match response {
+                Hold::Unsent => NO_RESPONSE,
+                Hold::Held => "held",
+                Hold::Refused => "refused",
+            },
+        )
         .await
     }
 
@@ -105,23 +117,15 @@ impl Engine for MeasuredEngine {
     }
 
     async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
-        measured(
-            "let_go",
-            self.0.release(who, trade),
-            |response| match response {
-                None => NO_RESPONSE,
-                Some(()) => "done",
-            },
-        )
-        .await
+        let release = self.0.release(who, trade);
+        let call = ("engine", "let_go");
+        measured(call, upstream::engine, release, |_| "done").await
     }
 
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
         let report = around("engine.report", self.0.report(request));
-        measured("report", report, |response| {
-            response.as_ref().map_or(NO_RESPONSE, EngineReport::kind)
-        })
-        .await
+        let call = ("engine", "report");
+        measured(call, upstream::engine, report, EngineReport::kind).await
     }
 
     fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
@@ -162,26 +166,25 @@ impl std::fmt::Debug for MeasuredRail {
 #[async_trait]
 impl Rail for MeasuredRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
-        let watch = Stopwatch::start();
         let asked = self.0.instructions(order);
-        let response = asked.instrument(trace::call("rail", "instructions")).await;
-        let word = response.as_ref().map_or(NO_RESPONSE, |_| "instructions");
-        upstream::rail("instructions", word, watch.read());
-        response
+        let call = ("rail", "instructions");
+        measured(call, upstream::rail, asked, |_| "instructions").await
     }
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        let watch = Stopwatch::start();
         let asked = self.0.advance(order, attempt);
-        let report = asked.instrument(trace::call("rail", "advance")).await;
-        let word = report.as_ref().map_or(NO_RESPONSE, |report| match report {
-            RailReport::InProgress => "processing",
-            RailReport::Settled { .. } => "settled",
-            RailReport::Failed { .. } => "failed",
-            RailReport::Cancelled => "cancelled",
-        });
-        upstream::rail("advance", word, watch.read());
-        report
+        measured(
+            ("rail", "advance"),
+            upstream::rail,
+            asked,
+            |report| match report {
+                RailReport::InProgress => "processing",
+                RailReport::Settled { .. } => "settled",
+                RailReport::Failed { .. } => "failed",
+                RailReport::Cancelled => "cancelled",
+            },
+        )
+        .await
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
@@ -189,15 +192,17 @@ impl Rail for MeasuredRail {
     }
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        let watch = Stopwatch::start();
         let asked = self.0.cancel(order);
-        let report = asked.instrument(trace::call("rail", "cancel")).await;
-        let word = report.as_ref().map_or(NO_RESPONSE, |report| match report {
-            CancelReport::Cancelled => "cancelled",
-            CancelReport::TooLate => "not_cancellable",
-        });
-        upstream::rail("cancel", word, watch.read());
-        report
+        measured(
+            ("rail", "cancel"),
+            upstream::rail,
+            asked,
+            |report| match report {
+                CancelReport::Cancelled => "cancelled",
+                CancelReport::TooLate => "not_cancellable",
+            },
+        )
+        .await
     }
 }
 
@@ -224,17 +229,15 @@ async fn verified<T>(
     call: impl Future<Output = Option<T>>,
     report: impl FnOnce(&T) -> &VerificationReport,
 ) -> Option<T> {
-    let watch = Stopwatch::start();
-    let response = call.instrument(trace::call("verifier", operation)).await;
-    let word = response
-        .as_ref()
-        .map_or(NO_RESPONSE, |response| match report(response) {
+    let call_of = ("verifier", operation);
+    measured(call_of, upstream::verifier, call, |response| {
+        match report(response) {
             VerificationReport::Pending => "pending",
             VerificationReport::Approved => "approved",
             VerificationReport::Rejected { .. } => "rejected",
-        });
-    upstream::verifier(operation, word, watch.read());
-    response
+        }
+    })
+    .await
 }
 
 #[async_trait]
@@ -281,41 +284,48 @@ impl std::fmt::Debug for MeasuredRates {
 #[async_trait]
 impl RateSource for MeasuredRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
-        let watch = Stopwatch::start();
         let asked = self.0.rate(fiat, crypto, order);
-        let rate = asked.instrument(trace::call("rates", "rate")).await;
-        let response = rate.as_ref().map_or(NO_RESPONSE, |_| "rate");
-        upstream::rates(response, watch.read());
-        rate
+        let record = |_: &'static str, word: &'static str, took| upstream::rates(word, took);
+        measured(("rates", "rate"), record, asked, |_| "rate").await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kernel::{Entropy, Mode, Timestamp};
+    use kernel::Mode;
     use partner_core::PartnerId;
 
     use super::*;
     use crate::NoEngine;
 
-    struct Ones;
-    impl Entropy for Ones {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(1);
+    fn install() {
+        instruments::install(&instruments::Program {
+            version: "1",
+            mode: "test",
+            started: 0,
+        });
+    }
+
+    fn trade() -> TradeId {
+        TradeId::parse("txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap()
+    }
+
+    /// Checks that calls of the upstream were counted once for each operation with its response.
+    fn assert_counted_once(upstream: &str, calls: &[(&str, &str)]) {
+        let counted = instruments::render();
+        for (operation, answer) in calls {
+            let labels = format!("{{operation=\"{operation}\",answer=\"{answer}\"}}");
+            let series = format!("penstock_{upstream}_calls_total{labels} 1\n");
+            assert!(counted.contains(&series), "{series} in\n{counted}");
         }
     }
 
     // rule: pools.trade.contradiction
     #[tokio::test]
     async fn each_contradiction_is_counted_once() {
-        instruments::install(&instruments::Program {
-            version: "1",
-            mode: "test",
-            started: 0,
-        });
-        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        install();
         let contradiction = Contradiction {
-            trade: TradeId::new(Mode::Test, at, &Ones),
+            trade: trade(),
             report: "failed",
         };
         let engine = MeasuredEngine::new(Arc::new(NoEngine));
@@ -329,27 +339,15 @@ mod tests {
 
     #[tokio::test]
     async fn missing_response_is_counted_for_every_call_about_trade() {
-        instruments::install(&instruments::Program {
-            version: "1",
-            mode: "test",
-            started: 0,
-        });
-        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
-        let trade = TradeId::new(Mode::Test, at, &Ones);
+        install();
         let engine = MeasuredEngine::new(Arc::new(NoEngine));
         let who = Tenant {
             partner: PartnerId::parse("acme").unwrap(),
             mode: Mode::Test,
         };
-        assert_eq!(engine.confirm(&who, trade).await, None);
-        assert_eq!(engine.release(&who, trade).await, None);
-        let counted = instruments::render();
-        for operation in ["confirm", "let_go"] {
-            let silent = format!(
-                "penstock_engine_calls_total{{operation=\"{operation}\",answer=\"none\"}} 1\n"
-            );
-            assert!(counted.contains(&silent), "{silent} in\n{counted}");
-        }
+        assert_eq!(engine.confirm(&who, trade()).await, None);
+        assert_eq!(engine.release(&who, trade()).await, None);
+        assert_counted_once("engine", &[("confirm", "none"), ("let_go", "none")]);
     }
 
     /// A rail that settles what it has been asked about before.
@@ -372,11 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_call_of_the_rail_is_counted_by_its_response() {
-        instruments::install(&instruments::Program {
-            version: "1",
-            mode: "test",
-            started: 0,
-        });
+        install();
         let order = crate::sandbox_rail::tests::pay_in("100.00");
         let rail = MeasuredRail::new(Arc::new(SettlesLater));
         assert_eq!(rail.instructions(&order).await, None);
@@ -386,18 +380,13 @@ mod tests {
             Some(RailReport::Settled { reference: None })
         );
         assert_eq!(rail.cancel(&order).await, None);
-        let counted = instruments::render();
-        for (operation, answer) in [
+        let calls = [
             ("instructions", "none"),
             ("advance", "none"),
             ("advance", "settled"),
             ("cancel", "none"),
-        ] {
-            let series = format!(
-                "penstock_rail_calls_total{{operation=\"{operation}\",answer=\"{answer}\"}} 1\n"
-            );
-            assert!(counted.contains(&series), "{series} in\n{counted}");
-        }
+        ];
+        assert_counted_once("rail", &calls);
     }
 
     /// A verifier that approves everyone and takes no answers.
@@ -431,11 +420,7 @@ mod tests {
     // rule: gate.verification.contradiction
     #[tokio::test]
     async fn every_call_of_the_verifier_and_every_contradiction_is_counted() {
-        instruments::install(&instruments::Program {
-            version: "1",
-            mode: "test",
-            started: 0,
-        });
+        install();
         let order = crate::sandbox_verifier::tests::order("10.61");
         let verifier = MeasuredVerifier::new(Arc::new(Approving));
         assert!(verifier.start(&order).await.is_some());
@@ -444,17 +429,13 @@ mod tests {
         assert_eq!(verifier.submit(&order, &answers).await, None);
         let status = verification::VerificationStatus::Approved;
         verifier.contradicted(&verification::Contradiction(status));
-        let counted = instruments::render();
-        for (operation, answer) in [
+        let calls = [
             ("start", "approved"),
             ("report", "approved"),
             ("submit", "none"),
-        ] {
-            let series = format!(
-                "penstock_verifier_calls_total{{operation=\"{operation}\",answer=\"{answer}\"}} 1\n"
-            );
-            assert!(counted.contains(&series), "{series} in\n{counted}");
-        }
+        ];
+        assert_counted_once("verifier", &calls);
+        let counted = instruments::render();
         let series = "invariant_violations_total{kind=\"contradiction\"} ";
         assert!(!counted.contains(&format!("{series}0\n")), "{counted}");
     }

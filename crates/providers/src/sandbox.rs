@@ -190,19 +190,12 @@ fn fill(request: &TradeReportRequest) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kernel::{Entropy, Mode, Timestamp};
+    use kernel::Mode;
     use partner_core::PartnerId;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
 
     use super::*;
-
-    struct Ones;
-    impl Entropy for Ones {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(1);
-        }
-    }
 
     fn acme() -> Tenant {
         Tenant {
@@ -226,8 +219,7 @@ mod tests {
     }
 
     fn trade() -> TradeId {
-        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
-        TradeId::new(Mode::Test, at, &Ones)
+        TradeId::parse("txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap()
     }
 
     async fn report(amount: &str, attempt: u32, known: TradeStatus) -> String {
