@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use rcgen::generate_simple_self_signed;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, Stream};
+use test_support::http::{Reply, Upstream};
 
 use super::*;
 
@@ -81,60 +82,6 @@ async fn endless_handshake_times_out() {
     let connected = connector.call(uri.parse().unwrap());
     let connected = tokio::time::timeout(CONNECT_TIMEOUT * 10, connected).await;
     assert!(connected.expect("given up").is_err());
-}
-
-/// Responds to each request with its path. The response to `/late` is delayed, to `/half` cut off, and to `/long` too long.
-fn faulty_server() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for tcp in listener.incoming().flatten() {
-            std::thread::spawn(move || respond_to_each(tcp));
-        }
-    });
-    port
-}
-
-fn respond_to_each(mut tcp: TcpStream) {
-    let response = |length: usize, body: &str| {
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
-    };
-    let reader = BufReader::new(tcp.try_clone().unwrap());
-    let mut lines = reader.lines().map_while(Result::ok);
-    let mut pending = String::new();
-    while let Some(first) = lines.next() {
-        lines
-            .by_ref()
-            .take_while(|line| !line.is_empty())
-            .for_each(drop);
-        let path = first.split(' ').nth(1).unwrap();
-        pending += &match path {
-            "/half" => response(100, path),
-            "/long" => response(2000, &"x".repeat(2000)),
-            _ => response(path.len(), path),
-        };
-        if path != "/late" {
-            let _ = tcp.write_all(std::mem::take(&mut pending).as_bytes());
-        }
-    }
-}
-
-// rule: engine.http.silence
-#[tokio::test]
-async fn abandoned_response_is_never_returned_for_another_request() {
-    let port = faulty_server();
-    let client = HttpClient::trusting(RootCertStore::empty(), 1024).unwrap();
-    let asked = |path: &str, within| {
-        let request = Request::get(format!("http://127.0.0.1:{port}{path}"));
-        let request = request.body(Full::default()).unwrap();
-        client.send(Caller::Poll, request, within)
-    };
-    for path in ["/late", "/half", "/long"] {
-        let given_up = asked(path, Duration::from_millis(100)).await;
-        assert!(given_up.is_err(), "{path}: {given_up:?}");
-        let next = asked("/next", Duration::from_secs(20)).await.unwrap();
-        assert_eq!(&next.body[..], b"/next", "after {path}");
-    }
 }
 
 /// What a server does with one request.
@@ -253,6 +200,28 @@ pub(crate) async fn late<T>(is_received: impl Fn() -> bool, call: impl Future<Ou
     result
 }
 
+// rule: engine.http.silence
+#[tokio::test]
+async fn abandoned_response_is_never_returned_for_another_request() {
+    let body = |length: usize, text: &str| {
+        Step::Says(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}"
+        ))
+    };
+    for (fault, first, second) in [
+        ("late", Step::Waits, body(4, "late")),
+        ("half", body(100, "half"), says("")),
+        ("long", body(2000, &"x".repeat(2000)), says("")),
+    ] {
+        let server = ScriptedServer::start(vec![vec![first, second], vec![says("")]]);
+        let client = plain_client();
+        let given_up = server.ask(&client, Duration::from_millis(100)).await;
+        assert!(given_up.is_err(), "{fault}: {given_up:?}");
+        let next = server.ask(&client, PATIENT).await.unwrap();
+        assert_eq!(&next.body[..], b"{}", "after {fault}");
+    }
+}
+
 // rule: upstream.http.kept-connection
 #[tokio::test]
 async fn call_is_sent_again_when_reused_connection_ends_without_response() {
@@ -346,10 +315,11 @@ async fn call_that_got_no_permit_is_unsent() {
 // rule: pools.engine.share, pools.engine.unsent, rail.http.share, verifier.http.share
 #[tokio::test]
 async fn call_over_the_share_of_its_partner_is_unsent_and_delays_no_other_partner() {
-    let (port, client) = (faulty_server(), plain_client());
+    let far = Upstream::start(|_| Reply::json(200, "{}"));
+    let client = plain_client();
     let [acme, globex] = ["acme", "globex"].map(|name| PartnerId::parse(name).unwrap());
     let asked = |partner, within| {
-        let request = Request::get(format!("http://127.0.0.1:{port}/next"));
+        let request = Request::get(far.url());
         let request = request.body(Full::default()).unwrap();
         client.send(Caller::Partner(partner), request, within)
     };

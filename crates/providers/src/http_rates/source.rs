@@ -389,49 +389,17 @@ mod tests {
         timeout: Duration::from_secs(1),
     };
 
-    fn book(inverse: bool) -> Lookup {
-        let at = |text| Pointer::parse(text).unwrap();
-        Lookup {
-            price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
-            inverse,
-            made_at: None,
-        }
-    }
-
-    // rule: rates.http.width
-    #[test]
-    fn book_with_wide_empty_zero_or_crossed_sides_has_no_price() {
-        let pair = PoolId::parse("EUR-USDT").unwrap();
-        for (text, inverse, mid) in [
-            (r#"{"bid":1,"ask":1.02}"#, false, Some("1.01")),
-            (r#"{"bid":0.8,"ask":0.8}"#, true, Some("1.25")),
-            (r#"{"bid":1.0850,"ask":1.0850}"#, false, Some("1.085")),
-            (r#"{"bid":1,"ask":1.0200000000000001}"#, false, None),
-            (r#"{"bid":1,"ask":1.0200000000000001}"#, true, None),
-            (r#"{"bid":0.01,"ask":1.085}"#, false, None),
-            (r#"{"bid":1.0851,"ask":1.0849}"#, false, None),
-            (r#"{"bid":0,"ask":1.085}"#, false, None),
-            (r#"{"bid":"0.00","ask":1.085}"#, false, None),
-            (r#"{"bid":1.085,"ask":0}"#, false, None),
-            (r#"{"bid":null,"ask":1.085}"#, false, None),
-            (r#"{"bid":"","ask":1.085}"#, false, None),
-            (r#"{"bid":[],"ask":1.085}"#, false, None),
-            (r#"{"bid":-1.085,"ask":1.085}"#, false, None),
-            (r#"{"ask":1.085}"#, false, None),
-            (r#"{"bid":1.085}"#, false, None),
-        ] {
-            let response: &RawValue = serde_json::from_str(text).unwrap();
-            let found = book(inverse).mid(pair, &Document::new(response), &TERMS);
-            let shown = found.ok().map(|mid| mid.normalize().to_string());
-            assert_eq!(shown.as_deref(), mid, "{text}");
-        }
-    }
-
     // rule: rates.http.width
     #[tokio::test]
     async fn book_without_a_price_ends_the_earlier_price_of_its_pair() {
         let pair = PoolId::parse("EUR-USDT").unwrap();
-        let lookups = BTreeMap::from([(pair, book(false))]);
+        let at = |text| Pointer::parse(text).unwrap();
+        let book = Lookup {
+            price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
+            inverse: false,
+            made_at: None,
+        };
+        let lookups = BTreeMap::from([(pair, book)]);
         let uri = Uri::from_static("http://alpha.example/");
         let source = Source::new("alpha".to_owned(), uri, Vec::new(), lookups);
         let take = |text: &str| {

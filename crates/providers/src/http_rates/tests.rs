@@ -171,18 +171,6 @@ async fn seconds(seconds: u64) {
     tokio::time::advance(Duration::from_secs(seconds)).await;
 }
 
-// rule: rates.http.spread, rates.http.move
-#[tokio::test(start_paused = true)]
-async fn one_source_that_jumps_changes_nothing() {
-    let rates = rates();
-    answer(&rates, [Some("1.0850"); 3]);
-    for _ in 0..60 {
-        seconds(2).await;
-        answer(&rates, [Some("1.0850"), Some("10.850"), Some("1.0850")]);
-        assert_eq!(mid(&rates), Ok("1.085".to_owned()));
-    }
-}
-
 // rule: rates.http.move, rates.http.move-accepted
 #[tokio::test(start_paused = true)]
 async fn jump_of_all_sources_withholds_the_rate_for_a_minute() {
@@ -203,19 +191,6 @@ async fn jump_of_all_sources_withholds_the_rate_for_a_minute() {
     assert_eq!(mid(&rates), Err("moved_too_far"));
     answer(&rates, [None, Some("10.850"), None]);
     assert_eq!(mid(&rates), Ok("10.85".to_owned()));
-}
-
-// rule: rates.http.move
-#[tokio::test(start_paused = true)]
-async fn rate_is_quoted_again_once_it_returns() {
-    let rates = rates();
-    answer(&rates, [Some("1.0850"); 3]);
-    seconds(2).await;
-    answer(&rates, [Some("10.850"); 3]);
-    assert_eq!(mid(&rates), Err("moved_too_far"));
-    seconds(2).await;
-    answer(&rates, [Some("1.0851"); 3]);
-    assert_eq!(mid(&rates), Ok("1.0851".to_owned()));
 }
 
 // rule: rates.http.move-accepted
