@@ -97,14 +97,14 @@ impl Drop for Joined {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use kernel::Mode;
     use partner_core::idempotency::IdempotencyKey;
     use partner_core::{PartnerId, Tenant};
 
     use super::*;
 
-    fn scope(partner: &str, key: &str) -> Scope {
+    pub(crate) fn scope(partner: &str, key: &str) -> Scope {
         Scope {
             tenant: Tenant {
                 partner: PartnerId::parse(partner).unwrap(),

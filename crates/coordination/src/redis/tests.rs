@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use kernel::{Clock, Timestamp};
-use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::ports::{InFlight as _, Throttle as _};
 use partner_core::throttle::{CountScope, ThrottleDecision, Tier};
-use partner_core::{PartnerId, Tenant};
 use redis::TlsCertificates;
 use test_support::servers::Redis as Server;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::*;
+use crate::in_flight::tests::scope;
 use crate::throttle::MemoryThrottle;
 use crate::throttle::suite::{self, TestClock, ThrottleFixture, bucket, figures, tier};
 
@@ -67,6 +66,11 @@ impl Replica {
         }
     }
 
+    async fn two(server: &Server) -> (Self, Self) {
+        let one = Self::of(server, LONG_TIMEOUTS).await;
+        (one, Self::of(server, LONG_TIMEOUTS).await)
+    }
+
     async fn ask(&self, tier: &Tier) -> ThrottleDecision {
         let tiers = std::slice::from_ref(tier);
         self.throttle.take(&bucket("a"), tiers).await
@@ -114,17 +118,6 @@ fn try_say<T: redis::FromRedisValue>(server: &Server, words: &[&str]) -> redis::
     redis::cmd(command).arg(arguments).query(&mut connection)
 }
 
-fn scope(partner: &str, key: &str) -> Scope {
-    Scope {
-        tenant: Tenant {
-            partner: PartnerId::parse(partner).unwrap(),
-            mode: Mode::Test,
-        },
-        route: "POST /v1/pools/EUR-USDT/transact".to_owned(),
-        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
-    }
-}
-
 /// A throttle whose time and windows are in separate keys.
 struct Kept {
     url: String,
@@ -165,44 +158,11 @@ async fn rig(server: &Server) -> ThrottleFixture {
     }
 }
 
-#[tokio::test]
-async fn full_tier_refuses_without_counting_in_other_tiers() {
-    let server = Server::start().unwrap();
-    suite::full_tier_refuses_without_counting_in_other_tiers(rig(&server).await).await;
-}
-
-#[tokio::test]
-async fn peek_counts_nothing_and_reports_the_next_decision() {
-    let server = Server::start().unwrap();
-    let rig = rig(&server).await;
-    suite::peek_counts_nothing_and_reports_the_next_decision(rig).await;
-}
-
-// rule: throttle.window
-#[tokio::test]
-async fn window_opens_with_its_first_request() {
-    let server = Server::start().unwrap();
-    let rig = rig(&server).await;
-    suite::window_opens_with_its_first_request(rig).await;
-}
-
-#[tokio::test]
-async fn clock_set_back_does_not_extend_window() {
-    let server = Server::start().unwrap();
-    suite::clock_set_back_does_not_extend_window(rig(&server).await).await;
-}
-
 // rule: throttle.network
 #[tokio::test]
-async fn addresses_of_one_ipv6_network_share_a_bucket() {
+async fn throttle_decides_fixed_requests() {
     let server = Server::start().unwrap();
-    suite::addresses_of_one_ipv6_network_share_a_bucket(rig(&server).await).await;
-}
-
-#[tokio::test]
-async fn key_with_network_has_its_own_bucket() {
-    let server = Server::start().unwrap();
-    suite::key_with_network_has_its_own_bucket(rig(&server).await).await;
+    suite::throttle_decides_fixed_requests(async || rig(&server).await).await;
 }
 
 // rule: throttle.network, throttle.shared-secrets
@@ -258,10 +218,7 @@ async fn replicas_share_one_window() {
 #[tokio::test]
 async fn window_uses_time_of_redis_server() {
     let server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     let second = tier("short", 1, 1);
     // On a busy machine the window may end before the other replica asks, which then opens a new one.
     for _ in 0..10 {
@@ -296,10 +253,7 @@ async fn emptied_redis_reopens_windows_without_errors() {
 #[tokio::test]
 async fn process_keeps_counting_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     let minute = tier("short", 5, 60);
     assert_eq!(one.admitted(&minute, 3).await, 3);
     assert_eq!(other.admitted(&minute, 3).await, 2);
@@ -492,10 +446,7 @@ async fn redis_keys_name_no_partner_and_expire() {
 #[tokio::test]
 async fn twin_on_another_replica_is_refused_until_ticket_is_dropped() {
     let server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     let ticket = one.in_flight.enter(&scope("acme", "k")).await;
     assert!(ticket.is_some());
     assert!(other.in_flight.enter(&scope("acme", "k")).await.is_none());
@@ -510,10 +461,7 @@ async fn twin_on_another_replica_is_refused_until_ticket_is_dropped() {
 #[tokio::test]
 async fn request_after_response_is_no_twin() {
     let server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     for round in 0..100 {
         for replica in [&one, &other] {
             let ticket = replica.in_flight.enter(&scope("acme", "k")).await;
@@ -525,10 +473,7 @@ async fn request_after_response_is_no_twin() {
 #[tokio::test]
 async fn lapsed_claim_is_free_for_twin() {
     let server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     let late = one.in_flight.enter(&scope("acme", "k")).await;
     let keys: Vec<String> = say(&server, &["KEYS", "*:in-flight:*"]);
     let _: () = say(&server, &["DEL", &keys[0]]);
@@ -562,10 +507,7 @@ async fn claim_of_killed_replica_lapses() {
 #[tokio::test]
 async fn twins_are_detected_per_process_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
-    let (one, other) = (
-        Replica::of(&server, LONG_TIMEOUTS).await,
-        Replica::of(&server, LONG_TIMEOUTS).await,
-    );
+    let (one, other) = Replica::two(&server).await;
     server.kill().unwrap();
     let _ticket = one.in_flight.enter(&scope("acme", "k")).await.unwrap();
     assert!(one.in_flight.enter(&scope("acme", "k")).await.is_none());

@@ -54,7 +54,15 @@ pub(crate) fn figures(decision: &ThrottleDecision) -> Vec<(u32, u128, bool)> {
     decision.statuses.iter().map(figure).collect()
 }
 
-pub(crate) async fn full_tier_refuses_without_counting_in_other_tiers(rig: ThrottleFixture) {
+/// Runs every case of fixed requests, each with a new throttle.
+pub(crate) async fn throttle_decides_fixed_requests(rig: impl AsyncFn() -> ThrottleFixture) {
+    full_tier_refuses_without_counting_in_other_tiers(rig().await).await;
+    clock_set_back_does_not_extend_window(rig().await).await;
+    addresses_of_one_ipv6_network_share_a_bucket(rig().await).await;
+    key_with_network_has_its_own_bucket(rig().await).await;
+}
+
+async fn full_tier_refuses_without_counting_in_other_tiers(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     let first = throttle.take(&bucket("a"), &tiers()).await;
     assert_eq!(figures(&first), [(1, 60_000, false), (2, 3_600_000, false)]);
@@ -88,33 +96,7 @@ pub(crate) async fn full_tier_refuses_without_counting_in_other_tiers(rig: Throt
     assert!(throttle.take(&elsewhere, &tiers()).await.admitted());
 }
 
-pub(crate) async fn peek_counts_nothing_and_reports_the_next_decision(rig: ThrottleFixture) {
-    let ThrottleFixture { throttle, clock } = rig;
-    for _ in 0..5 {
-        let seen = throttle.peek(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&seen), [(2, 60_000, false), (3, 3_600_000, false)]);
-        clock.wait(1_000);
-    }
-    for _ in 0..2 {
-        throttle.take(&bucket("a"), &tiers()).await;
-    }
-    let full = throttle.peek(&bucket("a"), &tiers()).await;
-    assert_eq!(figures(&full), [(0, 60_000, true), (1, 3_600_000, false)]);
-}
-
-pub(crate) async fn window_opens_with_its_first_request(rig: ThrottleFixture) {
-    let ThrottleFixture { throttle, clock } = rig;
-    clock.wait(59_999);
-    throttle.take(&bucket("a"), &tiers()).await;
-    clock.wait(59_999);
-    let last = throttle.take(&bucket("a"), &tiers()).await;
-    assert_eq!(figures(&last)[0], (0, 1, false));
-    assert!(!throttle.take(&bucket("a"), &tiers()).await.admitted());
-    clock.wait(1);
-    assert!(throttle.take(&bucket("a"), &tiers()).await.admitted());
-}
-
-pub(crate) async fn clock_set_back_does_not_extend_window(rig: ThrottleFixture) {
+async fn clock_set_back_does_not_extend_window(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     let minute = [tier("short", 2, 60)];
     throttle.take(&bucket("a"), &minute).await;
@@ -138,7 +120,7 @@ async fn is_full_after_two(throttle: &dyn Throttle, three: [Bucket; 3]) -> bool 
     !admitted[2]
 }
 
-pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: ThrottleFixture) {
+async fn addresses_of_one_ipv6_network_share_a_bucket(rig: ThrottleFixture) {
     let throttle = &*rig.throttle;
     let one = ["2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:f::3"];
     assert!(is_full_after_two(throttle, one.map(network_bucket)).await);
@@ -150,7 +132,7 @@ pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: ThrottleFi
     assert!(!is_full_after_two(throttle, mixed.map(network_bucket)).await);
 }
 
-pub(crate) async fn key_with_network_has_its_own_bucket(rig: ThrottleFixture) {
+async fn key_with_network_has_its_own_bucket(rig: ThrottleFixture) {
     let throttle = &*rig.throttle;
     let key = bucket("a");
     let network = network_bucket("2001:db8::1");

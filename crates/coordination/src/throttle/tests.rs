@@ -31,36 +31,10 @@ fn rig() -> ThrottleFixture {
     }
 }
 
-#[tokio::test]
-async fn full_tier_refuses_without_counting_in_other_tiers() {
-    suite::full_tier_refuses_without_counting_in_other_tiers(rig()).await;
-}
-
-#[tokio::test]
-async fn peek_counts_nothing_and_reports_the_next_decision() {
-    suite::peek_counts_nothing_and_reports_the_next_decision(rig()).await;
-}
-
-// rule: throttle.window
-#[tokio::test]
-async fn window_opens_with_its_first_request() {
-    suite::window_opens_with_its_first_request(rig()).await;
-}
-
-#[tokio::test]
-async fn clock_set_back_does_not_extend_window() {
-    suite::clock_set_back_does_not_extend_window(rig()).await;
-}
-
 // rule: throttle.network
 #[tokio::test]
-async fn addresses_of_one_ipv6_network_share_a_bucket() {
-    suite::addresses_of_one_ipv6_network_share_a_bucket(rig()).await;
-}
-
-#[tokio::test]
-async fn key_with_network_has_its_own_bucket() {
-    suite::key_with_network_has_its_own_bucket(rig()).await;
+async fn throttle_decides_fixed_requests() {
+    suite::throttle_decides_fixed_requests(async || rig()).await;
 }
 
 // rule: throttle.exact
