@@ -4,7 +4,7 @@ use partner_core::webhooks::delivery::DeliveryState;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::receiver::{Receiver, Reply};
-use crate::world::{World, body, millis};
+use crate::world::{World, body, millis, succeeded};
 
 /// A failure, and what is recorded: a status, and a part of the error text.
 struct Fault {
@@ -223,24 +223,20 @@ async fn delivery_succeeds_by_status_when_body_is_malformed() {
         ("twice", Reply::Raw(twice)),
         ("hinted", Reply::Raw(hinted)),
     ] {
-        let receiver = Receiver::start([reply]).await;
-        let listener = world.listener(name, &receiver.url()).await;
+        let (receiver, listener) = world.receiver(name, [reply]).await;
         world.emit(&listener, "o", "e").await;
         partners.push((name, listener, receiver));
     }
     let worker = world.start();
     for (name, listener, _) in &partners {
         let record = world.closed(listener, "o").await;
-        let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
-        assert!(succeeded, "{name}: {record:?}");
+        assert!(succeeded(&record), "{name}: {record:?}");
     }
     // The last response does not affect the next event.
     for (name, listener, receiver) in &partners {
-        world.emit(listener, "o2", "e2").await;
-        let record = world.closed(listener, "o2").await;
-        let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
+        let record = world.conclude(listener, "o2", "e2").await;
         assert!(
-            succeeded && receiver.events() == ["e", "e2"],
+            succeeded(&record) && receiver.events() == ["e", "e2"],
             "{name}: {record:?}"
         );
         assert!(receiver.flooded() < 16 << 20, "{name}");
@@ -285,8 +281,7 @@ async fn delivery_succeeds_by_status_when_head_is_long() {
                 world.emit(listener, object, event).await;
             }
             let record = world.closed(listener, object).await;
-            let succeeded = matches!(record.progress.state, DeliveryState::Succeeded { .. });
-            assert!(succeeded, "{name}: {record:?}");
+            assert!(succeeded(&record), "{name}: {record:?}");
             assert_eq!(record.progress.attempts, 1, "{name}");
             assert_eq!(record.last_response_status, Some(200), "{name}");
         }
@@ -365,15 +360,15 @@ async fn connections_are_reused_and_replaced_when_closed() {
         Reply::HangUp,
         Reply::StatusAndHangUp(200),
     ];
-    let receiver = Receiver::start(script).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", script).await;
     let worker = world.start();
     for (number, connections) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
         let id = format!("e{number}");
-        world.emit(&listener, &id, &id).await;
-        let record = world.closed(&listener, &id).await;
-        let delivered = matches!(record.progress.state, DeliveryState::Succeeded { .. });
-        assert!(delivered && record.progress.attempts == 1, "{record:?}");
+        let record = world.conclude(&listener, &id, &id).await;
+        assert!(
+            succeeded(&record) && record.progress.attempts == 1,
+            "{record:?}"
+        );
         assert_eq!(receiver.connections(), connections, "{id}");
     }
     assert_eq!(receiver.events(), ["e0", "e1", "e2", "e2", "e3"]);

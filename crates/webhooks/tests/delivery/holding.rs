@@ -12,7 +12,7 @@ use webhooks::Resolve;
 
 use crate::queue::Queue;
 use crate::receiver::{Receiver, Reply};
-use crate::world::{World, millis};
+use crate::world::{World, millis, succeeded};
 
 // rule: webhook.hand-back
 #[tokio::test]
@@ -60,8 +60,7 @@ async fn stopping_worker_finishes_attempts_within_grace_and_releases_others() {
 #[tokio::test]
 async fn delivery_of_killed_worker_arrives_after_lease_expiry() {
     let world = World::new(&[60_000]).await;
-    let receiver = Receiver::start([Reply::Silence]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", [Reply::Silence]).await;
     let worker = world.start();
     world.emit(&listener, "o", "e").await;
     receiver.wait_for(1).await;
@@ -85,18 +84,14 @@ async fn late_report_changes_nothing_when_another_worker_delivered() {
     world.setup.grace = Duration::from_secs(30);
     let released = Arc::new(AtomicBool::new(false));
     let script = [Reply::Held(Arc::clone(&released), 500), Reply::Status(200)];
-    let receiver = Receiver::start(script).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", script).await;
     let slow = world.start();
     world.emit(&listener, "o", "e").await;
     receiver.wait_for(1).await;
     world.clock.advance(Duration::from_secs(51));
     let other = world.start();
     let record = world.closed(&listener, "o").await;
-    assert!(matches!(
-        record.progress.state,
-        DeliveryState::Succeeded { .. }
-    ));
+    assert!(succeeded(&record));
     released.store(true, Ordering::SeqCst);
     // Reports its attempt first.
     slow.stop().await;
@@ -131,8 +126,7 @@ async fn panicked_attempt_is_repeated_after_lease_expiry() {
     while !panics.0.load(Ordering::SeqCst) {
         tokio::time::sleep(millis(5)).await;
     }
-    world.emit(&listener, "second", "second").await;
-    world.closed(&listener, "second").await;
+    world.conclude(&listener, "second", "second").await;
     assert_eq!(receiver.events(), ["second"]);
     world.clock.advance(Duration::from_secs(81));
     world.closed(&listener, "first").await;
@@ -148,8 +142,7 @@ async fn worker_backs_off_when_store_is_unavailable() {
     let queue = Queue::over(&world);
     queue.is_unavailable.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue.clone();
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let worker = world.start();
     world.emit(&listener, "o", "e").await;
     while queue.records.load(Ordering::SeqCst) == 0 {
@@ -175,15 +168,13 @@ async fn locked_delivery_delays_no_other_partner() {
     let queue = Queue::over(&world);
     queue.has_locks.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue.clone();
-    let receiver = Receiver::start([]).await;
-    let locked = world.listener("locked", &receiver.url()).await;
+    let (receiver, locked) = world.receiver("locked", []).await;
     let free = world.listener("free", &receiver.url()).await;
     let worker = world.start();
     world.emit(&locked, "l", "l").await;
     receiver.wait_for(1).await;
     for id in ["e1", "e2", "e3"] {
-        world.emit(&free, id, id).await;
-        world.closed(&free, id).await;
+        world.conclude(&free, id, id).await;
     }
     let waiting = world.delivery(&locked, "l").await.progress;
     assert!(
@@ -205,13 +196,11 @@ async fn deliveries_and_shutdown_do_not_wait_when_queue_is_counted() {
     let queue = Queue::over(&world);
     queue.is_slow_to_count.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let worker = world.start();
     let began = tokio::time::Instant::now();
     for id in ["e1", "e2"] {
-        world.emit(&listener, id, id).await;
-        world.closed(&listener, id).await;
+        world.conclude(&listener, id, id).await;
     }
     worker.stop().await;
     assert!(began.elapsed() < Duration::from_secs(15));
@@ -224,11 +213,9 @@ async fn retry_is_on_time_when_clock_of_process_is_behind() {
     let mut world = World::new(&[40]).await;
     world.clock.advance(Duration::from_secs(3600));
     world.setup.clock = Arc::new(world.clock.set_back(Duration::from_secs(3600)));
-    let receiver = Receiver::start([Reply::Status(500)]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", [Reply::Status(500)]).await;
     let worker = world.start();
-    world.emit(&listener, "o", "e").await;
-    let record = world.closed(&listener, "o").await;
+    let record = world.conclude(&listener, "o", "e").await;
     assert_eq!(record.progress.attempts, 2);
     worker.stop().await;
 }

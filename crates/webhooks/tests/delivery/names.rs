@@ -54,8 +54,7 @@ async fn name_gets_no_connection_when_it_resolves_to_private_address() {
         let host = format!("{name}.example");
         let url = format!("http://{host}:{}/", canary.address.port());
         let listener = world.listener(name, &url).await;
-        world.emit(&listener, name, name).await;
-        let record = world.closed(&listener, name).await;
+        let record = world.conclude(&listener, name, name).await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
         let error = record.last_error.unwrap_or_default();
         let tried_unassigned = lookups.last().unwrap().contains(&UNASSIGNED);
@@ -83,8 +82,7 @@ async fn connection_goes_only_to_allowed_address_of_name() {
         let receiver = Receiver::start([]).await;
         let url = format!("http://{name}.example:{}/", receiver.address.port());
         let listener = world.listener(name, &url).await;
-        world.emit(&listener, name, name).await;
-        world.closed(&listener, name).await;
+        world.conclude(&listener, name, name).await;
         let received = receiver.received();
         assert_eq!((received.len(), receiver.connections()), (1, 1), "{name}");
         let host = format!("{name}.example:{}", receiver.address.port());
@@ -104,8 +102,7 @@ async fn connection_goes_to_new_address_when_name_moves() {
     let url = format!("http://moving.example:{}/", receiver.address.port());
     let listener = world.listener("acme", &url).await;
     let worker = world.start();
-    world.emit(&listener, "o", "e").await;
-    let record = world.closed(&listener, "o").await;
+    let record = world.conclude(&listener, "o", "e").await;
     assert_eq!(
         (record.progress.attempts, receiver.received().len()),
         (2, 1)
@@ -143,8 +140,11 @@ async fn attempt_fails_when_name_is_unknown() {
         let listener = world
             .listener(name, &format!("http://{name}.example/"))
             .await;
-        world.emit(&listener, name, name).await;
-        let error = world.closed(&listener, name).await.last_error.unwrap();
+        let error = world
+            .conclude(&listener, name, name)
+            .await
+            .last_error
+            .unwrap();
         assert_eq!(error, "the host name cannot be resolved", "{name}");
     }
     worker.stop().await;

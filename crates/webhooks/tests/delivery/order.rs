@@ -18,8 +18,7 @@ async fn events_of_object_arrive_in_order_when_attempts_fail() {
         Reply::Status(200),
         Reply::Status(500),
     ];
-    let receiver = Receiver::start(script).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", script).await;
     let worker = world.start();
     world
         .emit_over(&world.store, &listener, "o", &["e1", "e2"])
@@ -36,8 +35,7 @@ async fn events_of_object_arrive_in_order_when_attempts_fail() {
 async fn next_event_of_object_is_sent_after_dead_letter() {
     let world = World::new(&[20]).await;
     let script = [Reply::Status(500), Reply::Status(500)];
-    let receiver = Receiver::start(script).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", script).await;
     let worker = world.start();
     world
         .emit_over(&world.store, &listener, "o", &["e1", "e2"])
@@ -74,12 +72,10 @@ async fn events_never_reach_endpoint_of_another_partner() {
 #[tokio::test]
 async fn suspended_partner_gets_events_of_earlier_trades() {
     let world = World::new(&[]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let worker = world.start();
     world.suspend(&listener).await;
-    world.emit(&listener, "o", "e").await;
-    world.closed(&listener, "o").await;
+    world.conclude(&listener, "o", "e").await;
     assert_eq!(receiver.events(), ["e"]);
     worker.stop().await;
 }
@@ -94,13 +90,11 @@ async fn worker_delivers_when_only_woken_or_only_polling() {
         queue.is_blind.store(is_woken, Ordering::SeqCst);
         queue.is_silent.store(!is_woken, Ordering::SeqCst);
         world.setup.deliveries = queue;
-        let receiver = Receiver::start([]).await;
-        let listener = world.listener("acme", &receiver.url()).await;
+        let (receiver, listener) = world.receiver("acme", []).await;
         let worker = world.start();
         for number in 0..5 {
             let id = format!("e{number}");
-            world.emit(&listener, &id, &id).await;
-            world.closed(&listener, &id).await;
+            world.conclude(&listener, &id, &id).await;
         }
         assert_eq!(receiver.received().len(), 5);
         worker.stop().await;
@@ -111,8 +105,7 @@ async fn worker_delivers_when_only_woken_or_only_polling() {
 #[tokio::test]
 async fn worker_delivers_event_that_another_process_commits() {
     let world = World::new(&[]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let worker = world.start();
     let other = world.other_process().await;
     world.emit_over(&other, &listener, "o", &["foreign"]).await;
@@ -125,8 +118,7 @@ async fn worker_delivers_event_that_another_process_commits() {
 #[tokio::test]
 async fn two_workers_deliver_each_event_once() {
     let world = World::new(&[]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let other = world.other_process().await;
     let mut setup = world.setup.clone();
     setup.deliveries = Arc::new(other.clone());

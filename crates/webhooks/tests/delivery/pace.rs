@@ -23,11 +23,9 @@ async fn calm_endpoint_is_not_delayed_when_others_are_dead_or_busy() {
         world.emit_crowd(&listener, MAX_ATTEMPTS + 20).await;
         dead.push((name, listener, receiver));
     }
-    let busy = Receiver::start([]).await;
-    let listener = world.listener("busy", &busy.url()).await;
+    let (busy, listener) = world.receiver("busy", []).await;
     world.emit_crowd(&listener, 300).await;
-    let calm = Receiver::start([]).await;
-    let listener = world.listener("calm", &calm.url()).await;
+    let (calm, listener) = world.receiver("calm", []).await;
     world.emit(&listener, "c0", "c0").await;
     let worker = world.start();
     calm.wait_for(1).await;
@@ -69,8 +67,7 @@ async fn calm_endpoint_is_not_delayed_when_slow_ones_have_backlogs() {
     for (_, receiver) in &slow {
         receiver.wait_for(8).await;
     }
-    let calm = Receiver::start([]).await;
-    let listener = world.listener("calm", &calm.url()).await;
+    let (calm, listener) = world.receiver("calm", []).await;
     for number in 0..3 {
         let id = format!("c{number}");
         world.emit(&listener, &id, &id).await;
@@ -87,8 +84,9 @@ async fn calm_endpoint_is_not_delayed_when_slow_ones_have_backlogs() {
 async fn failing_endpoint_gets_one_attempt_at_a_time() {
     let mut world = World::new(&[60_000]).await;
     world.setup.timeout = Duration::from_secs(120);
-    let receiver = Receiver::start([Reply::Status(500), Reply::Silence]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world
+        .receiver("acme", [Reply::Status(500), Reply::Silence])
+        .await;
     world.emit(&listener, "first", "first").await;
     let worker = world.start();
     world
@@ -96,8 +94,7 @@ async fn failing_endpoint_gets_one_attempt_at_a_time() {
         .await;
     world.emit_crowd(&listener, 20).await;
     receiver.wait_for(2).await;
-    let calm = Receiver::start([]).await;
-    let other = world.listener("calm", &calm.url()).await;
+    let (calm, other) = world.receiver("calm", []).await;
     for number in 0..10 {
         let id = format!("c{number}");
         world.emit(&other, &id, &id).await;

@@ -47,8 +47,7 @@ impl Prefetched {
         world.setup.grace = Duration::from_secs(60);
         let accepted = std::iter::repeat_n(Reply::Status(200), ACCEPTED);
         let changed = std::iter::repeat_n(reply.clone(), MAX_ATTEMPTS);
-        let receiver = Receiver::start(accepted.chain(changed)).await;
-        let listener = world.listener("acme", &receiver.url()).await;
+        let (receiver, listener) = world.receiver("acme", accepted.chain(changed)).await;
         world.emit_crowd(&listener, CROWD).await;
         let worker = world.start();
         receiver.wait_for(ACCEPTED + MAX_ATTEMPTS).await;
@@ -156,8 +155,9 @@ async fn burst_is_prefetched_when_endpoint_was_fast_a_moment_ago() {
         world.setup.timeout = Duration::from_secs(60);
         world.setup.grace = millis(10);
         let silence = std::iter::repeat_n(Reply::Silence, MAX_ATTEMPTS);
-        let receiver = Receiver::start([Reply::Status(200)].into_iter().chain(silence)).await;
-        let listener = world.listener("acme", &receiver.url()).await;
+        let (receiver, listener) = world
+            .receiver("acme", [Reply::Status(200)].into_iter().chain(silence))
+            .await;
         let worker = world.start();
         world.emit(&listener, "first", "first").await;
         until_delivered(&world, &listener, "first").await;
@@ -192,8 +192,7 @@ async fn endpoint_loses_prefetched_deliveries_when_it_stops_responding() {
         listener,
         worker,
     } = Prefetched::with(Reply::Silence).await;
-    let calm = Receiver::start([]).await;
-    let other = world.listener("calm", &calm.url()).await;
+    let (calm, other) = world.receiver("calm", []).await;
     for number in 0..20 {
         let id = format!("c{number}");
         world.emit(&other, &id, &id).await;
@@ -216,8 +215,7 @@ async fn endpoint_loses_prefetched_deliveries_when_it_stops_responding() {
 #[tokio::test]
 async fn events_of_object_keep_order_when_many_are_claimed() {
     let world = World::new(&[60_000]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     for object in 0..100 {
         let ids = [1, 2, 3].map(|number| format!("{number}-of-{object}"));
         let ids = ids.each_ref().map(String::as_str);
@@ -277,8 +275,7 @@ async fn prefetched_delivery_is_not_sent_to_old_address_with_old_secret() {
 #[tokio::test]
 async fn prefetching_workers_never_hold_same_delivery() {
     let world = World::new(&[60_000]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let other = world.other_process().await;
     let mut setup = world.setup.clone();
     setup.deliveries = Arc::new(other.clone());
@@ -310,8 +307,7 @@ async fn other_deliveries_arrive_when_one_attempt_fails() {
     let world = World::new(&[60_000]).await;
     let mut script = vec![Reply::Status(200); 60];
     script[40] = Reply::Status(500);
-    let receiver = Receiver::start(script).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", script).await;
     world.emit_crowd(&listener, CROWD).await;
     let worker = world.start();
     receiver.wait_for(CROWD).await;

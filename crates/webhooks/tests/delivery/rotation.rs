@@ -32,8 +32,9 @@ pub(crate) fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
 #[tokio::test]
 async fn only_new_secret_signs_after_rotation_without_overlap() {
     let world = World::new(&[40]).await;
-    let receiver = Receiver::start([Reply::Status(200), Reply::Status(500)]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world
+        .receiver("acme", [Reply::Status(200), Reply::Status(500)])
+        .await;
     let worker = world.start();
     world.emit(&listener, "o", "e1").await;
     let first = receiver.wait_for(1).await.remove(0);
@@ -124,8 +125,7 @@ async fn next_attempt_uses_changed_address() {
 #[tokio::test]
 async fn delivery_is_not_sent_when_no_secret_is_valid() {
     let world = World::new(&[]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let other = world.listener("rival", &receiver.url()).await;
     let now = kernel::Clock::now(&*world.clock);
     let id = listener.endpoint.id;
@@ -149,8 +149,7 @@ async fn delivery_is_not_sent_when_no_secret_is_valid() {
             ..listener.endpoint.clone()
         };
         world.change(&listener, &changed).await;
-        world.emit(&listener, object, object).await;
-        let record = world.closed(&listener, object).await;
+        let record = world.conclude(&listener, object, object).await;
         let text = record.last_error.unwrap_or_default();
         assert!(text.contains(error), "{object}: {text}");
     }
@@ -163,8 +162,7 @@ async fn delivery_is_not_sent_when_no_secret_is_valid() {
 #[tokio::test]
 async fn worker_without_the_current_master_key_leaves_deliveries_to_others() {
     let world = World::new(&[40]).await;
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let older = Sealer::new(&MasterKey::new([8; 32]));
     assert!(!older.use_key(MasterKey::new([7; 32]).fingerprint()));
     let behind = Running::start(WorkerConfig {

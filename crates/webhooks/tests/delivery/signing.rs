@@ -16,8 +16,9 @@ use crate::world::{NEWER, SECRET, World, body, secret};
 #[tokio::test]
 async fn attempts_have_new_signatures_over_same_bytes() {
     let world = World::new(&[60_000; 2]).await;
-    let receiver = Receiver::start([Reply::Status(500), Reply::Status(500)]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world
+        .receiver("acme", [Reply::Status(500), Reply::Status(500)])
+        .await;
     let worker = world.start();
     world.emit(&listener, "o", "e").await;
     let mut times = BTreeSet::new();
@@ -112,8 +113,7 @@ async fn service_delivers_own_events_under_own_header() {
 async fn standard_library_verifies_delivery_with_either_secret() {
     let world = World::new(&[]).await;
     world.clock.catch_up();
-    let receiver = Receiver::start([]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", []).await;
     let id = listener.endpoint.id;
     let ends = world.clock.now().plus(Duration::from_secs(3600));
     let rotated = Endpoint {
@@ -142,12 +142,10 @@ async fn standard_library_verifies_delivery_with_either_secret() {
 async fn cookies_are_not_kept() {
     let world = World::new(&[]).await;
     let cookie = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
-    let receiver = Receiver::start([Reply::Raw(cookie)]).await;
-    let listener = world.listener("acme", &receiver.url()).await;
+    let (receiver, listener) = world.receiver("acme", [Reply::Raw(cookie)]).await;
     let worker = world.start();
     for id in ["e1", "e2"] {
-        world.emit(&listener, id, id).await;
-        world.closed(&listener, id).await;
+        world.conclude(&listener, id, id).await;
     }
     let received = receiver.received();
     assert!(

@@ -158,10 +158,10 @@ async fn redirects_are_not_followed() {
     let worker = world.start();
     for status in [301, 302, 303, 307, 308] {
         let name = format!("p{status}");
-        let receiver = Receiver::start([Reply::Redirect(status, canary.url())]).await;
-        let listener = world.listener(&name, &receiver.url()).await;
-        world.emit(&listener, &name, &name).await;
-        let record = world.closed(&listener, &name).await;
+        let (receiver, listener) = world
+            .receiver(&name, [Reply::Redirect(status, canary.url())])
+            .await;
+        let record = world.conclude(&listener, &name, &name).await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered);
         assert_eq!(record.last_response_status, Some(status));
     }

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use webhooks::Trust;
 
 use crate::receiver::Receiver;
-use crate::world::{World, millis};
+use crate::world::{World, millis, succeeded};
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
@@ -75,11 +75,9 @@ async fn delivery_needs_trusted_valid_certificate_of_host() {
     for (name, receiver) in &receivers {
         let url = format!("https://{name}.example:{}/", receiver.address.port());
         let listener = world.listener(name, &url).await;
-        world.emit(&listener, name, name).await;
-        let record = world.closed(&listener, name).await;
+        let record = world.conclude(&listener, name, name).await;
         if *name == "good" {
-            let delivered = matches!(record.progress.state, DeliveryState::Succeeded { .. });
-            assert!(delivered, "{record:?}");
+            assert!(succeeded(&record), "{record:?}");
             assert_eq!(receiver.events(), ["good"]);
         } else {
             assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
@@ -106,8 +104,7 @@ async fn https_delivery_is_not_sent_when_server_speaks_plain_http() {
         .listener("acme", &format!("https://{}/", receiver.address))
         .await;
     let worker = world.start();
-    world.emit(&listener, "o", "e").await;
-    let record = world.closed(&listener, "o").await;
+    let record = world.conclude(&listener, "o", "e").await;
     assert_eq!(record.progress.state, DeliveryState::DeadLettered);
     assert!(receiver.received().is_empty());
     worker.stop().await;

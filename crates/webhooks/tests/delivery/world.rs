@@ -27,6 +27,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use webhooks::{Resolve, Trust, Worker, WorkerConfig};
 
+use crate::receiver::{Receiver, Reply};
+
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 pub(crate) const NEWER: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 
@@ -221,6 +223,17 @@ impl World {
         Listener { who, endpoint }
     }
 
+    /// Starts a receiver that follows the script, and creates a partner whose events go to it.
+    pub(crate) async fn receiver(
+        &self,
+        name: &str,
+        script: impl IntoIterator<Item = Reply>,
+    ) -> (Receiver, Listener) {
+        let receiver = Receiver::start(script).await;
+        let listener = self.listener(name, &receiver.url()).await;
+        (receiver, listener)
+    }
+
     pub(crate) fn secret(
         &self,
         endpoint: EndpointId,
@@ -300,13 +313,21 @@ impl World {
         }
     }
 
+    /// Writes an event, and waits until its delivery is neither pending nor in flight.
+    pub(crate) async fn conclude(
+        &self,
+        listener: &Listener,
+        object: &str,
+        id: &str,
+    ) -> DeliveryRecord {
+        self.emit(listener, object, id).await;
+        self.closed(listener, object).await
+    }
+
     /// Waits until the first delivery about an object is neither pending nor in flight.
     pub(crate) async fn closed(&self, listener: &Listener, object: &str) -> DeliveryRecord {
         self.until(listener, object, |record| {
-            matches!(
-                record.progress.state,
-                DeliveryState::Succeeded { .. } | DeliveryState::DeadLettered
-            )
+            succeeded(record) || record.progress.state == DeliveryState::DeadLettered
         })
         .await
     }
@@ -332,14 +353,11 @@ impl World {
 
     /// Waits until the endpoint has accepted all deliveries about an object.
     pub(crate) async fn delivered(&self, listener: &Listener, object: &str) -> Vec<DeliveryRecord> {
-        let is_accepted = |record: &DeliveryRecord| {
-            matches!(record.progress.state, DeliveryState::Succeeded { .. })
-        };
         let mut last = Vec::new();
         for _ in 0..3000 {
             let records = self.store.deliveries_of(&listener.who, object).await;
             last = records.unwrap();
-            if last.iter().all(is_accepted) {
+            if last.iter().all(succeeded) {
                 return last;
             }
             tokio::time::sleep(millis(10)).await;
@@ -363,6 +381,11 @@ async fn open(folder: &Path, clock: &Arc<TestClock>) -> SqliteStore {
     SqliteStore::open(&file, clock.clone(), options)
         .await
         .unwrap()
+}
+
+/// Whether the endpoint has accepted a delivery.
+pub(crate) fn succeeded(record: &DeliveryRecord) -> bool {
+    matches!(record.progress.state, DeliveryState::Succeeded { .. })
 }
 
 /// The body of an event, with characters that are easily corrupted.
