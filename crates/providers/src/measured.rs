@@ -25,20 +25,29 @@ use tracing::Instrument;
 /// The counted response if the upstream did not respond.
 const NO_RESPONSE: &str = "none";
 
-/// An engine with metrics.
-pub struct MeasuredEngine(Arc<dyn Engine>);
+/// An upstream with metrics.
+pub struct Measured<T: ?Sized>(Arc<T>);
 
-impl MeasuredEngine {
-    /// Adds metrics to an engine.
+/// An engine with metrics.
+pub type MeasuredEngine = Measured<dyn Engine>;
+/// A rail with metrics.
+pub type MeasuredRail = Measured<dyn Rail>;
+/// A verifier with metrics.
+pub type MeasuredVerifier = Measured<dyn Verifier>;
+/// A source of rates with metrics.
+pub type MeasuredRates = Measured<dyn RateSource>;
+
+impl<T: ?Sized> Measured<T> {
+    /// Adds metrics to an upstream.
     #[must_use]
-    pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self(engine)
+    pub fn new(upstream: Arc<T>) -> Self {
+        Self(upstream)
     }
 }
 
-impl std::fmt::Debug for MeasuredEngine {
+impl<T: ?Sized> std::fmt::Debug for Measured<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MeasuredEngine")
+        f.write_str("Measured")
     }
 }
 
@@ -146,23 +155,6 @@ impl Engine for MeasuredEngine {
     }
 }
 
-/// A rail with metrics.
-pub struct MeasuredRail(Arc<dyn Rail>);
-
-impl MeasuredRail {
-    /// Adds metrics to a rail.
-    #[must_use]
-    pub fn new(rail: Arc<dyn Rail>) -> Self {
-        Self(rail)
-    }
-}
-
-impl std::fmt::Debug for MeasuredRail {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MeasuredRail")
-    }
-}
-
 #[async_trait]
 impl Rail for MeasuredRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
@@ -203,23 +195,6 @@ impl Rail for MeasuredRail {
             },
         )
         .await
-    }
-}
-
-/// A verifier with metrics.
-pub struct MeasuredVerifier(Arc<dyn Verifier>);
-
-impl MeasuredVerifier {
-    /// Adds metrics to a verifier.
-    #[must_use]
-    pub fn new(verifier: Arc<dyn Verifier>) -> Self {
-        Self(verifier)
-    }
-}
-
-impl std::fmt::Debug for MeasuredVerifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MeasuredVerifier")
     }
 }
 
@@ -264,23 +239,6 @@ impl Verifier for MeasuredVerifier {
     }
 }
 
-/// A source of rates with metrics.
-pub struct MeasuredRates(Arc<dyn RateSource>);
-
-impl MeasuredRates {
-    /// Adds metrics to a source of rates.
-    #[must_use]
-    pub fn new(source: Arc<dyn RateSource>) -> Self {
-        Self(source)
-    }
-}
-
-impl std::fmt::Debug for MeasuredRates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MeasuredRates")
-    }
-}
-
 #[async_trait]
 impl RateSource for MeasuredRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
@@ -296,7 +254,9 @@ mod tests {
     use partner_core::PartnerId;
 
     use super::*;
-    use crate::NoEngine;
+    use crate::sandbox_rail::tests::pay_in;
+    use crate::sandbox_verifier::tests::{order, verifier_after};
+    use crate::{NoEngine, SandboxRail};
 
     fn install() {
         instruments::install(&instruments::Program {
@@ -350,89 +310,40 @@ mod tests {
         assert_counted_once("engine", &[("confirm", "none"), ("let_go", "none")]);
     }
 
-    /// A rail that settles what it has been asked about before.
-    struct SettlesLater;
-
-    #[async_trait]
-    impl Rail for SettlesLater {
-        async fn instructions(&self, _: &RailOrder) -> Option<Instructions> {
-            None
-        }
-
-        async fn advance(&self, _: &RailOrder, attempt: u32) -> Option<RailReport> {
-            (attempt > 1).then_some(RailReport::Settled { reference: None })
-        }
-
-        async fn cancel(&self, _: &RailOrder) -> Option<CancelReport> {
-            None
-        }
-    }
-
     #[tokio::test]
     async fn every_call_of_the_rail_is_counted_by_its_response() {
         install();
-        let order = crate::sandbox_rail::tests::pay_in("100.00");
-        let rail = MeasuredRail::new(Arc::new(SettlesLater));
-        assert_eq!(rail.instructions(&order).await, None);
-        assert_eq!(rail.advance(&order, 1).await, None);
-        assert_eq!(
-            rail.advance(&order, 2).await,
-            Some(RailReport::Settled { reference: None })
-        );
-        assert_eq!(rail.cancel(&order).await, None);
+        let rail = MeasuredRail::new(Arc::new(SandboxRail));
+        let order = pay_in("100.00");
+        assert!(rail.instructions(&order).await.is_some());
+        assert!(rail.advance(&order, 1).await.is_some());
+        assert!(rail.advance(&pay_in("100.31"), 1).await.is_some());
+        assert!(rail.cancel(&order).await.is_some());
         let calls = [
-            ("instructions", "none"),
-            ("advance", "none"),
+            ("instructions", "instructions"),
             ("advance", "settled"),
-            ("cancel", "none"),
+            ("advance", "failed"),
+            ("cancel", "not_cancellable"),
         ];
         assert_counted_once("rail", &calls);
-    }
-
-    /// A verifier that approves everyone and takes no answers.
-    struct Approving;
-
-    #[async_trait]
-    impl Verifier for Approving {
-        async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
-            Some(VerificationStart {
-                report: self.report(order).await?,
-                url: None,
-                form: None,
-                expires_at: None,
-                reference: None,
-            })
-        }
-
-        async fn submit(
-            &self,
-            _: &VerificationOrder,
-            _: &JsonObject,
-        ) -> Option<VerificationReport> {
-            None
-        }
-
-        async fn report(&self, _: &VerificationOrder) -> Option<VerificationReport> {
-            Some(VerificationReport::Approved)
-        }
     }
 
     // rule: gate.verification.contradiction
     #[tokio::test]
     async fn every_call_of_the_verifier_and_every_contradiction_is_counted() {
         install();
-        let order = crate::sandbox_verifier::tests::order("10.61");
-        let verifier = MeasuredVerifier::new(Arc::new(Approving));
-        assert!(verifier.start(&order).await.is_some());
-        assert!(verifier.report(&order).await.is_some());
-        let answers = JsonObject::empty();
-        assert_eq!(verifier.submit(&order, &answers).await, None);
+        let verifier = MeasuredVerifier::new(Arc::new(verifier_after(0)));
+        let (approved, rejected) = (order("10.61"), order("10.62"));
+        assert!(verifier.start(&approved).await.is_some());
+        assert!(verifier.report(&rejected).await.is_some());
+        let submitted = verifier.submit(&approved, &JsonObject::empty()).await;
+        assert!(submitted.is_some());
         let status = verification::VerificationStatus::Approved;
         verifier.contradicted(&verification::Contradiction(status));
         let calls = [
             ("start", "approved"),
-            ("report", "approved"),
-            ("submit", "none"),
+            ("report", "rejected"),
+            ("submit", "approved"),
         ];
         assert_counted_once("verifier", &calls);
         let counted = instruments::render();

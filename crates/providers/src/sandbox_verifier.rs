@@ -109,6 +109,12 @@ pub(crate) mod tests {
         }
     }
 
+    /// A verifier whose clock stands this many milliseconds after the verification was made.
+    pub(crate) fn verifier_after(waited: i64) -> SandboxVerifier {
+        let now = Timestamp::from_millis(NOON + waited).unwrap();
+        SandboxVerifier::new(Arc::new(StoppedClock(now)))
+    }
+
     // rule: gate.verification.sandbox
     #[tokio::test]
     async fn fraction_of_amount_chooses_outcome() {
@@ -126,8 +132,7 @@ pub(crate) mod tests {
             ("10.630", 2_999, &VerificationReport::Pending),
             ("10.00", 0, &VerificationReport::Approved),
         ] {
-            let now = Timestamp::from_millis(NOON + waited).unwrap();
-            let verifier = SandboxVerifier::new(Arc::new(StoppedClock(now)));
+            let verifier = verifier_after(waited);
             let order = order(amount);
             let start = verifier.start(&order).await.unwrap();
             assert_eq!(&start.report, expected, "{amount} {waited}");
