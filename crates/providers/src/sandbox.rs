@@ -244,32 +244,6 @@ mod tests {
         }
     }
 
-    // rule: sandbox.second-poll, sandbox.failed, sandbox.released, sandbox.silent
-    // rule: sandbox.returned, sandbox.settles, sandbox.pure
-    #[tokio::test]
-    async fn fraction_chooses_report_of_each_poll() {
-        use TradeStatus::{Reserved, Settled};
-        for (amount, first, second, once_settled) in [
-            ("100", "Delivered", "Delivered", "Delivered"),
-            ("100.00", "Delivered", "Delivered", "Delivered"),
-            ("100.99", "Delivered", "Delivered", "Delivered"),
-            ("100.21", "InProgress", "Delivered", "Delivered"),
-            ("0.31", "CannotComplete", "CannotComplete", "Delivered"),
-            ("0.32", "Released", "Released", "Delivered"),
-            ("7.33", "silence", "Delivered", "Delivered"),
-            ("7.41", "Delivered", "Reversed", "Reversed"),
-            ("7.51", "Delivered", "Delivered", "Delivered"),
-        ] {
-            assert_eq!(report(amount, 1, Reserved).await, first, "{amount}");
-            for attempt in [2, 9] {
-                let told = report(amount, attempt, Reserved).await;
-                assert_eq!(told, second, "{amount}");
-                let told = report(amount, attempt, Settled).await;
-                assert_eq!(told, once_settled, "{amount}");
-            }
-        }
-    }
-
     // rule: sandbox.returned, sandbox.ahead
     #[tokio::test]
     async fn outcome_is_independent_of_lost_responses() {
@@ -300,25 +274,6 @@ mod tests {
         }
     }
 
-    // rule: sandbox.dry, sandbox.engine-away, sandbox.reservation
-    #[tokio::test]
-    async fn fraction_chooses_depth_and_hold() {
-        use Depth::{Enough, Insufficient};
-        for (amount, depth, hold) in [
-            ("100", Some(Enough), Hold::Held),
-            ("100.11", Some(Insufficient), Hold::Held),
-            ("100.12", None, Hold::Held),
-            ("100.51", Some(Enough), Hold::Refused),
-        ] {
-            let order = order(amount, "EUR");
-            let found = SandboxEngine.depth(&acme(), &order).await;
-            assert_eq!(found, depth, "{amount}");
-            let (who, id) = (acme(), trade());
-            let held = SandboxEngine.hold(&who, id, &order, order.amount).await;
-            assert_eq!(held, Some(hold), "{amount}");
-        }
-    }
-
     // rule: sandbox.by-value
     #[tokio::test]
     async fn fraction_is_compared_by_value() {
@@ -335,27 +290,6 @@ mod tests {
             let order = order(amount, asset);
             let found = SandboxEngine.depth(&acme(), &order).await;
             assert_eq!(found, depth, "{amount} {asset}");
-        }
-    }
-
-    // rule: sandbox.rates, sandbox.rate-away
-    #[tokio::test]
-    async fn four_pairs_have_a_rate() {
-        for (fiat, crypto, amount, mid) in [
-            ("EUR", "USDT", "100", Some("1.085")),
-            ("EUR", "USDC", "100", Some("1.0845")),
-            ("GBP", "USDT", "100", Some("1.26")),
-            ("USD", "USDT", "100", Some("0.9995")),
-            ("GBP", "USDC", "100", None),
-            ("EUR", "BTC", "100", None),
-            ("EUR", "USDT", "100.13", None),
-        ] {
-            let (fiat, crypto) = (Asset::fiat(fiat).unwrap(), Asset::crypto(crypto).unwrap());
-            let order = Amount::parse(amount, fiat).unwrap();
-            let rate = SandboxRates.rate(fiat, crypto, order).await;
-            let shown = rate.map(|rate| rate.mid.to_string());
-            assert_eq!(shown.as_deref(), mid, "{fiat}-{crypto} {amount}");
-            assert!(rate.is_none_or(|rate| rate.spread_bps == 25));
         }
     }
 }

@@ -320,37 +320,6 @@ async fn delivery_arrives_when_receiver_accepts_connections_again() {
 
 // rule: webhook.at-least-once
 #[tokio::test]
-async fn deliveries_arrive_when_stopped_receiver_is_back() {
-    let world = World::new(&[80; 400]).await;
-    // Until it listens, its port refuses connections and nothing else takes it.
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}/", socket.local_addr().unwrap());
-    let listener = world.listener("acme", &url).await;
-    for number in 0..20 {
-        let id = format!("e{number}");
-        world.emit(&listener, &id, &id).await;
-    }
-    let worker = world.start();
-    let refused = world
-        .until(&listener, "e0", |record| record.progress.attempts >= 2)
-        .await;
-    let error = refused.last_error.unwrap_or_default();
-    assert_eq!(error, "cannot connect: connection refused");
-    let bound = socket.listen(64).unwrap();
-    let back = Receiver::start_on(bound, [], |stream| async { Some(stream) });
-    for number in 0..20 {
-        world.closed(&listener, &format!("e{number}")).await;
-    }
-    let mut events = back.events();
-    events.sort_unstable();
-    events.dedup();
-    assert_eq!(events.len(), 20);
-    worker.stop().await;
-}
-
-// rule: webhook.at-least-once
-#[tokio::test]
 async fn connections_are_reused_and_replaced_when_closed() {
     let world = World::new(&[]).await;
     // The receiver has closed the idle connection of the third request.

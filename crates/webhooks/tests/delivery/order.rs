@@ -1,11 +1,10 @@
 //! The order of deliveries, their endpoint, and how soon the worker notices them.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::queue::Queue;
 use crate::receiver::{Receiver, Reply};
-use crate::world::{Running, World, millis};
+use crate::world::{World, millis};
 
 // rule: webhook.order
 #[tokio::test]
@@ -111,31 +110,5 @@ async fn worker_delivers_event_that_another_process_commits() {
     world.emit_over(&other, &listener, "o", &["foreign"]).await;
     assert_eq!(receiver.wait_for(1).await[0].event(), "foreign");
     worker.stop().await;
-    other.close().await;
-}
-
-// rule: webhook.one-holder
-#[tokio::test]
-async fn two_workers_deliver_each_event_once() {
-    let world = World::new(&[]).await;
-    let (receiver, listener) = world.receiver("acme", []).await;
-    let other = world.other_process().await;
-    let mut setup = world.setup.clone();
-    setup.deliveries = Arc::new(other.clone());
-    let workers = [world.start(), Running::start(setup)];
-    for number in 0..60 {
-        let id = format!("e{number}");
-        world.emit(&listener, &id, &id).await;
-    }
-    for number in 0..60 {
-        world.closed(&listener, &format!("e{number}")).await;
-    }
-    let mut events = receiver.events();
-    events.sort_unstable();
-    events.dedup();
-    assert_eq!((events.len(), receiver.received().len()), (60, 60));
-    for worker in workers {
-        worker.stop().await;
-    }
     other.close().await;
 }

@@ -210,25 +210,6 @@ async fn endpoint_loses_prefetched_deliveries_when_it_stops_responding() {
     drop(worker);
 }
 
-/// A hundred objects with three events each, all due at once.
-// rule: webhook.order
-#[tokio::test]
-async fn events_of_object_keep_order_when_many_are_claimed() {
-    let world = World::new(&[60_000]).await;
-    let (receiver, listener) = world.receiver("acme", []).await;
-    for object in 0..100 {
-        let ids = [1, 2, 3].map(|number| format!("{number}-of-{object}"));
-        let ids = ids.each_ref().map(String::as_str);
-        world
-            .emit_over(&world.store, &listener, &object.to_string(), &ids)
-            .await;
-    }
-    let worker = world.start();
-    receiver.wait_for(300).await;
-    assert_in_order(&receiver.events());
-    worker.stop().await;
-}
-
 /// The three events of each object arrived in order.
 fn assert_in_order(events: &[String]) {
     for object in 0..100 {

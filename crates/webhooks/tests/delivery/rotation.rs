@@ -98,30 +98,6 @@ async fn both_secrets_sign_until_overlap_ends() {
     worker.stop().await;
 }
 
-// rule: webhook.rotation-seen
-#[tokio::test]
-async fn next_attempt_uses_changed_address() {
-    let world = World::new(&[50; 200]).await;
-    let old = Receiver::start(vec![Reply::Status(500); 200]).await;
-    let new = Receiver::start([]).await;
-    let listener = world.listener("acme", &old.url()).await;
-    let worker = world.start();
-    world.emit(&listener, "o", "e").await;
-    old.wait_for(1).await;
-    let moved = Endpoint {
-        url: new.url(),
-        ..listener.endpoint.clone()
-    };
-    world.change(&listener, &moved).await;
-    new.wait_for(1).await;
-    let seen = old.received().len();
-    world.emit(&listener, "o2", "e2").await;
-    new.wait_for(2).await;
-    tokio::time::sleep(millis(60)).await;
-    assert_eq!(old.received().len(), seen);
-    worker.stop().await;
-}
-
 #[tokio::test]
 async fn delivery_is_not_sent_when_no_secret_is_valid() {
     let world = World::new(&[]).await;

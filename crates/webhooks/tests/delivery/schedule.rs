@@ -90,6 +90,9 @@ async fn events_of_day_without_receiver_arrive_when_receiver_is_back() {
         until_nothing_is_due(&world).await;
         world.clock.advance(Duration::from_secs(HOUR));
     }
+    let refused = world.delivery(&listener, "o0").await.last_error;
+    let error = refused.unwrap_or_default();
+    assert_eq!(error, "cannot connect: connection refused");
     let bound = socket.listen(64).unwrap();
     let back = Receiver::start_on(bound, [], |stream| async { Some(stream) });
     for object in 0..6 {
