@@ -101,7 +101,7 @@ fn says(head: &str) -> Step {
     ))
 }
 
-/// A server that accepts its connections one after another and takes the steps of each.
+/// A server that accepts this many connections and takes the steps of each.
 struct ScriptedServer {
     port: u16,
     /// The number of the connection of each request.
@@ -117,7 +117,10 @@ impl ScriptedServer {
         std::thread::spawn(move || {
             for (number, steps) in connections.into_iter().enumerate() {
                 let (stream, _) = listener.accept().unwrap();
-                take_steps(stream, steps, || kept.lock().push(number));
+                let kept = Arc::clone(&kept);
+                std::thread::spawn(move || {
+                    take_steps(stream, steps, || kept.lock().push(number));
+                });
             }
         });
         Self { port, requests }

@@ -196,7 +196,7 @@ async fn deliveries_and_shutdown_do_not_wait_when_queue_is_counted() {
     let queue = Queue::over(&world);
     queue.is_slow_to_count.store(true, Ordering::SeqCst);
     world.setup.deliveries = queue;
-    let (receiver, listener) = world.receiver("acme", []).await;
+    let (_receiver, listener) = world.receiver("acme", []).await;
     let worker = world.start();
     let began = tokio::time::Instant::now();
     for id in ["e1", "e2"] {
@@ -213,7 +213,7 @@ async fn retry_is_on_time_when_clock_of_process_is_behind() {
     let mut world = World::new(&[40]).await;
     world.clock.advance(Duration::from_secs(3600));
     world.setup.clock = Arc::new(world.clock.set_back(Duration::from_secs(3600)));
-    let (receiver, listener) = world.receiver("acme", [Reply::Status(500)]).await;
+    let (_receiver, listener) = world.receiver("acme", [Reply::Status(500)]).await;
     let worker = world.start();
     let record = world.conclude(&listener, "o", "e").await;
     assert_eq!(record.progress.attempts, 2);

@@ -155,7 +155,7 @@ async fn burst_is_prefetched_when_endpoint_was_fast_a_moment_ago() {
         world.setup.timeout = Duration::from_secs(60);
         world.setup.grace = millis(10);
         let silence = std::iter::repeat_n(Reply::Silence, MAX_ATTEMPTS);
-        let (receiver, listener) = world
+        let (_receiver, listener) = world
             .receiver("acme", [Reply::Status(200)].into_iter().chain(silence))
             .await;
         let worker = world.start();

@@ -158,7 +158,7 @@ async fn redirects_are_not_followed() {
     let worker = world.start();
     for status in [301, 302, 303, 307, 308] {
         let name = format!("p{status}");
-        let (receiver, listener) = world
+        let (_receiver, listener) = world
             .receiver(&name, [Reply::Redirect(status, canary.url())])
             .await;
         let record = world.conclude(&listener, &name, &name).await;
