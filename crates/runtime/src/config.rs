@@ -8,9 +8,9 @@ mod proxies;
 mod setting;
 mod source;
 mod value;
-mod verifier;
 
 use std::fmt::Write;
+use std::iter;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,12 +30,11 @@ use providers::{UpstreamSecret, UpstreamUrl};
 pub use database::{Database, ServerUrl};
 pub use gate_core::limits::Group;
 pub use path::check_path;
-use setting::{Setting, Visibility};
+use setting::{AnySetting, Setting, Visibility};
 use source::RawSettings;
 pub use source::{ConfigError, Sources};
 use value::without_credentials;
-pub use value::{EngineChoice, LogFormat, RailChoice, RatesChoice, TraceExport, TraceHeader};
-pub use verifier::VerifierChoice;
+pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice};
 
 /// The effective settings of this version.
 #[derive(Debug)]
@@ -106,18 +105,19 @@ pub struct Config {
     /// The source of rates.
     pub rates: RatesChoice,
     /// The liquidity engine.
-    pub engine: EngineChoice,
+    pub engine: UpstreamChoice,
     /// The secret that authenticates to an engine over HTTP.
     pub engine_secret: Option<UpstreamSecret>,
     /// The identity of an engine over HTTP; `None` for the identity of its URL.
     pub engine_name: Option<EngineName>,
     /// Whether the pools service starts while another engine holds reserved trades.
     pub engine_drain: bool,
-    pub rail: RailChoice,
+    /// The rail of pay-ins and pay-outs.
+    pub rail: UpstreamChoice,
     /// The secret that authenticates to a rail over HTTP.
     pub rail_secret: Option<UpstreamSecret>,
     /// The verifier of sessions' users.
-    pub verifier: VerifierChoice,
+    pub verifier: UpstreamChoice,
     /// The secret that authenticates to a verifier over HTTP.
     pub verifier_secret: Option<UpstreamSecret>,
     /// The operator's catalogue of the gate; `None` for the built-in one.
@@ -183,7 +183,7 @@ impl Config {
         if !is_missing {
             return Ok(());
         }
-        let setting: &dyn setting::AnySetting = &setting::GATE_ORIGIN;
+        let setting: &dyn AnySetting = &setting::GATE_ORIGIN;
         Err(vec![ConfigError {
             setting: format!("PENSTOCK_{}", setting.name()),
             expected: format!(
@@ -241,8 +241,8 @@ impl Config {
             engine_drain: given.value(&setting::ENGINE_DRAIN)?,
             rail: given.value(&setting::RAIL)?,
             rail_secret: given.get(&setting::RAIL_SECRET)?,
-            verifier: given.value(&verifier::VERIFIER)?,
-            verifier_secret: given.get(&verifier::VERIFIER_SECRET)?,
+            verifier: given.value(&setting::VERIFIER)?,
+            verifier_secret: given.get(&setting::VERIFIER_SECRET)?,
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
@@ -281,7 +281,7 @@ fn limit_of(group: Group) -> &'static Setting<Vec<Tier>> {
 /// Checks an origin that browsers reach: https, or http on this machine in mode test. A content security policy names it.
 fn public_origin(
     given: &RawSettings,
-    setting: &setting::Setting<()>,
+    setting: &Setting<()>,
 ) -> Result<Option<Origin>, ConfigError> {
     let Some(text) = given.text(setting) else {
         return Ok(None);
@@ -304,54 +304,70 @@ fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
         let expected = "expected 32 bytes in base64: mode live does not create a key";
         faults.push(given.refuse(&setting::MASTER_KEY, expected));
     }
-    for setting in [
-        &setting::RATES as &dyn setting::AnySetting,
-        &setting::ENGINE,
-        &setting::RAIL,
-        &verifier::VERIFIER,
-    ] {
+    let upstreams = UPSTREAMS.iter().map(|it| it.setting as &dyn AnySetting);
+    for setting in iter::once(&setting::RATES as &dyn AnySetting).chain(upstreams) {
         if given.text(setting) == Some("sandbox") {
             faults.push(given.refuse(setting, "the sandbox serves mode test only"));
         }
     }
-    faults.extend(live_upstream_errors(given));
+    faults.extend(UPSTREAMS.iter().flat_map(|it| it.live_errors(given)));
     faults
 }
 
-/// Errors of mode live in the settings of an engine, a rail and a verifier over HTTP.
-fn live_upstream_errors(given: &RawSettings) -> Vec<ConfigError> {
-    let mut faults = Vec::new();
-    if let Ok(EngineChoice::Http(url)) = given.value(&setting::ENGINE) {
+/// The settings of an upstream that an operator may run over HTTP.
+struct UpstreamSettings {
+    name: &'static str,
+    setting: &'static Setting<UpstreamChoice>,
+    secret: &'static Setting<UpstreamSecret>,
+    /// A value that mode live permits without TLS.
+    private: &'static str,
+}
+
+static UPSTREAMS: [UpstreamSettings; 3] = [
+    UpstreamSettings {
+        name: "engine",
+        setting: &setting::ENGINE,
+        secret: &setting::ENGINE_SECRET,
+        private: "http:http://10.0.0.5:9000",
+    },
+    UpstreamSettings {
+        name: "rail",
+        setting: &setting::RAIL,
+        secret: &setting::RAIL_SECRET,
+        private: "http:http://10.0.0.6:9100",
+    },
+    UpstreamSettings {
+        name: "verifier",
+        setting: &setting::VERIFIER,
+        secret: &setting::VERIFIER_SECRET,
+        private: "http:http://10.0.0.7:9200",
+    },
+];
+
+impl UpstreamSettings {
+    /// The errors of mode live in these settings.
+    fn live_errors(&self, given: &RawSettings) -> Vec<ConfigError> {
+        let Ok(UpstreamChoice::Http(url)) = given.value(self.setting) else {
+            return Vec::new();
+        };
+        let mut faults = Vec::new();
         if is_exposed(&url) {
-            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.5:9000";
-            faults.push(given.refuse(&setting::ENGINE, expected));
+            let expected = format!(
+                "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as {}",
+                self.private
+            );
+            faults.push(given.refuse(self.setting, &expected));
         }
-        if given.text(&setting::ENGINE_SECRET).is_none() {
-            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the engine";
-            faults.push(given.refuse(&setting::ENGINE_SECRET, expected));
+        if given.text(self.secret).is_none() {
+            let expected = format!(
+                "expected {}: mode live requires a secret that authenticates Penstock to the {}",
+                self.secret.expected(),
+                self.name
+            );
+            faults.push(given.refuse(self.secret, &expected));
         }
+        faults
     }
-    if let Ok(RailChoice::Http(url)) = given.value(&setting::RAIL) {
-        if is_exposed(&url) {
-            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.6:9100";
-            faults.push(given.refuse(&setting::RAIL, expected));
-        }
-        if given.text(&setting::RAIL_SECRET).is_none() {
-            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the rail";
-            faults.push(given.refuse(&setting::RAIL_SECRET, expected));
-        }
-    }
-    if let Ok(VerifierChoice::Http(url)) = given.value(&verifier::VERIFIER) {
-        if is_exposed(&url) {
-            let expected = "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as http:http://10.0.0.7:9200";
-            faults.push(given.refuse(&verifier::VERIFIER, expected));
-        }
-        if given.text(&verifier::VERIFIER_SECRET).is_none() {
-            let expected = "expected 16 to 256 visible ASCII characters: mode live requires a secret that authenticates Penstock to the verifier";
-            faults.push(given.refuse(&verifier::VERIFIER_SECRET, expected));
-        }
-    }
-    faults
 }
 
 /// Whether requests to the URL may cross a public network unencrypted.
@@ -368,12 +384,8 @@ fn live_warnings(given: &RawSettings) -> Vec<String> {
     if given.text(&setting::REDIS_URL).is_none() {
         said.push("PENSTOCK_REDIS_URL is not set: each process counts limits alone".to_owned());
     }
-    for setting in [
-        &setting::ENGINE as &dyn setting::AnySetting,
-        &setting::RAIL,
-        &verifier::VERIFIER,
-    ] {
-        let text = given.text(setting).unwrap_or_default();
+    for UpstreamSettings { setting, .. } in &UPSTREAMS {
+        let text = given.text(*setting).unwrap_or_default();
         if text.starts_with("http:http://") {
             said.push(format!(
                 "PENSTOCK_{} is not https: others on the network path can read its secret",

@@ -9,7 +9,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::StatsReads;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{ConfigError, EngineChoice};
+use crate::config::{ConfigError, UpstreamChoice};
 use crate::open::{OpenError, Runtime};
 
 /// Interval between two counts of trades that can still be returned. Trades leave the return window slowly, and a count reads the
@@ -40,7 +40,7 @@ impl Runtime {
                 "Another engine holds reserved trades. This process cannot advance them; run a service with that engine."
             );
         }
-        if config.engine == EngineChoice::None {
+        if config.engine == UpstreamChoice::None {
             return Ok(());
         }
         if !held.is_empty() && !config.engine_drain {

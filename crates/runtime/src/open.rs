@@ -35,7 +35,7 @@ use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use crate::background::{delete_old_quotes, follow_rates, spawn_maintenance, sweep_idempotency};
 use crate::catalogue;
-use crate::config::{Config, ConfigError, Database, EngineChoice};
+use crate::config::{Config, ConfigError, Database, UpstreamChoice};
 use crate::customer_forms::compare_customers;
 use crate::durability;
 use crate::engine_check::count_returnable;
@@ -429,7 +429,7 @@ impl Runtime {
     /// Starts counting the settled trades of other engines that can still be returned, until shutdown.
     pub fn count_returnable_trades(&self) {
         let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        let asks = self.base.config.engine != EngineChoice::None;
+        let asks = self.base.config.engine != UpstreamChoice::None;
         let engine = (self.engine.name(), asks);
         self.tasks.start("returnable_trades", move |stop| {
             count_returnable(store.clone(), mode, engine.clone(), stop)

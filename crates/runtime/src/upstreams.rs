@@ -14,7 +14,7 @@ use providers::{
 };
 
 use crate::catalogue;
-use crate::config::{Config, ConfigError, EngineChoice, RailChoice, RatesChoice, VerifierChoice};
+use crate::config::{Config, ConfigError, RatesChoice, UpstreamChoice};
 use crate::open::OpenError;
 use crate::process::SystemClock;
 
@@ -90,9 +90,9 @@ fn refusal_of(setting: &str, error: &dyn fmt::Display) -> ConfigError {
 
 pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
     match &config.engine {
-        EngineChoice::None => Ok(Arc::new(NoEngine)),
-        EngineChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
-        EngineChoice::Http(url) => {
+        UpstreamChoice::None => Ok(Arc::new(NoEngine)),
+        UpstreamChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
+        UpstreamChoice::Http(url) => {
             let secret = config.engine_secret.as_ref();
             let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
             let engine = engine.map_err(|error| refusal_of("PENSTOCK_ENGINE", &error))?;
@@ -107,9 +107,9 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
 /// The rail with metrics; `None` if none is configured.
 pub(crate) fn rail(config: &Config) -> Result<Option<Arc<dyn Rail>>, OpenError> {
     let rail: Arc<dyn Rail> = match &config.rail {
-        RailChoice::None => return Ok(None),
-        RailChoice::Sandbox => Arc::new(SandboxRail),
-        RailChoice::Http(url) => {
+        UpstreamChoice::None => return Ok(None),
+        UpstreamChoice::Sandbox => Arc::new(SandboxRail),
+        UpstreamChoice::Http(url) => {
             let secret = config.rail_secret.as_ref();
             let rail = HttpRail::new(url.clone(), secret, http_rail::TIMEOUT);
             Arc::new(rail.map_err(|error| refusal_of("PENSTOCK_RAIL", &error))?)
@@ -124,9 +124,9 @@ pub(crate) fn verifier(
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn Verifier>>, OpenError> {
     let verifier: Arc<dyn Verifier> = match &config.verifier {
-        VerifierChoice::None => return Ok(None),
-        VerifierChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
-        VerifierChoice::Http(url) => {
+        UpstreamChoice::None => return Ok(None),
+        UpstreamChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
+        UpstreamChoice::Http(url) => {
             let secret = config.verifier_secret.as_ref();
             let verifier = HttpVerifier::new(url.clone(), secret, http_verifier::TIMEOUT);
             Arc::new(verifier.map_err(|error| refusal_of("PENSTOCK_VERIFIER", &error))?)

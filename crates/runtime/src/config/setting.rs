@@ -4,8 +4,6 @@
 //! The table has the settings of both services, because one file may configure both. Each service reports the errors of all
 //! settings.
 
-mod widget_limits;
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,15 +19,7 @@ use providers::UpstreamSecret;
 
 use super::database::{self, Database};
 use super::proxies;
-use super::value::{
-    self, EngineChoice, InvalidSetting, LogFormat, RailChoice, RatesChoice, TraceHeader,
-};
-use super::verifier;
-
-pub(crate) use widget_limits::{
-    THROTTLE_BOOTSTRAP, THROTTLE_BOOTSTRAP_CEILING, THROTTLE_EMBED, THROTTLE_EMBED_PAYMENTS,
-    THROTTLE_EMBED_QUOTES,
-};
+use super::value::{self, InvalidSetting, LogFormat, RatesChoice, TraceHeader, UpstreamChoice};
 
 /// One setting.
 pub(crate) struct Setting<T> {
@@ -136,6 +126,34 @@ const LIMIT_FORM: &str = "one limit such as 10/60s";
 const LIMITS_FORM: &str =
     "one to three limits, the shortest window first, such as 10/10s,60/60s,300/1h";
 
+/// A span greater than zero.
+const fn span(name: &'static str, default: &'static str, help: &'static str) -> Setting<Duration> {
+    Setting::new(name, Default::Is(default), value::span, SPAN_FORM, help)
+}
+
+/// One limit of requests.
+const fn limit(
+    name: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Setting<Vec<Tier>> {
+    Setting::new(name, Default::Is(default), value::limit, LIMIT_FORM, help)
+}
+
+/// An upstream that an operator may run.
+const fn upstream(name: &'static str, help: &'static str) -> Setting<UpstreamChoice> {
+    let default = Default::ByMode("sandbox", "none");
+    let form = "none, sandbox or http:<url>";
+    Setting::new(name, default, value::upstream, form, help)
+}
+
+/// The secret of an upstream.
+const fn upstream_secret(name: &'static str, help: &'static str) -> Setting<UpstreamSecret> {
+    let form = "16 to 256 visible ASCII characters";
+    let setting = Setting::new(name, Default::Unset, value::upstream_secret, form, help);
+    setting.shown(Visibility::Masked)
+}
+
 pub(crate) static MODE: Setting<Mode> = Setting::new(
     "MODE",
     Default::Is("test"),
@@ -231,60 +249,32 @@ pub(crate) static METRICS_LISTEN: Setting<SocketAddr> = Setting::new(
     LISTEN_FORM,
     "address of the private listener for /metrics",
 );
-pub(crate) static QUOTE_TTL: Setting<Duration> = Setting::new(
-    "QUOTE_TTL",
-    Default::Is("15s"),
-    value::span,
-    SPAN_FORM,
-    "how long a firm quote is executable",
-);
-pub(crate) static SESSION_TTL: Setting<Duration> = Setting::new(
-    "SESSION_TTL",
-    Default::Is("24h"),
-    value::span,
-    SPAN_FORM,
-    "how long a gate session is open",
-);
-pub(crate) static EMBED_TOKEN_TTL: Setting<Duration> = Setting::new(
-    "EMBED_TOKEN_TTL",
-    Default::Is("1h"),
-    value::span,
-    SPAN_FORM,
-    "how long an embed token is valid",
-);
-pub(crate) static SIGNED_QUOTE_TTL: Setting<Duration> = Setting::new(
+pub(crate) static QUOTE_TTL: Setting<Duration> =
+    span("QUOTE_TTL", "15s", "how long a firm quote is executable");
+pub(crate) static SESSION_TTL: Setting<Duration> =
+    span("SESSION_TTL", "24h", "how long a gate session is open");
+pub(crate) static EMBED_TOKEN_TTL: Setting<Duration> =
+    span("EMBED_TOKEN_TTL", "1h", "how long an embed token is valid");
+pub(crate) static SIGNED_QUOTE_TTL: Setting<Duration> = span(
     "SIGNED_QUOTE_TTL",
-    Default::Is("60s"),
-    value::span,
-    SPAN_FORM,
+    "60s",
     "how long a signed quote can be redeemed",
 );
-pub(crate) static PREVIEW_TTL: Setting<Duration> = Setting::new(
-    "PREVIEW_TTL",
-    Default::Is("5m"),
-    value::span,
-    SPAN_FORM,
-    "how long a locked preview can be used",
-);
-pub(crate) static IDEMPOTENCY_TTL: Setting<Duration> = Setting::new(
+pub(crate) static PREVIEW_TTL: Setting<Duration> =
+    span("PREVIEW_TTL", "5m", "how long a locked preview can be used");
+pub(crate) static IDEMPOTENCY_TTL: Setting<Duration> = span(
     "IDEMPOTENCY_TTL",
-    Default::Is("24h"),
-    value::span,
-    SPAN_FORM,
+    "24h",
     "how long idempotency keys are kept",
 );
-pub(crate) static QUOTE_RETENTION: Setting<Duration> = Setting::new(
+pub(crate) static QUOTE_RETENTION: Setting<Duration> = span(
     "QUOTE_RETENTION",
-    Default::Is("720h"),
-    value::span,
-    SPAN_FORM,
+    "720h",
     "how long firm quotes that were never executed are kept after they expired",
 );
-pub(crate) static VELOCITY_WINDOW: Setting<Duration> = Setting::new(
+pub(crate) static VELOCITY_WINDOW: Setting<Duration> = span(
     "VELOCITY_WINDOW",
-    Default::Is("24h"),
-    value::span,
-    SPAN_FORM,
+    "24h",
     "the rolling window of the notional cap",
 );
 pub(crate) static SESSION_SWEEP: Setting<Duration> = Setting::new(
@@ -301,11 +291,9 @@ pub(crate) static WEBHOOK_WAITS: Setting<Vec<Duration>> = Setting::new(
     "spans greater than zero such as 5s,1m,5m",
     "waits between attempts to deliver an event, in order",
 );
-pub(crate) static WEBHOOK_TIMEOUT: Setting<Duration> = Setting::new(
+pub(crate) static WEBHOOK_TIMEOUT: Setting<Duration> = span(
     "WEBHOOK_TIMEOUT",
-    Default::Is("10s"),
-    value::span,
-    SPAN_FORM,
+    "10s",
     "timeout of one attempt to deliver an event",
 );
 pub(crate) static WEBHOOK_ALLOW_PRIVATE: Setting<AllowPrivate> = Setting::new(
@@ -336,47 +324,47 @@ pub(crate) static THROTTLE_GLOBAL: Setting<Vec<Tier>> = Setting::new(
     LIMITS_FORM,
     "gate routes without their own limit, and refused keys, per address",
 );
-pub(crate) static THROTTLE_CREATE_SESSION: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_CREATE_SESSION",
-    Default::Is("10/60s"),
-    value::limit,
-    LIMIT_FORM,
-    "POST /gate_sessions",
-);
-pub(crate) static THROTTLE_CANCEL_SESSION: Setting<Vec<Tier>> = Setting::new(
+pub(crate) static THROTTLE_CREATE_SESSION: Setting<Vec<Tier>> =
+    limit("THROTTLE_CREATE_SESSION", "10/60s", "POST /gate_sessions");
+pub(crate) static THROTTLE_CANCEL_SESSION: Setting<Vec<Tier>> = limit(
     "THROTTLE_CANCEL_SESSION",
-    Default::Is("30/60s"),
-    value::limit,
-    LIMIT_FORM,
+    "30/60s",
     "POST /gate_sessions/{id}/cancel",
 );
-pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_PREVIEW",
-    Default::Is("30/60s"),
-    value::limit,
-    LIMIT_FORM,
-    "POST /quotes/preview",
+pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> =
+    limit("THROTTLE_PREVIEW", "30/60s", "POST /quotes/preview");
+pub(crate) static THROTTLE_LIST_SESSIONS: Setting<Vec<Tier>> =
+    limit("THROTTLE_LIST_SESSIONS", "60/60s", "GET /gate_sessions");
+pub(crate) static THROTTLE_LIST_TRANSACTIONS: Setting<Vec<Tier>> =
+    limit("THROTTLE_LIST_TRANSACTIONS", "60/60s", "GET /transactions");
+pub(crate) static THROTTLE_CAPABILITIES: Setting<Vec<Tier>> =
+    limit("THROTTLE_CAPABILITIES", "60/60s", "GET /capabilities/*");
+pub(crate) static THROTTLE_BOOTSTRAP: Setting<Vec<Tier>> = limit(
+    "THROTTLE_BOOTSTRAP",
+    "30/60s",
+    "POST /embed/bootstrap, per publishable key and client address",
 );
-pub(crate) static THROTTLE_LIST_SESSIONS: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_LIST_SESSIONS",
-    Default::Is("60/60s"),
-    value::limit,
+pub(crate) static THROTTLE_BOOTSTRAP_CEILING: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_BOOTSTRAP_CEILING",
+    Default::Is("6000/60s"),
+    value::ceiling,
     LIMIT_FORM,
-    "GET /gate_sessions",
+    "POST /embed/bootstrap, per publishable key, all addresses together",
 );
-pub(crate) static THROTTLE_LIST_TRANSACTIONS: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_LIST_TRANSACTIONS",
-    Default::Is("60/60s"),
-    value::limit,
-    LIMIT_FORM,
-    "GET /transactions",
+pub(crate) static THROTTLE_EMBED: Setting<Vec<Tier>> = limit(
+    "THROTTLE_EMBED",
+    "60/60s",
+    "calls of a widget without their own limit, per token and client address",
 );
-pub(crate) static THROTTLE_CAPABILITIES: Setting<Vec<Tier>> = Setting::new(
-    "THROTTLE_CAPABILITIES",
-    Default::Is("60/60s"),
-    value::limit,
-    LIMIT_FORM,
-    "GET /capabilities/*",
+pub(crate) static THROTTLE_EMBED_QUOTES: Setting<Vec<Tier>> = limit(
+    "THROTTLE_EMBED_QUOTES",
+    "10/60s",
+    "POST /embed/quotes, per token and client address",
+);
+pub(crate) static THROTTLE_EMBED_PAYMENTS: Setting<Vec<Tier>> = limit(
+    "THROTTLE_EMBED_PAYMENTS",
+    "5/60s",
+    "POST /embed/payments, per token and client address",
 );
 pub(crate) static CONNECTIONS: Setting<usize> = Setting::new(
     "CONNECTIONS",
@@ -420,21 +408,11 @@ pub(crate) static RATES: Setting<RatesChoice> = Setting::new(
     "none, sandbox, static:<file> or http:<file>",
     "source of rates",
 );
-pub(crate) static ENGINE: Setting<EngineChoice> = Setting::new(
-    "ENGINE",
-    Default::ByMode("sandbox", "none"),
-    value::engine,
-    "none, sandbox or http:<url>",
-    "the liquidity engine",
-);
-pub(crate) static ENGINE_SECRET: Setting<UpstreamSecret> = Setting::new(
+pub(crate) static ENGINE: Setting<UpstreamChoice> = upstream("ENGINE", "the liquidity engine");
+pub(crate) static ENGINE_SECRET: Setting<UpstreamSecret> = upstream_secret(
     "ENGINE_SECRET",
-    Default::Unset,
-    value::upstream_secret,
-    "16 to 256 visible ASCII characters",
     "the secret sent with every call to an engine over HTTP",
-)
-.shown(Visibility::Masked);
+);
 pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
     "ENGINE_NAME",
     Default::Unset,
@@ -449,21 +427,18 @@ pub(crate) static ENGINE_DRAIN: Setting<bool> = Setting::new(
     "true or false",
     "whether the pools service starts while another engine holds reserved trades",
 );
-pub(crate) static RAIL: Setting<RailChoice> = Setting::new(
-    "RAIL",
-    Default::ByMode("sandbox", "none"),
-    value::rail,
-    "none, sandbox or http:<url>",
-    "the rail of pay-ins and pay-outs",
-);
-pub(crate) static RAIL_SECRET: Setting<UpstreamSecret> = Setting::new(
+pub(crate) static RAIL: Setting<UpstreamChoice> =
+    upstream("RAIL", "the rail of pay-ins and pay-outs");
+pub(crate) static RAIL_SECRET: Setting<UpstreamSecret> = upstream_secret(
     "RAIL_SECRET",
-    Default::Unset,
-    value::upstream_secret,
-    "16 to 256 visible ASCII characters",
     "the secret sent with every call to a rail over HTTP",
-)
-.shown(Visibility::Masked);
+);
+pub(crate) static VERIFIER: Setting<UpstreamChoice> =
+    upstream("VERIFIER", "the verifier of sessions' users");
+pub(crate) static VERIFIER_SECRET: Setting<UpstreamSecret> = upstream_secret(
+    "VERIFIER_SECRET",
+    "the secret sent with every call to a verifier over HTTP",
+);
 pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
     "CATALOGUE",
     Default::Unset,
@@ -563,8 +538,8 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &ENGINE_DRAIN,
     &RAIL,
     &RAIL_SECRET,
-    &verifier::VERIFIER,
-    &verifier::VERIFIER_SECRET,
+    &VERIFIER,
+    &VERIFIER_SECRET,
     &CATALOGUE,
     &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,

@@ -294,6 +294,12 @@ fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> Stri
         InvalidSetting::Parameter(name) => {
             return format!("unknown query parameter `{name}`; remove it or correct its name");
         }
+        InvalidSetting::Credentials => {
+            return format!(
+                "expected http:<url> without credentials and query: its secret belongs in {PREFIX}{}_SECRET",
+                setting.name()
+            );
+        }
         InvalidSetting::Form => setting.expected(),
     };
     match setting.shown() {

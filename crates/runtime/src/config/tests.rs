@@ -44,9 +44,9 @@ fn empty_configuration_is_complete_for_test() {
     assert_eq!((config.widget_origin, config.gate_origin), (None, None));
     assert_eq!(config.quote_ttl, Duration::from_secs(15));
     assert_eq!(config.rates, RatesChoice::Sandbox);
-    assert_eq!(config.engine, EngineChoice::Sandbox);
-    assert_eq!(config.rail, RailChoice::Sandbox);
-    assert_eq!(config.verifier, VerifierChoice::Sandbox);
+    assert_eq!(config.engine, UpstreamChoice::Sandbox);
+    assert_eq!(config.rail, UpstreamChoice::Sandbox);
+    assert_eq!(config.verifier, UpstreamChoice::Sandbox);
     assert_eq!(config.log_format, LogFormat::Json);
     let waits = config.webhook_waits.iter().map(Duration::as_secs);
     let three_days = [
@@ -182,9 +182,9 @@ fn public_origin_that_no_policy_can_name_is_refused() {
 fn live_mode_refuses_sandbox_upstreams() {
     let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
-    assert_eq!(loaded.config.engine, EngineChoice::None);
-    assert_eq!(loaded.config.rail, RailChoice::None);
-    assert_eq!(loaded.config.verifier, VerifierChoice::None);
+    assert_eq!(loaded.config.engine, UpstreamChoice::None);
+    assert_eq!(loaded.config.rail, UpstreamChoice::None);
+    assert_eq!(loaded.config.verifier, UpstreamChoice::None);
     assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
     assert!(loaded.warnings.is_empty());
     assert_eq!(loaded.serving_warnings.len(), 1);
@@ -202,42 +202,6 @@ fn live_mode_refuses_sandbox_upstreams() {
     assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
     assert!(faults[3].starts_with("PENSTOCK_RAIL: the sandbox"));
     assert!(faults[4].starts_with("PENSTOCK_VERIFIER: the sandbox"));
-}
-
-// rule: config.engine-secret
-#[test]
-fn engine_over_http_requires_secret_in_live_mode() {
-    let load = |engine: &str, secret: &str| {
-        Config::load(&environment(&[
-            ("MODE", "live"),
-            ("MASTER_KEY", KEY),
-            ("ENGINE", engine),
-            ("ENGINE_SECRET", secret),
-        ]))
-    };
-    let secret = "hunter2-hunter2-hunter2";
-    let loaded = load("http:https://engine.example", secret).unwrap();
-    assert!(matches!(loaded.config.engine, EngineChoice::Http(_)));
-    assert!(!loaded.effective.contains(secret), "{}", loaded.effective);
-    assert_eq!(loaded.serving_warnings.len(), 1);
-    let loaded = load("http:http://10.0.0.5:9000", secret).unwrap();
-    let warned = &loaded.serving_warnings[1];
-    assert!(warned.starts_with("PENSTOCK_ENGINE is not https"));
-    for (given, told) in [
-        (
-            "",
-            "PENSTOCK_ENGINE_SECRET: expected 16 to 256 visible ASCII characters: mode live",
-        ),
-        ("hunter2", "PENSTOCK_ENGINE_SECRET: expected 16 to 256"),
-    ] {
-        let faults = load("http:https://engine.example", given).unwrap_err();
-        assert_eq!(faults.len(), 1, "{faults:?}");
-        let line = faults[0].to_string();
-        assert!(
-            line.starts_with(told) && !line.contains("hunter2"),
-            "{line}"
-        );
-    }
 }
 
 // rule: config.environment-wins

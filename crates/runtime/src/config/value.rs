@@ -28,6 +28,8 @@ pub(crate) enum InvalidSetting {
     Because(String),
     /// The URL has an unknown query parameter of this name.
     Parameter(String),
+    /// The URL of an upstream has credentials or a query. The error does not repeat it, because it may contain a password.
+    Credentials,
 }
 
 /// A URL without its password and query.
@@ -57,24 +59,14 @@ pub enum RatesChoice {
     Http(PathBuf),
 }
 
-/// The liquidity engine.
+/// An upstream that an operator may run: the engine, the rail or the verifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// No engine: no trade can be held.
+pub enum UpstreamChoice {
+    /// No upstream: what needs it is refused.
     None,
-    /// The sandbox's engine, only in mode test.
+    /// The sandbox's, only in mode test.
     Sandbox,
-    /// The operator's engine over HTTP.
-    Http(UpstreamUrl),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RailChoice {
-    /// No rail: no pay-in and no pay-out is possible.
-    None,
-    /// The sandbox's rail, only in mode test.
-    Sandbox,
-    /// The operator's rail over HTTP.
+    /// The operator's, over HTTP.
     Http(UpstreamUrl),
 }
 
@@ -236,31 +228,13 @@ pub(crate) fn rates(text: &str) -> Result<RatesChoice, InvalidSetting> {
     }
 }
 
-pub(crate) fn engine(text: &str) -> Result<EngineChoice, InvalidSetting> {
+pub(crate) fn upstream(text: &str) -> Result<UpstreamChoice, InvalidSetting> {
     match text.split_once(':') {
-        None if text == "none" => Ok(EngineChoice::None),
-        None if text == "sandbox" => Ok(EngineChoice::Sandbox),
-        // The error does not repeat the URL, which may contain a password or a token.
-        _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
-            "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_ENGINE_SECRET",
-        )),
+        None if text == "none" => Ok(UpstreamChoice::None),
+        None if text == "sandbox" => Ok(UpstreamChoice::Sandbox),
+        _ if text.contains(['@', '?']) => Err(InvalidSetting::Credentials),
         Some(("http", url)) => UpstreamUrl::parse(url)
-            .map(EngineChoice::Http)
-            .ok_or(InvalidSetting::Form),
-        _ => Err(InvalidSetting::Form),
-    }
-}
-
-pub(crate) fn rail(text: &str) -> Result<RailChoice, InvalidSetting> {
-    match text.split_once(':') {
-        None if text == "none" => Ok(RailChoice::None),
-        None if text == "sandbox" => Ok(RailChoice::Sandbox),
-        // The error does not repeat the URL, which may contain a password or a token.
-        _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
-            "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_RAIL_SECRET",
-        )),
-        Some(("http", url)) => UpstreamUrl::parse(url)
-            .map(RailChoice::Http)
+            .map(UpstreamChoice::Http)
             .ok_or(InvalidSetting::Form),
         _ => Err(InvalidSetting::Form),
     }
@@ -520,49 +494,30 @@ mod tests {
         }
     }
 
-    // rule: config.rail-http
+    // rule: config.engine-http, config.rail-http, config.verifier-http
     #[test]
-    fn rail_setting_parses_every_rail() {
-        let url = UpstreamUrl::parse("https://rail.example/desk").unwrap();
-        let read = rail("http:https://rail.example/desk");
-        assert_eq!(read, Ok(RailChoice::Http(url)));
-        assert_eq!(rail("none"), Ok(RailChoice::None));
-        assert_eq!(rail("sandbox"), Ok(RailChoice::Sandbox));
-        for bad in ["", "http", "http:", "http:rail:9100", "http:ftp://r"] {
-            assert_eq!(rail(bad), Err(InvalidSetting::Form), "{bad}");
-        }
-        for secret in ["http:http://user:hunter2@r", "http:https://r?token=hunter2"] {
-            let unread = rail(secret);
-            assert!(matches!(unread, Err(InvalidSetting::Unsupported(_))));
-        }
-    }
-
-    // rule: config.engine-http
-    #[test]
-    fn engine_setting_parses_every_engine() {
-        let url = UpstreamUrl::parse("https://engine.example/desk").unwrap();
-        let read = engine("http:https://engine.example/desk");
-        assert_eq!(read, Ok(EngineChoice::Http(url)));
+    fn upstream_setting_parses_every_upstream() {
+        let url = UpstreamUrl::parse("https://desk.example/desk").unwrap();
+        let read = upstream("http:https://desk.example/desk");
+        assert_eq!(read, Ok(UpstreamChoice::Http(url)));
+        assert_eq!(upstream("none"), Ok(UpstreamChoice::None));
+        assert_eq!(upstream("sandbox"), Ok(UpstreamChoice::Sandbox));
         for bad in [
             "",
             "http",
             "http:",
-            "http:engine:9000",
+            "http:desk:9000",
             "http:ftp://e",
             "Sandbox",
         ] {
-            assert_eq!(engine(bad), Err(InvalidSetting::Form), "{bad}");
+            assert_eq!(upstream(bad), Err(InvalidSetting::Form), "{bad}");
         }
         for secret in [
             "http:http://user:hunter2@e",
             "https://user:hunter2@e",
             "http:https://e?token=hunter2",
         ] {
-            let unread = engine(secret);
-            assert!(
-                matches!(unread, Err(InvalidSetting::Unsupported(_))),
-                "{secret}"
-            );
+            assert_eq!(upstream(secret), Err(InvalidSetting::Credentials));
         }
     }
 }
