@@ -136,39 +136,6 @@ fn rotation_encrypts_everything_again_while_services_run() {
     );
 }
 
-/// A process with only the old key stores nothing under it after another key became current.
-// rule: base.master-key-rotation, health.ready
-#[test]
-fn services_without_new_key_store_nothing_until_restarted_with_it() {
-    let installation = Installation::in_a_file();
-    let cli = |words: &[&str]| installation.json(&[words, &["--database-url", URL]].concat());
-    let sandbox = Sandbox::start(&installation, &[]);
-    let demo = demo_of(&installation);
-    let first = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
-    assert!(first["id"].is_string(), "{first}");
-    cli(&["master-key", "add"]);
-    let rotated = cli(&["master-key", "rotate"]);
-    assert_eq!(rotated["outcome"], "rotated", "{rotated}");
-    let refused = post(&sandbox, &demo, "gate_sessions", "two", SESSION);
-    assert_eq!(refused["code"], "service_unavailable", "{refused}");
-    let ready = http::json(&http::get(sandbox.gate(), "/health/ready"));
-    assert_eq!(ready["code"], "not_ready", "{ready}");
-    assert_eq!(older(&installation), "0");
-    sandbox.stop();
-
-    // No value was encrypted with the old key, so it can be removed.
-    let file = installation.folder.path().join("s/master.key");
-    let keys = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, keys.lines().last().unwrap()).unwrap();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let repeated = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
-    assert_eq!(repeated, first);
-    let second = post(&sandbox, &demo, "gate_sessions", "two", SESSION);
-    assert!(second["id"].is_string(), "{second}");
-    sandbox.stop();
-    assert_eq!(older(&installation), "0");
-}
-
 /// Runs the program with these master keys on the database of the test run.
 fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
     let run = installation

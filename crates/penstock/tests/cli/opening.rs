@@ -131,26 +131,6 @@ fn lost_master_key_stops_every_command_and_is_not_replaced() {
     }
 }
 
-/// Limits belong to the services; a command counts no requests.
-#[test]
-fn commands_ignore_redis_settings() {
-    let installation = Installation::in_a_file();
-    let pool = format!("{POOL}native_addresses = true\n");
-    assert_eq!(installation.apply(&pool, &[]).code, 0);
-    std::fs::remove_file(installation.folder.path().join("penstock.db")).unwrap();
-    let live = |words: &[&str]| {
-        let mut program = installation.program(words);
-        program
-            .env("PENSTOCK_MODE", "live")
-            .env("PENSTOCK_MASTER_KEY", LIVE_KEY);
-        crate::fixture::ended(program.output().unwrap())
-    };
-    let done = live(&["apply", "-f", "file.toml"]);
-    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
-    let done = live(&["verify"]);
-    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
-}
-
 // rule: cli.exit-codes
 #[test]
 fn unwritable_folder_is_reported_with_remedy() {

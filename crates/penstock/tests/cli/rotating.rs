@@ -182,36 +182,6 @@ async fn file_without_secret_keeps_rotated_secrets() {
     assert_eq!(secrets(&base).await, [(FIRST.to_owned(), None)]);
 }
 
-// rule: cli.webhook.rotate, cli.json
-#[test]
-fn new_secret_is_printed_with_documented_fields() {
-    let installation = Installation::new();
-    assert_eq!(installation.apply(&file(), &[]).code, 0);
-    let words = "webhook rotate-secret --partner acme --service pools";
-    let words: Vec<&str> = words.split(' ').collect();
-    let plain = installation.json(&words);
-    let fields: Vec<&String> = plain.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["partner", "service", "secret", "overlap_until"]);
-    assert_eq!(
-        (&plain["partner"], &plain["service"]),
-        (&"acme".into(), &"pools".into())
-    );
-    assert!(plain["overlap_until"].is_null());
-    let done = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
-    assert_eq!((done.code, done.err.as_str()), (0, ""));
-    assert_eq!(done.out.matches("whsec_").count(), 1, "{done:?}");
-    assert!(
-        done.out.contains("next: give it to the partner"),
-        "{done:?}"
-    );
-    let again = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
-    assert_eq!((again.code, again.out.as_str()), (1, ""));
-    assert!(
-        again.err.starts_with("two secrets sign until 20"),
-        "{again:?}"
-    );
-}
-
 // rule: cli.exit-codes
 #[test]
 fn invalid_arguments_are_refused_on_one_line() {

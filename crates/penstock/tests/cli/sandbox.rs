@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Lines, PipeReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,39 +20,6 @@ pub(crate) fn terminate(id: u32) {
         .args(["-TERM", &id.to_string()])
         .status();
     assert!(asked.unwrap().success());
-}
-
-// rule: cli.sandbox.check, cli.sandbox.demo-kept
-#[test]
-fn check_can_be_repeated() {
-    let installation = Installation::in_a_file();
-    let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
-    assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(first.out.matches('✓').count(), 18, "{first:?}");
-    let file = installation.folder.path().join("s/demo.json");
-    let kept = std::fs::read(&file).unwrap();
-    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let again = installation.json(&["sandbox", "--dir", "s", "--check"]);
-    assert_eq!(again["ok"], true, "{again}");
-    assert_eq!(again["steps"].as_array().unwrap().len(), 18);
-    assert_eq!(std::fs::read(&file).unwrap(), kept);
-}
-
-/// Events may not be sent to private addresses here, so none arrives.
-// rule: cli.sandbox.check-event
-#[test]
-fn check_fails_if_event_does_not_arrive() {
-    let installation = Installation::in_a_file();
-    let run = installation
-        .program(&["sandbox", "--dir", "s", "--check"])
-        .env("PENSTOCK_WEBHOOK_ALLOW_PRIVATE", "none")
-        .output();
-    let failed = crate::fixture::ended(run.unwrap());
-    assert_eq!(failed.code, 1, "{failed:?}");
-    assert_eq!(failed.out.matches('✓').count(), 11, "{failed:?}");
-    let message = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
-    assert!(failed.out.contains(message), "{failed:?}");
 }
 
 /// The demo partner's endpoint belongs to the developer: a check keeps its URL, and the demo partner's events still go there.
@@ -79,12 +45,14 @@ async fn check_leaves_endpoint_of_demo_partner_unchanged() {
     assert!(again.out.starts_with("nothing to change"), "{again:?}");
 }
 
-// rule: cli.sandbox.check
+// rule: cli.sandbox.check, cli.json
 #[test]
 fn failed_check_names_step_and_exits_1() {
     let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", "s", "--check"];
-    assert_eq!(installation.run(&words).code, 0);
+    let first = installation.json(&words);
+    assert_eq!(first["ok"], true, "{first}");
+    assert_eq!(first["steps"].as_array().unwrap().len(), 18);
     let suspended = "[[partners]]\nid = \"demo\"\nname = \"Demo\"\nstatus = \"suspended\"\n";
     let done = installation.apply(suspended, &["--database-url", "sqlite://s/penstock.db"]);
     assert_eq!(done.code, 0, "{done:?}");
@@ -159,6 +127,12 @@ impl Sandbox {
         line.and_then(|line| line.rsplit('/').next()).unwrap()
     }
 
+    /// The origin of the demo shop.
+    fn shop(&self) -> &str {
+        let mut words = self.printed.iter().flat_map(|line| line.split(' '));
+        words.find_map(|word| word.strip_suffix("/demo")).unwrap()
+    }
+
     pub(crate) fn stop(mut self) {
         terminate(self.process.id());
         assert_eq!(self.process.wait().unwrap().code(), Some(0));
@@ -170,17 +144,31 @@ pub(crate) fn demo_of(installation: &Installation) -> Value {
     serde_json::from_str(&kept).unwrap()
 }
 
-// rule: cli.sandbox.start
+/// One start, which prints and serves everything that a developer needs.
+// rule: cli.sandbox.start, cli.sandbox.demo-shop, cli.sandbox.events, openapi.examples, throttle.create-session-of-partner
 #[test]
-fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
+fn sandbox_prints_credentials_and_serves_shop_services_and_events() {
     let installation = Installation::in_a_file();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let printed = sandbox.printed.clone();
+    let mut sandbox = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    assert_prints_credentials_and_calls(&sandbox, &demo);
+    assert_shop_serves_no_secret(&sandbox, &demo);
+    assert_takes_example_order(&sandbox, &demo);
+    let session = create_many_sessions(&sandbox, &demo);
+    let line = sandbox.read_until(&session);
+    let shown = format!("event gate_session.created {session} both signatures verified");
+    assert!(line.ends_with(&shown), "{line}");
     sandbox.stop();
+    // The partner keeps its port, so events that were not delivered arrive after a restart.
+    assert!(demo["events_port"].as_u64().unwrap() > 0);
+}
+
+/// The start prints at most twelve lines.
+fn assert_prints_credentials_and_calls(sandbox: &Sandbox, demo: &Value) {
+    let printed = &sandbox.printed;
     assert!(printed.len() <= 12, "{printed:#?}");
     // The page that a newcomer opens first.
     assert!(printed[1].starts_with("  demo shop "), "{printed:#?}");
-    let demo = demo_of(&installation);
     let text = printed.join("\n");
     for credential in ["secret_key", "publishable_key", "webhook_secret"] {
         assert!(text.contains(demo[credential].as_str().unwrap()), "{text}");
@@ -191,15 +179,8 @@ fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
     assert!(printed[printed.len() - 2].starts_with("gate-service listening on http://127.0.0.1:"));
 }
 
-// rule: cli.sandbox.demo-shop
-#[test]
-fn demo_shop_serves_no_secret() {
-    let installation = Installation::in_a_file();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let page = sandbox.printed[1]
-        .split(' ')
-        .find(|word| word.ends_with("/demo"));
-    let page = page.unwrap();
+fn assert_shop_serves_no_secret(sandbox: &Sandbox, demo: &Value) {
+    let page = sandbox.shop();
     let order = r#"{"amount": "100.00", "currency": "EUR"}"#;
     let order = ["-d", order, "-H", "Content-Type: application/json"];
     let served: String = [
@@ -209,13 +190,12 @@ fn demo_shop_serves_no_secret() {
     ]
     .into_iter()
     .map(|(path, more)| {
-        let address = format!("{page}{path}");
+        let address = format!("{page}/demo{path}");
         let mut curl = Command::new("curl");
         let run = curl.args(["-sS", &address]).args(more).output().unwrap();
         String::from_utf8(run.stdout).unwrap()
     })
     .collect();
-    let demo = demo_of(&installation);
     let text = |name: &str| demo[name].as_str().unwrap();
     assert!(served.contains("<!doctype html>"), "{served}");
     assert!(served.contains(text("publishable_key")), "{served}");
@@ -223,64 +203,42 @@ fn demo_shop_serves_no_secret() {
     for name in ["secret_key", "webhook_secret"] {
         assert!(!served.contains(text(name)), "{name}: {served}");
     }
-    sandbox.stop();
 }
 
-/// Runs the printed calls in the default shells of Linux and macOS.
-// rule: cli.sandbox.start
-#[test]
-fn printed_calls_work_when_pasted() {
-    let installation = Installation::in_a_file();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let calls: Vec<&String> = sandbox
-        .printed
-        .iter()
-        .filter(|line| line.starts_with("curl "))
-        .collect();
-    for call in &calls {
-        let run = Command::new("bash").args(["-c", call]).output().unwrap();
-        let response: Value = serde_json::from_slice(&run.stdout).unwrap();
-        assert!(response.get("code").is_none(), "{call}: {response}");
-    }
-    assert_eq!(calls.len(), 2);
-    sandbox.stop();
-}
-
-/// The check trades as its own partner, so this test trades as the demo partner.
-// rule: cli.sandbox.events
-#[test]
-fn events_are_received_verified_and_shown() {
-    let installation = Installation::in_a_file();
-    let mut sandbox = Sandbox::start(&installation, &[]);
-    let demo = demo_of(&installation);
+/// Orders what the published document shows as an example.
+fn assert_takes_example_order(sandbox: &Sandbox, demo: &Value) {
+    let last = sandbox.printed.last();
+    let address = last.and_then(|line| line.rsplit('/').next()).unwrap();
+    let (_, document) = exchange(address, "GET /openapi/pools-v1.json", &[], "");
+    let operation = &document["paths"]["/v1/pools/{id}/quote"]["post"];
+    let example = &operation["requestBody"]["content"]["application/json"]["example"];
+    let pool = operation["parameters"][0]["example"].as_str().unwrap();
     let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
-    let headers = [("Authorization", &*bearer), ("Idempotency-Key", "one")];
-    let body =
-        r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done"}"#;
-    let (_, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
-    let id = session["id"].as_str().unwrap();
-    let line = sandbox.read_until(" event ");
-    assert!(
-        line.ends_with(&format!(
-            "event gate_session.created {id} both signatures verified"
-        )),
-        "{line}"
+    let headers = [("Authorization", bearer.as_str())];
+    let line = format!("POST /v1/pools/{pool}/quote");
+    let (status, quote) = exchange(address, &line, &headers, &example.to_string());
+    assert_eq!(status, 200, "{example}: {quote}");
+    assert_eq!(quote["available"], true, "{quote}");
+    assert_eq!(quote["executable"], true, "{quote}");
+    assert_eq!(
+        example["cryptoNetwork"], example["destNetwork"],
+        "the example's network is one of the pool's networks"
     );
-    sandbox.stop();
-    // The partner keeps its port, so events that were not delivered arrive after a restart.
-    assert!(demo["events_port"].as_u64().unwrap() > 0);
 }
 
-// rule: cli.sandbox.start
-#[test]
-fn port_flag_names_the_two_flags_that_exist() {
-    let installation = Installation::in_a_file();
-    let refused = installation.run(&["sandbox", "--port", "5000"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(
-        refused.err.contains("--pools-port and --gate-port"),
-        "{refused:?}"
-    );
+/// Creates more sessions than a service allows, and returns the id of the last one.
+fn create_many_sessions(sandbox: &Sandbox, demo: &Value) -> String {
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
+    let body = r#"{"amount":"1","currency":"EUR","return_url":"https://shop.example/done"}"#;
+    let mut last = String::new();
+    for number in 0..15 {
+        let key = format!("key-{number}");
+        let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
+        let (status, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
+        assert_eq!(status, 201, "{number}: {session}");
+        session["id"].as_str().unwrap().clone_into(&mut last);
+    }
+    last
 }
 
 // rule: cli.sandbox.start
@@ -298,6 +256,10 @@ fn port_in_use_is_reported_with_its_flag() {
         let remedy = format!("choose another port with {flag}\n");
         assert!(refused.err.ends_with(&remedy), "{refused:?}");
     }
+    let unknown = installation.run(&["sandbox", "--port", "5000"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    let flags = "--pools-port and --gate-port";
+    assert!(unknown.err.contains(flags), "{unknown:?}");
 }
 
 // rule: cli.sandbox.check
@@ -362,58 +324,11 @@ fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
     assert_eq!(status.code(), Some(0));
 }
 
-// rule: throttle.create-session-of-partner
-#[test]
-fn sandbox_does_not_limit_creates() {
-    let installation = Installation::in_a_file();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let demo = demo_of(&installation);
-    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
-    let body = r#"{"amount":"1","currency":"EUR","return_url":"https://shop.example/done"}"#;
-    for number in 0..15 {
-        let key = format!("key-{number}");
-        let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
-        let (status, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
-        assert_eq!(status, 201, "{number}: {session}");
-    }
-    sandbox.stop();
-}
-
 /// Sends one request on its own connection. Returns the status and the JSON body of the response.
 fn exchange(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
     let response = send(address, line, headers, body);
     let status = response.get(9..12).unwrap().parse().unwrap();
     (status, json(&response))
-}
-
-// rule: openapi.examples
-#[test]
-fn sandbox_accepts_the_example_order_of_its_document() {
-    let installation = Installation::in_a_file();
-    let sandbox = Sandbox::start(&installation, &[]);
-    let address = sandbox
-        .printed
-        .last()
-        .and_then(|line| line.rsplit('/').next());
-    let address = address.unwrap().to_owned();
-    let demo = demo_of(&installation);
-
-    let (_, document) = exchange(&address, "GET /openapi/pools-v1.json", &[], "");
-    let operation = &document["paths"]["/v1/pools/{id}/quote"]["post"];
-    let example = &operation["requestBody"]["content"]["application/json"]["example"];
-    let pool = operation["parameters"][0]["example"].as_str().unwrap();
-    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
-    let headers = [("Authorization", bearer.as_str())];
-    let line = format!("POST /v1/pools/{pool}/quote");
-    let (status, quote) = exchange(&address, &line, &headers, &example.to_string());
-    sandbox.stop();
-    assert_eq!(status, 200, "{example}: {quote}");
-    assert_eq!(quote["available"], true, "{quote}");
-    assert_eq!(quote["executable"], true, "{quote}");
-    assert_eq!(
-        example["cryptoNetwork"], example["destNetwork"],
-        "the example's network is one of the pool's networks"
-    );
 }
 
 /// The developer's changes to the partner are kept.
@@ -459,26 +374,6 @@ async fn older_demo_partner_gets_only_the_gate() {
     );
 }
 
-// rule: cli.sandbox.refuses
-#[test]
-fn sandbox_refuses_mode_live_and_databases_on_servers() {
-    let installation = Installation::in_a_file();
-    for words in [
-        &["sandbox", "--dir", "s", "--check", "--mode", "live"][..],
-        &[
-            "sandbox",
-            "--dir",
-            "s",
-            "--database-url",
-            "postgres://u@127.0.0.1:1/x",
-        ],
-    ] {
-        let done = installation.run(words);
-        assert_eq!(done.code, 2, "{done:?}");
-        assert!(!installation.folder.path().join("s").exists());
-    }
-}
-
 // rule: cli.sandbox.demo-kept
 #[test]
 fn lost_demo_credentials_are_replaced() {
@@ -518,23 +413,16 @@ fn started_from(sandbox: &Sandbox, demo: &Value, page: &str) -> u16 {
 #[test]
 fn page_of_earlier_start_is_no_longer_allowed() {
     let installation = Installation::in_a_file();
-    let page = |sandbox: &Sandbox| {
-        let shop = sandbox
-            .printed
-            .iter()
-            .find_map(|line| line.split(' ').find(|word| word.ends_with("/demo")));
-        shop.unwrap().trim_end_matches("/demo").to_owned()
-    };
     let first = Sandbox::start(&installation, &[]);
     let demo = demo_of(&installation);
-    let earlier = page(&first);
+    let earlier = first.shop().to_owned();
     assert_eq!(started_from(&first, &demo, &earlier), 200);
     // The next sandbox cannot get this port: it is taken here, unless another program has taken it already.
     let port = earlier.rsplit(':').next().unwrap().parse::<u16>().unwrap();
     first.stop();
     let _taken = TcpListener::bind(("127.0.0.1", port)).ok();
     let second = Sandbox::start(&installation, &[]);
-    assert_eq!(started_from(&second, &demo, &page(&second)), 200);
+    assert_eq!(started_from(&second, &demo, second.shop()), 200);
     assert_eq!(started_from(&second, &demo, &earlier), 403);
     assert_eq!(started_from(&second, &demo, "https://shop.example"), 200);
     second.stop();
