@@ -402,6 +402,23 @@ fn mistyped_deposit_address_is_refused() {
     );
 }
 
+// rule: apply.protections-written
+#[test]
+fn enabled_pools_need_written_balance_gate_and_cap() {
+    let written = |lines: &str| faults_in(&format!("[partners.pools]\nenabled = true\n{lines}"));
+    let gate =
+        "partners.pools.balance_gate: missing; expected true, or false if purchases need no funds";
+    let cap = "partners.pools.velocity_cap_usdt: missing; expected a decimal such as \"250000\", or \"none\" for no cap";
+    assert_eq!(written("velocity_cap_usdt = \"none\"\n"), [gate]);
+    assert_eq!(written("balance_gate = true\n"), [cap]);
+    assert_eq!(written(""), [gate, cap]);
+    let refused = written("balance_gate = true\nvelocity_cap_usdt = \"None\"\n");
+    assert!(
+        refused[0].contains("velocity_cap_usdt: expected a decimal"),
+        "{refused:?}"
+    );
+}
+
 // rule: apply.gate, apply.gate-origins
 #[test]
 fn gate_table_stores_origins_in_spelling_of_browsers() {

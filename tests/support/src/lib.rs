@@ -1,5 +1,5 @@
 //! Code that several suites share: the contract of the store ports, recorded requests, a Postgres database for one test, private
-//! servers, and HTTP with an upstream that a test plays.
+//! servers, programs that a test starts, and HTTP with an upstream that a test plays.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -10,6 +10,7 @@
 
 pub mod contract;
 pub mod http;
+pub mod program;
 pub mod recorded;
 pub mod servers;
 pub mod test_database;

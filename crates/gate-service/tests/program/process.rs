@@ -1,15 +1,11 @@
-//! Programs in processes of their own: upstreams for trials, and gate services. They end with the test.
+//! Upstreams for trials in processes of their own, which end with the test.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use crate::lifecycle::program;
 
 /// How long a test waits for a line.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -122,44 +118,5 @@ impl Trial {
 
     fn next(&self) -> Option<String> {
         self.lines.recv_timeout(PATIENCE).ok()
-    }
-}
-
-/// A gate service.
-pub(crate) struct GateProcess {
-    _process: Killed,
-    pub(crate) address: String,
-    log: Arc<Mutex<Vec<String>>>,
-}
-
-impl GateProcess {
-    pub(crate) fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
-        let mut command = program(folder, variables);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let out = lines_of(child.stdout.take().unwrap());
-        let err = lines_of(child.stderr.take().unwrap());
-        let log = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in err {
-                kept.lock().unwrap().push(line);
-            }
-        });
-        let process = Killed(child);
-        let line = out.recv_timeout(PATIENCE);
-        let line = line.unwrap_or_else(|_| panic!("{:?}", log.lock().unwrap()));
-        let address = line.rsplit("http://").next().unwrap().to_owned();
-        Self {
-            _process: process,
-            address,
-            log,
-        }
-    }
-
-    /// How many lines of the log contain this text.
-    pub(crate) fn logged(&self, text: &str) -> usize {
-        let log = self.log.lock().unwrap();
-        log.iter().filter(|line| line.contains(text)).count()
     }
 }

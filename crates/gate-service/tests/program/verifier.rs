@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use test_support::http::{Reply, Request, Upstream};
 use tokio::task::JoinHandle;
 
-use crate::lifecycle::{output, text};
 use crate::sweeping::{CountingEntropy, StoppedClock, config_with, event_types, make, provision};
 
 const SECRET: &str = "a-secret-of-the-verifier";
@@ -308,21 +307,4 @@ async fn answers_reach_only_the_verifier() {
         };
         assert!(!found("1815-12-10") && !found("birthday"));
     }
-}
-
-// rule: config.verifier-secret, program.config-masked
-#[test]
-fn config_command_never_shows_the_secret_of_the_verifier() {
-    let folder = tempfile::tempdir().unwrap();
-    let given = [
-        ("VERIFIER", "http:http://127.0.0.1:9200"),
-        ("VERIFIER_SECRET", SECRET),
-    ];
-    let shown = output(folder.path(), &["config"], &given);
-    let (out, err) = (text(&shown.stdout), text(&shown.stderr));
-    assert_eq!(shown.status.code(), Some(0), "{err}");
-    let setting = "verifier = \"http:http://127.0.0.1:9200\"\n";
-    assert!(out.contains(setting), "{out}");
-    assert!(out.contains("verifier_secret = \"***\"\n"), "{out}");
-    assert!(!out.contains(SECRET) && !err.contains(SECRET));
 }

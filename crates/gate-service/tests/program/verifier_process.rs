@@ -11,8 +11,10 @@ use gate_core::verification::{Verification, VerificationStatus};
 use partner_core::Tenant;
 use runtime::{Ports, Runtime};
 use test_support::http::{nowhere, send};
+use test_support::program::Served;
 
-use crate::process::{GateProcess, Trial};
+use crate::lifecycle::GATE;
+use crate::process::Trial;
 use crate::sweeping::{CountingEntropy, config_with, event_types, make, provision};
 
 const SECRET: &str = "a-secret-of-the-verifier";
@@ -24,7 +26,7 @@ const ONCE: [&str; 2] = ["gate_session.created", "kyc.required"];
 struct World {
     folder: tempfile::TempDir,
     verifier: Trial,
-    gates: Vec<GateProcess>,
+    gates: Vec<Served>,
     runtime: Runtime,
     who: Tenant,
     verifying: VerifyUser,
@@ -118,8 +120,8 @@ impl World {
     }
 
     fn contradictions(&self) -> usize {
-        let logged = self.gates.iter().map(|gate| gate.logged(CONTRADICTION));
-        logged.sum()
+        let logged = self.gates.iter().map(Served::logged);
+        logged.map(|log| log.matches(CONTRADICTION).count()).sum()
     }
 
     /// Whether a contradiction is logged before a poll that is under way has certainly ended.
@@ -134,18 +136,16 @@ impl World {
     }
 }
 
-fn gate(folder: &Path, url: &str) -> GateProcess {
+fn gate(folder: &Path, url: &str) -> Served {
     let database = format!("sqlite://{}/penstock.db", folder.display());
     let variables = [
         ("DATABASE_URL", database.as_str()),
-        ("GATE_LISTEN", "127.0.0.1:0"),
-        ("WIDGET_LISTEN", "127.0.0.1:0"),
         ("VERIFIER", url),
         ("VERIFIER_SECRET", SECRET),
         ("MASTER_KEY", MASTER_KEY),
         ("THROTTLE", "off"),
     ];
-    GateProcess::start(folder, &variables)
+    GATE.start(folder, &variables)
 }
 
 // rule: gate.verification.poll, gate.verification.silence, gate.verification.event-once

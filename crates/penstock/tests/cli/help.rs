@@ -109,6 +109,6 @@ fn serve_briefly(installation: &Installation, words: &[&str]) {
     let listening = lines
         .map_while(Result::ok)
         .any(|line| line.contains(" listening on "));
-    crate::sandbox::terminate(process.id());
+    test_support::program::signal(process.id(), "-TERM");
     assert!(listening && process.wait().unwrap().success(), "{words:?}");
 }

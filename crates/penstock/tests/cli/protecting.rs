@@ -12,30 +12,6 @@ fn strict(tier: &str) -> String {
     )
 }
 
-// rule: apply.protections-written
-#[test]
-fn apply_refuses_enabled_pools_without_gate_or_cap() {
-    let installation = Installation::new();
-    let written = |lines: &str| {
-        let text = format!("{ACME}[partners.pools]\nenabled = true\n{lines}");
-        installation.apply(&text, &[])
-    };
-    let gate = "file.toml: line 4: partners.pools.balance_gate: missing; expected true, or false if purchases need no funds\n";
-    let cap = "file.toml: line 4: partners.pools.velocity_cap_usdt: missing; expected a decimal such as \"250000\", or \"none\" for no cap\n";
-    for (lines, fault) in [
-        ("velocity_cap_usdt = \"none\"\n", gate.to_owned()),
-        ("balance_gate = true\n", cap.to_owned()),
-        ("", format!("{gate}{cap}")),
-    ] {
-        let done = written(lines);
-        assert_eq!((done.code, done.err), (2, fault));
-    }
-    let done = written("balance_gate = true\nvelocity_cap_usdt = \"None\"\n");
-    assert!(done.code == 2 && done.err.contains("velocity_cap_usdt: expected a decimal"));
-    let done = written("balance_gate = false\nvelocity_cap_usdt = \"none\"\n");
-    assert_eq!(done.code, 0, "the file has both protections: {done:?}");
-}
-
 // rule: apply.loosening, apply.loosening-access
 #[test]
 fn refused_loosening_generates_no_key_for_any_partner_of_the_file() {

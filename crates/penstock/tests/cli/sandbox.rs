@@ -1,26 +1,18 @@
 //! `sandbox`: the first command that a developer runs.
 
-use std::io::{BufRead as _, BufReader, Lines, PipeReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::{PartnerId, Tenant};
 use serde_json::Value;
 use test_support::http::{json, nowhere, send, try_send};
+use test_support::program::{eventually, full_pipe, signal};
 
 use crate::fixture::{Installation, POOL};
-
-/// Sends SIGTERM to a child process of the test, as an init system does.
-pub(crate) fn terminate(id: u32) {
-    let asked = Command::new("kill")
-        .args(["-TERM", &id.to_string()])
-        .status();
-    assert!(asked.unwrap().success());
-}
 
 /// The demo partner's endpoint belongs to the developer: a check keeps its URL, and the demo partner's events still go there.
 // rule: cli.sandbox.check-event
@@ -134,7 +126,7 @@ impl Sandbox {
     }
 
     pub(crate) fn stop(mut self) {
-        terminate(self.process.id());
+        signal(self.process.id(), "-TERM");
         assert_eq!(self.process.wait().unwrap().code(), Some(0));
     }
 }
@@ -278,26 +270,6 @@ fn check_without_folder_removes_its_files() {
     assert!(!installation.folder.path().join("penstock-data").exists());
 }
 
-/// A pipe that is full, as after a program whose reader has stalled. The reader is kept, so that the pipe stays open.
-fn full_pipe() -> (PipeReader, Stdio, Stdio) {
-    const CAPACITY: usize = 64 * 1024;
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&[b'x'; CAPACITY]).unwrap();
-    let other = writer.try_clone().unwrap();
-    (reader, writer.into(), other.into())
-}
-
-/// Asks until there is an answer.
-fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..3_000 {
-        if let Some(found) = ask() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("no answer")
-}
-
 // rule: program.log-never-blocks, program.shutdown
 #[test]
 fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
@@ -319,7 +291,7 @@ fn sandbox_serves_and_stops_although_its_output_is_full_from_the_start() {
     }
     let response = response.expect("a response although the output is full");
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    terminate(process.id());
+    signal(process.id(), "-TERM");
     let status = eventually(|| process.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
 }

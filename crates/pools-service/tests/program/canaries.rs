@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::served::{Served, eventually, file_for_acme, get, provision, quote, transact};
+use crate::served::{POOLS, Served, eventually, file_for_acme, get, provision, quote, transact};
 use crate::traces::Collector;
 
 /// Secrets of 32 bytes each, so that they are also valid keys.
@@ -134,7 +134,7 @@ fn program_output_contains_no_secret() {
             ("LOG_FORMAT", format),
             ("RUST_LOG", "trace"),
         ];
-        let served = Served::start(folder.path(), &variables);
+        let served = POOLS.start(folder.path(), &variables);
         let bearer = format!("Bearer {known}");
         let headers = [("Authorization", &*bearer)];
         let bought = quote(&served, &headers, "100.00");

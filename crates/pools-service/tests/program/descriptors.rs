@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::sleep;
 
-use crate::served::{Served, eventually, get};
+use crate::served::{POOLS, Served, eventually, get};
 
 /// The soft and the hard limit of a process.
 fn limits(served: &Served) -> (String, String) {
@@ -25,7 +25,7 @@ fn limits(served: &Served) -> (String, String) {
 #[test]
 fn service_raises_soft_limit_of_descriptors_to_hard_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start_after(folder.path(), "ulimit -Sn 64", &[]);
+    let served = POOLS.start_after(folder.path(), "ulimit -Sn 64", &[]);
     let (soft, hard) = limits(&served);
     assert_eq!(soft, hard);
     assert_ne!(soft, "64");
@@ -64,7 +64,7 @@ fn is_healthy(address: &str, path: &str) -> bool {
 #[tokio::test]
 async fn health_check_is_served_while_clients_hold_more_connections_than_a_low_limit_allows() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start_after(folder.path(), "ulimit -n 512", &[]);
+    let served = POOLS.start_after(folder.path(), "ulimit -n 512", &[]);
     // On a busy machine the service may have closed the late connections before the checks ended. Then they prove nothing.
     let mut is_proven = false;
     for _ in 0..10 {
@@ -98,7 +98,7 @@ async fn health_check_is_served_while_clients_hold_more_connections_than_a_low_l
 #[tokio::test]
 async fn failed_accepts_are_logged_once_a_minute() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), &[]);
+    let served = POOLS.start(folder.path(), &[]);
     // Fewer than the service has open, so that it can open no more.
     served.limit("--nofile=4:");
     let waiting = TcpStream::connect(&served.address).await.unwrap();

@@ -1,15 +1,16 @@
 //! A log or an output that its reader does not read.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
 use test_support::http::{nowhere, send};
+use test_support::program::{full_pipe, signal};
 
-use crate::served::{eventually, program};
+use crate::served::{POOLS, eventually};
 
 /// A key that the database does not have. Each request with it logs a statement.
 const UNKNOWN: &str = "sk_test_UnknownUnknownUnknownUnknown1234";
@@ -42,7 +43,7 @@ impl Unread {
             ("RUST_LOG", "debug"),
             ("THROTTLE", "off"),
         ];
-        let mut program = program(folder, &variables);
+        let mut program = POOLS.command(folder, &variables);
         program.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = program.spawn().unwrap();
         let mut log = BufReader::new(process.stderr.take().unwrap());
@@ -117,9 +118,7 @@ fn get(address: &str, path: &str) -> String {
 
 /// Sends SIGTERM, and returns the exit code. The service must end within its time limit.
 fn end(process: &mut Child) -> Option<i32> {
-    let id = process.id().to_string();
-    let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
-    assert!(sent.success());
+    signal(process.id(), "-TERM");
     exit_code(process)
 }
 
@@ -170,22 +169,13 @@ fn log_reports_dropped_lines_after_its_reader_reads_on() {
     );
 }
 
-/// A pipe that is full, as after a program whose reader has stalled. The reader is kept, so that the pipe stays open.
-fn full_pipe() -> (std::io::PipeReader, Stdio, Stdio) {
-    const CAPACITY: usize = 64 * 1024;
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&[b'x'; CAPACITY]).unwrap();
-    let other = writer.try_clone().unwrap();
-    (reader, writer.into(), other.into())
-}
-
 // rule: program.log-never-blocks, program.shutdown
 #[test]
 fn service_serves_and_stops_although_its_output_is_full_from_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let address = nowhere().to_string();
     let (_reader, out, err) = full_pipe();
-    let mut program = program(folder.path(), &[("POOLS_LISTEN", &address)]);
+    let mut program = POOLS.command(folder.path(), &[("POOLS_LISTEN", &address)]);
     let mut process = program.stdout(out).stderr(err).spawn().unwrap();
     eventually(|| TcpStream::connect(&address).ok().map(drop));
     let response = get(&address, "/health");
@@ -198,7 +188,7 @@ fn service_serves_and_stops_although_its_output_is_full_from_the_start() {
 fn configuration_error_ends_the_service_although_its_output_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let (_reader, out, err) = full_pipe();
-    let mut program = program(folder.path(), &[("MODE", "prod")]);
+    let mut program = POOLS.command(folder.path(), &[("MODE", "prod")]);
     let mut process = program.stdout(out).stderr(err).spawn().unwrap();
     assert_eq!(exit_code(&mut process), Some(2));
 }

@@ -6,7 +6,7 @@ use test_support::servers::Redis;
 
 use crate::far_ends::{UpstreamServer, name_source};
 use crate::served::{
-    Served, eventually, file_for_acme, get, json, output, provision, quote, text, transact,
+    POOLS, eventually, file_for_acme, get, json, provision, quote, text, transact,
 };
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
@@ -26,7 +26,7 @@ fn value(metrics: &str, series: &str) -> f64 {
 #[test]
 fn metrics_are_served_only_by_their_own_listener() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), &[METRICS]);
+    let served = POOLS.start(folder.path(), &[METRICS]);
     let private = served.metrics_address();
     let response = get(&private, "/metrics");
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
@@ -47,7 +47,7 @@ fn metrics_are_served_only_by_their_own_listener() {
         0,
         "a request for metrics is not logged: {logged}"
     );
-    let unmeasured = Served::start(folder.path(), &[]);
+    let unmeasured = POOLS.start(folder.path(), &[]);
     let (_, logged) = unmeasured.end("-TERM");
     assert!(!logged.contains("metrics"), "{logged}");
 }
@@ -61,7 +61,7 @@ fn metrics_address_in_use_is_reported_with_its_variable() {
         ("POOLS_LISTEN", "127.0.0.1:0"),
         ("METRICS_LISTEN", &address),
     ];
-    let ended = output(folder.path(), &[], &variables);
+    let ended = POOLS.output(folder.path(), &[], &variables);
     assert_eq!(ended.status.code(), Some(1));
     assert!(text(&ended.stderr).contains("PENSTOCK_METRICS_LISTEN"));
 }
@@ -71,7 +71,7 @@ fn typical_requests_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let variables = [METRICS, ("THROTTLE_POOLS", "20/60s")];
-    let served = Served::start(folder.path(), &variables);
+    let served = POOLS.start(folder.path(), &variables);
     let private = served.metrics_address();
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
@@ -209,7 +209,7 @@ fn polls_write_and_ask_only_when_needed() {
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let engine = UpstreamServer::start();
     let engine_url = engine.engine();
-    let served = Served::start(folder.path(), &[METRICS, ("ENGINE", &engine_url)]);
+    let served = POOLS.start(folder.path(), &[METRICS, ("ENGINE", &engine_url)]);
     let private = served.metrics_address();
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
@@ -258,7 +258,7 @@ fn gauges_are_read_from_database_at_start() {
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
-    let served = Served::start(folder.path(), &[]);
+    let served = POOLS.start(folder.path(), &[]);
     for euros in ["10.00", "11.31", "12.21"] {
         let quote = quote(&served, &headers, euros);
         transact(&served, &headers, &quote);
@@ -266,7 +266,7 @@ fn gauges_are_read_from_database_at_start() {
     }
     served.end("-TERM");
 
-    let served = Served::start(folder.path(), &[METRICS]);
+    let served = POOLS.start(folder.path(), &[METRICS]);
     let private = served.metrics_address();
     let metrics = eventually(|| {
         let metrics = get(&private, "/metrics");
@@ -327,7 +327,7 @@ fn metrics_page_lists_exactly_the_exported_metrics() {
     let url = redis.url();
     name_source(folder.path(), &UpstreamServer::start());
     let variables = [METRICS, ("REDIS_URL", &url), ("RATES", "http:rates.toml")];
-    let served = Served::start(folder.path(), &variables);
+    let served = POOLS.start(folder.path(), &variables);
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
     let bought = quote(&served, &headers, "100.00");

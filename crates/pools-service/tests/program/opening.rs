@@ -6,71 +6,10 @@ use std::time::Duration;
 
 use test_support::test_database::{Database, run};
 
-use crate::served::{Served, output, text};
+use crate::served::POOLS;
 use crate::server::refused;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-// rule: config.database-path, program.bad-configuration
-#[test]
-fn path_that_another_program_would_change_creates_nothing() {
-    for (url, shown) in [
-        ("sqlite://~/penstock.db", "`~` in the path is not expanded"),
-        ("sqlite://$HOME/penstock.db", "`$` in the path"),
-        ("sqlite://a%20b/penstock.db", "`%` in the path"),
-        ("sqlite://pen\nstock.db", "control character '\\n'"),
-        ("sqlite://penstock.db\u{200b}", "'\\u{200b}'"),
-        (
-            "sqlite://localhost/penstock.db",
-            "begins with `localhost`; write sqlite:///",
-        ),
-        ("sqlite://:memory:", "name a file"),
-    ] {
-        for command in ["serve", "migrate"] {
-            let line = refused(&[command], &[("DATABASE_URL", url)], 2);
-            assert!(
-                line.starts_with("PENSTOCK_DATABASE_URL: expected sqlite://<file>"),
-                "{line}"
-            );
-            assert!(line.contains(shown), "{url:?}: {line}");
-        }
-    }
-}
-
-/// A secret that was written with `echo` ends with a line end.
-// rule: config.trimmed
-#[test]
-fn line_end_after_the_path_opens_the_same_database() {
-    let folder = tempfile::tempdir().unwrap();
-    for (url, printed) in [
-        ("sqlite://data/penstock.db", "the database was empty"),
-        ("sqlite://data/penstock.db\n", "the schema is already"),
-        (" sqlite://data/penstock.db \r\n", "the schema is already"),
-    ] {
-        let migrated = output(folder.path(), &["migrate"], &[("DATABASE_URL", url)]);
-        assert_eq!(migrated.status.code(), Some(0), "{migrated:?}");
-        assert!(text(&migrated.stdout).starts_with(printed), "{migrated:?}");
-    }
-    let files = std::fs::read_dir(folder.path().join("data")).unwrap();
-    let names = files.map(|file| file.unwrap().file_name());
-    assert_eq!(names.collect::<Vec<_>>(), ["penstock.db"]);
-}
-
-// rule: config.database-pooler
-#[test]
-fn parameter_for_statements_is_refused_with_remedy() {
-    let url = "postgres://penstock:hunter2@127.0.0.1:1/penstock?statement-cache-capacity=0";
-    let variables = [("DATABASE_URL", url), ("MASTER_KEY", KEY)];
-    let line = refused(&["serve"], &variables, 2);
-    for part in [
-        "PENSTOCK_DATABASE_URL: expected no parameter statement-cache-capacity",
-        "PgBouncer use version 1.21 or newer",
-        "max_prepared_statements = 256",
-    ] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
-    assert!(!line.contains("hunter2"), "{line}");
-}
 
 // rule: base.database-suitable
 #[test]
@@ -114,7 +53,7 @@ fn service_has_the_application_name_of_its_url() {
     let url = format!("{serving}{separator}application_name=replica-7");
     let variables = [("DATABASE_URL", url.as_str()), ("MASTER_KEY", KEY)];
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), &variables);
+    let served = POOLS.start(folder.path(), &variables);
     // Fails if no session of this database has the name.
     let expected = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'replica-7')

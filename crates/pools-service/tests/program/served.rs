@@ -1,11 +1,7 @@
-//! The program as a child process in its own folder: starts, provisions, calls and ends it.
+//! The program, its database and calls of its API.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::Arc;
 
 use kernel::{Amount, Asset, Mode, Timestamp};
 use partner_core::usecases::keys::Keys;
@@ -17,160 +13,14 @@ use runtime::{Config, OpenedBase, Ports, Sources};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 pub(crate) use test_support::http::{get, json};
+use test_support::program::{Program, variable};
+pub(crate) use test_support::program::{Served, eventually, text};
 
-/// The program in a folder of its own, with these variables as its whole environment.
-pub(crate) fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pools-service"));
-    command.current_dir(folder).env_clear();
-    for (name, text) in variables {
-        command.env(variable(name), text);
-    }
-    command
-}
-
-fn variable(name: &str) -> String {
-    if name == "RUST_LOG" {
-        return name.to_owned();
-    }
-    format!("PENSTOCK_{name}")
-}
-
-pub(crate) fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut program = program(folder, variables);
-    program.args(arguments).output().unwrap()
-}
-
-pub(crate) fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-/// A running service and its address.
-pub(crate) struct Served {
-    process: Child,
-    pub(crate) address: String,
-    /// The log so far. It is read continuously, so that the program never blocks on a full pipe.
-    logged: Arc<Mutex<String>>,
-    reading: JoinHandle<()>,
-}
-
-impl Served {
-    pub(crate) fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
-        Self::start_program(program(folder, variables))
-    }
-
-    /// Starts a service that survives failed writes. Its writes fail after its files are limited, as on a broken disk.
-    pub(crate) fn start_to_be_limited(folder: &Path) -> Self {
-        Self::start_after(folder, "trap '' XFSZ", &[])
-    }
-
-    /// Starts a service after a command of the shell, which changes what the service may use.
-    pub(crate) fn start_after(folder: &Path, command: &str, variables: &[(&str, &str)]) -> Self {
-        let script = format!("{command}; exec \"$0\"");
-        let mut shell = Command::new("sh");
-        let words = ["-c", &script, env!("CARGO_BIN_EXE_pools-service")];
-        shell.args(words).current_dir(folder).env_clear();
-        for (name, text) in variables {
-            shell.env(variable(name), text);
-        }
-        Self::start_program(shell)
-    }
-
-    /// Limits the size of the files that the service can write: in bytes, or `unlimited`.
-    pub(crate) fn limit_files(&self, bytes: &str) {
-        self.limit(&format!("--fsize={bytes}:"));
-    }
-
-    /// Changes a soft limit of the service, as the program `prlimit` writes it.
-    pub(crate) fn limit(&self, limit: &str) {
-        let process = self.id();
-        let limiting = Command::new("prlimit")
-            .args(["--pid", &process, limit])
-            .status();
-        assert!(limiting.unwrap().success());
-    }
-
-    /// The id of the process.
-    pub(crate) fn id(&self) -> String {
-        self.process.id().to_string()
-    }
-
-    fn start_program(mut program: Command) -> Self {
-        program.env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0");
-        program.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = program.spawn().unwrap();
-        let logged = Arc::new(Mutex::new(String::new()));
-        let reading = read(process.stderr.take().unwrap(), Arc::clone(&logged));
-        let mut line = String::new();
-        let mut out = BufReader::new(process.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
-        let address = line
-            .strip_prefix("pools-service listening on http://")
-            .unwrap_or_else(|| panic!("{line:?}: {}", logged.lock().unwrap()));
-        Self {
-            process,
-            address: address.trim_end().to_owned(),
-            logged,
-            reading,
-        }
-    }
-
-    pub(crate) fn logged(&self) -> String {
-        self.logged.lock().unwrap().clone()
-    }
-
-    pub(crate) fn get(&self, path: &str) -> String {
-        get(&self.address, path)
-    }
-
-    /// Sends a request with these headers and this body.
-    pub(crate) fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> String {
-        test_support::http::send(&self.address, line, headers, body)
-    }
-
-    /// The address of the metrics, taken from the log.
-    pub(crate) fn metrics_address(&self) -> String {
-        let found = || {
-            let logged = self.logged();
-            let line = logged
-                .lines()
-                .find(|line| line.contains("Serving metrics"))?;
-            let line: Value = serde_json::from_str(line).unwrap();
-            Some(line["metrics.address"].as_str().unwrap().to_owned())
-        };
-        eventually(found)
-    }
-
-    /// Sends a signal. Returns the exit code and the log.
-    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
-        let id = self.id();
-        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(sent.success());
-        let code = self.process.wait().unwrap().code();
-        self.reading.join().unwrap();
-        (code, self.logged.lock().unwrap().clone())
-    }
-}
-
-fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut part = [0; 8192];
-        while let Ok(length @ 1..) = from.read(&mut part) {
-            let part = String::from_utf8_lossy(&part[..length]);
-            into.lock().unwrap().push_str(&part);
-        }
-    })
-}
-
-/// Repeats `ask` for at least a minute until it returns a value. A debug build on a busy machine is slow.
-pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..3_000 {
-        if let Some(found) = ask() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("no value after a minute");
-}
+/// The program of the pools.
+pub(crate) const POOLS: Program = Program {
+    path: env!("CARGO_BIN_EXE_pools-service"),
+    listeners: &["POOLS_LISTEN"],
+};
 
 fn configured(variables: &[(&str, &str)]) -> Config {
     let environment = variables

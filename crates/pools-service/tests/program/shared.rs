@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use test_support::servers::Redis;
 
-use crate::served::{Served, eventually, file_for_acme, get, json, output, provision, text};
+use crate::served::{POOLS, Served, eventually, file_for_acme, get, json, provision};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
@@ -79,8 +79,8 @@ fn services_share_one_limit_and_continue_without_redis() {
         ("METRICS_LISTEN", "127.0.0.1:0"),
         ("THROTTLE_POOLS", "20/1h"),
     ];
-    let one = Served::start(folder.path(), &variables);
-    let other = Served::start(folder.path(), &variables);
+    let one = POOLS.start(folder.path(), &variables);
+    let other = POOLS.start(folder.path(), &variables);
     let both = [&one, &other];
 
     // On a busy machine a service may consider Redis unavailable for a moment. The test then repeats the requests with empty
@@ -133,7 +133,7 @@ fn service_starts_while_redis_is_unavailable() {
     redis.kill().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let url = redis.url();
-    let served = Served::start(folder.path(), &[("REDIS_URL", &url)]);
+    let served = POOLS.start(folder.path(), &[("REDIS_URL", &url)]);
     assert_eq!(limits(&served), "apart");
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0));
@@ -141,29 +141,7 @@ fn service_starts_while_redis_is_unavailable() {
         logged.contains("Limits are counted in this process"),
         "{logged}"
     );
-    let alone = Served::start(folder.path(), &[]);
+    let alone = POOLS.start(folder.path(), &[]);
     assert!(!alone.get("/health/ready").contains("limits"));
     alone.end("-TERM");
-}
-
-// rule: program.bad-configuration
-#[test]
-fn malformed_redis_url_is_reported_without_its_password() {
-    let folder = tempfile::tempdir().unwrap();
-    for url in [
-        "redis://:hunter2@host:port",
-        "http://hunter2@host",
-        "rediss://:hunter2@host/#insecure",
-    ] {
-        let ended = output(folder.path(), &[], &[("REDIS_URL", url)]);
-        assert_eq!(ended.status.code(), Some(2));
-        let lines: Vec<&str> = text(&ended.stderr).lines().collect();
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(
-            lines[0].starts_with("PENSTOCK_REDIS_URL: expected redis://"),
-            "{lines:?}"
-        );
-        assert!(!lines[0].contains("hunter2"), "{lines:?}");
-    }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use test_support::servers::{Postgres, Stop};
 
-use crate::served::{output, text};
+use crate::served::{POOLS, text};
 use crate::server::refused;
 
 const NO_SESSION: &str = "no session: check sslmode, sslrootcert, sslcert, sslkey and the characters of the password in PENSTOCK_DATABASE_URL";
@@ -74,7 +74,7 @@ fn client_file(folder: &Path, name: &str, contents: &str) -> String {
 
 fn migrates(url: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let migrated = output(folder.path(), &["migrate"], &variables(url));
+    let migrated = POOLS.output(folder.path(), &["migrate"], &variables(url));
     assert_eq!(migrated.status.code(), Some(0), "{url}: {migrated:?}");
 }
 

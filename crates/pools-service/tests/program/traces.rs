@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use test_support::http::{Reply, Upstream, nowhere};
 
-use crate::served::{Served, eventually, file_for_acme, provision, quote, transact};
+use crate::served::{POOLS, eventually, file_for_acme, provision, quote, transact};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const CLIENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -70,7 +70,7 @@ fn transact_is_one_trace_from_request_to_engine() {
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let collector = Collector::start();
     let variables = [("OTLP_ENDPOINT", collector.address.as_str())];
-    let served = Served::start(folder.path(), &variables);
+    let served = POOLS.start(folder.path(), &variables);
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer), ("traceparent", CLIENT)];
     let bought = quote(&served, &headers[..1], "100.00");
@@ -151,7 +151,7 @@ fn transact_is_one_trace_from_request_to_engine() {
 fn unreachable_collector_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("http://{}", nowhere());
-    let served = Served::start(folder.path(), &[("OTLP_ENDPOINT", &address)]);
+    let served = POOLS.start(folder.path(), &[("OTLP_ENDPOINT", &address)]);
     for _ in 0..50 {
         served.get("/v1/pools");
     }
@@ -169,7 +169,7 @@ fn one_trace_in_n_is_recorded() {
         ("OTLP_ENDPOINT", collector.address.as_str()),
         ("OTLP_ONE_IN", "10"),
     ];
-    let served = Served::start(folder.path(), &variables);
+    let served = POOLS.start(folder.path(), &variables);
     for _ in 0..400 {
         served.get("/v1/pools");
     }
