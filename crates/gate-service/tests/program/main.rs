@@ -1,6 +1,8 @@
 //! Tests of the program as an operator runs it.
 
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod process;

@@ -2,22 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use partner_core::Tenant;
-use runtime::{Ports, Runtime};
 use serde_json::{Value, json};
 use test_support::http::{Reply, Request, Upstream};
-use tokio::task::JoinHandle;
 
-use crate::sweeping::{
-    CountingEntropy, StoppedClock, config_with, event_types, post, provision, redeem, redemption,
-};
+use crate::gate::{Gate, post, redeem, redemption};
 
 const SECRET: &str = "a-secret-of-the-rail";
-/// A step of the clock. A service refuses to write after its clock has jumped far.
-const STEP_MS: i64 = 1_000;
 
 /// What the rail has done and will do.
 #[derive(Default)]
@@ -105,59 +97,13 @@ fn respond(request: &Request, book: &Mutex<Book>) -> Reply {
 }
 
 /// A gate service in this process, with the rail.
-struct Gate {
-    runtime: Runtime,
-    who: Tenant,
-    clock: Arc<StoppedClock>,
-    address: String,
-    serving: JoinHandle<std::io::Result<()>>,
-}
-
-impl Gate {
-    async fn start(folder: &Path, rail: &TestRail) -> Self {
-        let clock = Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000)));
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
-        };
-        let settings = [
-            ("RAIL", rail.setting.as_str()),
-            ("RAIL_SECRET", SECRET),
-            ("THROTTLE", "off"),
-        ];
-        let runtime = Runtime::open(config_with(folder, &settings), ports)
-            .await
-            .unwrap();
-        let who = provision(&runtime).await;
-        let listening = gate_service::start(&runtime).await.unwrap();
-        let address = listening.address().to_string();
-        let serving = tokio::spawn(listening.run());
-        Self {
-            runtime,
-            who,
-            clock,
-            address,
-            serving,
-        }
-    }
-
-    /// Creates a pay-in with its own session, and returns both ids.
-    async fn redeem(&self) -> [String; 2] {
-        let address = self.address.clone();
-        tokio::task::spawn_blocking(move || redeem(&address))
-            .await
-            .unwrap()
-    }
-
-    async fn events(&self, object: &str, count: usize) -> Vec<String> {
-        event_types(&self.runtime, &self.who, object, count).await
-    }
-
-    async fn end(self) {
-        self.runtime.shutdown.cancel();
-        self.serving.await.unwrap().unwrap();
-        self.runtime.close().await;
-    }
+async fn start(folder: &Path, rail: &TestRail) -> Gate {
+    let settings = [
+        ("RAIL", rail.setting.as_str()),
+        ("RAIL_SECRET", SECRET),
+        ("THROTTLE", "off"),
+    ];
+    Gate::start(folder, &settings).await
 }
 
 // rule: config.rail-http, rail.http.calls, rail.http.secret, gate.rail.settled, gate.rail.failure
@@ -165,7 +111,7 @@ impl Gate {
 async fn pay_in_ends_as_the_rail_reports() {
     let folder = tempfile::tempdir().unwrap();
     let rail = TestRail::start();
-    let gate = Gate::start(folder.path(), &rail).await;
+    let gate = start(folder.path(), &rail).await;
     for (end, event, session_ends) in [
         (
             json!({ "status": "settled", "reference": "e2e-1" }),
@@ -180,7 +126,7 @@ async fn pay_in_ends_as_the_rail_reports() {
         (json!({ "status": "cancelled" }), "cancelled", false),
     ] {
         rail.ends(end);
-        let [pay_in, session] = gate.redeem().await;
+        let [pay_in, session] = gate.call(redeem).await;
         let ended = format!("rail.pay_in.{event}");
         let expected = ["rail.pay_in.processing", &ended];
         assert_eq!(gate.events(&pay_in, 2).await, expected);
@@ -207,15 +153,13 @@ async fn pay_in_ends_as_the_rail_reports() {
 async fn silent_rail_decides_nothing_and_pay_in_settles_once_it_responds() {
     let folder = tempfile::tempdir().unwrap();
     let rail = TestRail::start();
-    let gate = Gate::start(folder.path(), &rail).await;
+    let gate = start(folder.path(), &rail).await;
     rail.ends(json!({ "status": "settled" }));
     rail.is_silent(true);
-    let [pay_in, session] = gate.redeem().await;
+    let [pay_in, session] = gate.call(redeem).await;
     // The rail begins the payment, but its acceptance and the next report are lost.
-    while rail.count("GET", &pay_in) == 0 {
-        gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let asked = async || rail.count("GET", &pay_in) > 0;
+    gate.until("the rail was not asked", asked).await;
     assert_eq!(gate.events(&pay_in, 1).await, ["rail.pay_in.processing"]);
     assert_eq!(gate.events(&session, 1).await, ["gate_session.created"]);
     rail.is_silent(false);
@@ -227,7 +171,7 @@ async fn silent_rail_decides_nothing_and_pay_in_settles_once_it_responds() {
         }
         // The service confirms its master key once a second, and seals no event when its clock is 5 s past the last confirmation.
         if gate.runtime.base.sealer.can_seal().is_ok() {
-            gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
+            gate.step();
         }
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         events = gate.events(&pay_in, 1).await;
@@ -242,23 +186,21 @@ async fn silent_rail_decides_nothing_and_pay_in_settles_once_it_responds() {
 async fn pay_in_has_the_instructions_of_the_rail_or_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let rail = TestRail::start();
-    let gate = Gate::start(folder.path(), &rail).await;
+    let gate = start(folder.path(), &rail).await;
     rail.ends(json!({ "status": "processing" }));
-    let address = gate.address.clone();
     let book = Arc::clone(&rail.book);
-    tokio::task::spawn_blocking(move || {
-        let (body, _) = redemption(&address);
+    gate.call(move |address| {
+        let (body, _) = redemption(address);
         book.lock().unwrap().malformed = true;
-        let refused = post(&address, "/v1/rails/pay_ins", &body);
+        let refused = post(address, "/v1/rails/pay_ins", &body);
         assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
         assert!(book.lock().unwrap().begun.is_empty());
         book.lock().unwrap().malformed = false;
-        let made = post(&address, "/v1/rails/pay_ins", &body);
+        let made = post(address, "/v1/rails/pay_ins", &body);
         assert!(made.starts_with("HTTP/1.1 201"), "{made}");
         assert!(made.contains(r#""iban":"DE89""#), "{made}");
         assert!(made.contains(r#""amount":"100.00""#), "{made}");
     })
-    .await
-    .unwrap();
+    .await;
     gate.end().await;
 }

@@ -5,72 +5,28 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use partner_core::Tenant;
-use runtime::{Ports, Runtime};
-use tokio::task::JoinHandle;
-
+use crate::gate::{Gate, post, redeem};
 use crate::process::Trial;
-use crate::sweeping::{
-    CountingEntropy, StoppedClock, config_with, event_types, post, provision, redeem,
-};
 
 const SECRET: &str = "a-secret-of-the-rail";
 const PROCESSING: &str = "rail.pay_in.processing";
 
 /// A gate service in this process, whose clock has stopped at the present.
-struct Gate {
-    runtime: Runtime,
-    who: Tenant,
-    address: String,
-    serving: JoinHandle<std::io::Result<()>>,
+async fn start(folder: &Path, rail: &str, secret: Option<&str>) -> Gate {
+    let mut settings = vec![("RAIL", rail), ("THROTTLE", "off")];
+    settings.extend(secret.map(|secret| ("RAIL_SECRET", secret)));
+    Gate::start_now(folder, &settings).await
 }
 
-impl Gate {
-    async fn start(folder: &Path, rail: &str) -> Self {
-        Self::with(folder, rail, Some(("RAIL_SECRET", SECRET))).await
-    }
-
-    async fn with(folder: &Path, rail: &str, secret: Option<(&str, &str)>) -> Self {
-        let mut settings = vec![("RAIL", rail), ("THROTTLE", "off")];
-        settings.extend(secret);
-        let now = Ports::of_machine().clock.now().millis();
-        let ports = Ports {
-            clock: Arc::new(StoppedClock(AtomicI64::new(now))),
-            entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
-        };
-        let runtime = Runtime::open(config_with(folder, &settings), ports);
-        let runtime = runtime.await.unwrap();
-        let who = provision(&runtime).await;
-        let listening = gate_service::start(&runtime).await.unwrap();
-        let address = listening.address().to_string();
-        let serving = tokio::spawn(listening.run());
-        Self {
-            runtime,
-            who,
-            address,
-            serving,
-        }
-    }
-
-    async fn redeem(&self) -> String {
-        let address = self.address.clone();
-        let redeeming = tokio::task::spawn_blocking(move || redeem(&address));
-        let [pay_in, _] = redeeming.await.unwrap();
-        pay_in
-    }
-
-    async fn events(&self, object: &str, count: usize) -> Vec<String> {
-        event_types(&self.runtime, &self.who, object, count).await
-    }
-
-    async fn end(self) {
-        self.runtime.shutdown.cancel();
-        self.serving.await.unwrap().unwrap();
-        self.runtime.close().await;
-    }
+/// The same, with a rail for trials.
+async fn start_with(folder: &Path, rail: &Trial) -> Gate {
+    start(
+        folder,
+        &format!("http:http://{}", rail.address),
+        Some(SECRET),
+    )
+    .await
 }
 
 // rule: rail.notification.wakes, rail.notification.believes-nothing, rail.http.reference
@@ -78,9 +34,9 @@ impl Gate {
 async fn notification_of_rail_settles_payment_before_its_next_poll() {
     let folder = tempfile::tempdir().unwrap();
     let mut rail = Trial::rail(SECRET, &["--hold"]);
-    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
+    let gate = start_with(folder.path(), &rail).await;
     rail.command(&format!("gate http://{}", gate.address));
-    let pay_in = gate.redeem().await;
+    let [pay_in, _] = gate.call(redeem).await;
     rail.says(&format!("GET /v1/payments/{pay_in} 200"));
     // A notification that lies: the rail is asked, says `processing`, and nothing changes.
     rail.command(&format!("notify {pay_in}"));
@@ -104,9 +60,9 @@ async fn notification_of_rail_settles_payment_before_its_next_poll() {
 async fn rail_for_trials_ends_payments_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let mut rail = Trial::rail(SECRET, &["--delay-ms", "1500"]);
-    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
+    let gate = start_with(folder.path(), &rail).await;
     rail.command(&format!("gate http://{}", gate.address));
-    let pay_in = gate.redeem().await;
+    let [pay_in, _] = gate.call(redeem).await;
     assert_eq!(
         gate.events(&pay_in, 2).await,
         [PROCESSING, "rail.pay_in.settled"]
@@ -119,15 +75,13 @@ async fn rail_for_trials_ends_payments_by_itself() {
 async fn route_of_notifications_exists_only_with_secret() {
     for (secret, status, code) in [
         (None, "404", "route_not_found"),
-        (Some(("RAIL_SECRET", SECRET)), "401", "unauthorized"),
+        (Some(SECRET), "401", "unauthorized"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let gate = Gate::with(folder.path(), "sandbox", secret).await;
-        let address = gate.address.clone();
+        let gate = start(folder.path(), "sandbox", secret).await;
         let body = r#"{"id":"pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"}"#;
-        let notifying =
-            tokio::task::spawn_blocking(move || post(&address, "/v1/rail_notifications", body));
-        let refused = notifying.await.unwrap();
+        let notify = move |address: &str| post(address, "/v1/rail_notifications", body);
+        let refused = gate.call(notify).await;
         assert!(
             refused.starts_with(&format!("HTTP/1.1 {status}")),
             "{refused}"
@@ -145,8 +99,8 @@ async fn route_of_notifications_exists_only_with_secret() {
 async fn signing_example_of_the_guide_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let rail = Trial::rail(SECRET, &["--hold"]);
-    let gate = Gate::start(folder.path(), &format!("http:http://{}", rail.address)).await;
-    let pay_in = gate.redeem().await;
+    let gate = start_with(folder.path(), &rail).await;
+    let [pay_in, _] = gate.call(redeem).await;
     rail.says(&format!("GET /v1/payments/{pay_in} 200"));
     let guide = include_str!("../../../../docs/providers.md");
     let (_, example) = guide.split_once("<!-- run: notify -->\n```sh\n").unwrap();

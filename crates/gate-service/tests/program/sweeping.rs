@@ -1,200 +1,35 @@
-//! A service in this process with the test's clock. It expires overdue sessions without a request, and advances the records of
-//! its rail.
+//! A service expires overdue sessions without a request, and advances the records of its rail.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
-
-use gate_core::profile::GateProfile;
-use kernel::{Clock, Entropy, Mode, Timestamp};
-use partner_core::key::{KeyKind, NewKey};
-use partner_core::origin::Origin;
-use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use runtime::{Config, Ports, Runtime, Sources};
-use test_support::http::{json, send};
-
-const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
-
-/// A clock that changes only when the test sets it.
-pub(crate) struct StoppedClock(pub(crate) AtomicI64);
-
-impl Clock for StoppedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst)).unwrap()
-    }
-}
-
-/// Random bytes that never repeat.
-pub(crate) struct CountingEntropy(pub(crate) AtomicU64);
-
-impl Entropy for CountingEntropy {
-    fn fill(&self, buffer: &mut [u8]) {
-        for chunk in buffer.chunks_mut(8) {
-            let next = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::SeqCst);
-            chunk.copy_from_slice(&next.to_be_bytes()[..chunk.len()]);
-        }
-    }
-}
-
-fn config(folder: &Path) -> Config {
-    config_with(folder, &[])
-}
-
-/// The settings of the tests, and more.
-pub(crate) fn config_with(folder: &Path, more: &[(&str, &str)]) -> Config {
-    let database = format!("sqlite://{}/penstock.db", folder.display());
-    let given = [
-        ("DATABASE_URL", database.as_str()),
-        ("GATE_LISTEN", "127.0.0.1:0"),
-        ("WIDGET_LISTEN", "127.0.0.1:0"),
-        ("SESSION_SWEEP", "10ms"),
-    ];
-    let given = [&given[..], more].concat();
-    let variable = |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
-    let sources = Sources {
-        environment: given.into_iter().map(variable).collect(),
-        ..Sources::default()
-    };
-    Config::load(&sources).unwrap().config
-}
-
-pub(crate) async fn provision(runtime: &Runtime) -> Tenant {
-    let base = &runtime.base;
-    let who = Tenant {
-        partner: PartnerId::parse("acme").unwrap(),
-        mode: Mode::Test,
-    };
-    let partner = Partner {
-        id: who.partner.clone(),
-        name: "Acme".to_owned(),
-        status: PartnerStatus::Active,
-    };
-    let profile = GateProfile {
-        enabled: true,
-        allowed_domains: [Origin::stored("https://shop.example").unwrap()].into(),
-        rails: true,
-        ..GateProfile::default()
-    };
-    let now = base.clock.now();
-    let key = NewKey::literal(KeyKind::Secret, now, &*base.entropy, KEY).unwrap();
-    let mut tx = base.store.provision_begin("test").await.unwrap();
-    tx.partner_put(Mode::Test, &partner).await.unwrap();
-    tx.gate_profile_put(&who, &profile).await.unwrap();
-    tx.key_insert(&who, &key).await.unwrap();
-    tx.config_version_raise().await.unwrap();
-    tx.commit().await.unwrap();
-    who
-}
-
-/// Creates an object over HTTP, and returns its id.
-pub(crate) fn make(address: &str, path: &str, body: &str) -> String {
-    let response = post(address, path, body);
-    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
-    json(&response)["id"].as_str().unwrap().to_owned()
-}
-
-/// Sends a request under an idempotency key of its own, and returns the response.
-pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
-    static KEYS: AtomicU64 = AtomicU64::new(0);
-    let key = format!("key-{}", KEYS.fetch_add(1, Ordering::SeqCst));
-    let bearer = format!("Bearer {KEY}");
-    let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
-    send(address, &format!("POST {path}"), &headers, body)
-}
-
-fn create(address: &str) -> String {
-    let body = r#"{"amount":"100","currency":"EUR","return_url":"https://shop.example/done"}"#;
-    make(address, "/v1/gate_sessions", body)
-}
-
-/// Creates a pay-in with its own session, and returns both ids.
-pub(crate) fn redeem(address: &str) -> [String; 2] {
-    let (body, session) = redemption(address);
-    [make(address, "/v1/rails/pay_ins", &body), session]
-}
-
-/// The body that redeems a new quote for a new session, and the session's id.
-pub(crate) fn redemption(address: &str) -> (String, String) {
-    let order = r#"{"currency":"EUR","asset":"USDT","amount":"100","side":"on_ramp","payment_method":"sepa"}"#;
-    let quote = make(address, "/v1/quotes", order);
-    let session = create(address);
-    let body = format!(r#"{{"quote_id":"{quote}","session_id":"{session}"}}"#);
-    (body, session)
-}
-
-/// The types of the object's events when there are at least `events` of them. Returns an empty list after a minute.
-pub(crate) async fn event_types(
-    runtime: &Runtime,
-    who: &Tenant,
-    object: &str,
-    events: usize,
-) -> Vec<String> {
-    for _ in 0..6_000 {
-        let found = runtime.base.store.events_of(who, object).await.unwrap();
-        if found.len() >= events {
-            return found.into_iter().map(|event| event.kind).collect();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    Vec::new()
-}
+use crate::gate::{Gate, create, redeem};
 
 // rule: gate.session.sweep
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overdue_session_expires_without_request() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000)));
-    let ports = Ports {
-        clock: clock.clone(),
-        entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
-    };
-    let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
-    let who = provision(&runtime).await;
-    let listening = gate_service::start(&runtime).await.unwrap();
-    let address = listening.address().to_string();
-    let serving = tokio::spawn(listening.run());
-    let id = tokio::task::spawn_blocking(move || create(&address))
-        .await
-        .unwrap();
+    let gate = Gate::start(folder.path(), &[]).await;
+    let id = gate.call(create).await;
+    assert_eq!(gate.events(&id, 1).await, ["gate_session.created"]);
+    gate.pass(24 * 60 * 60 * 1000);
     assert_eq!(
-        event_types(&runtime, &who, &id, 1).await,
-        ["gate_session.created"]
-    );
-    clock.0.fetch_add(24 * 60 * 60 * 1000, Ordering::SeqCst);
-    assert_eq!(
-        event_types(&runtime, &who, &id, 2).await,
+        gate.events(&id, 2).await,
         ["gate_session.created", "gate_session.expired"]
     );
-    runtime.shutdown.cancel();
-    serving.await.unwrap().unwrap();
-    runtime.close().await;
+    gate.end().await;
 }
 
 // rule: gate.rail.settled, gate.rail.completes
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rail_record_in_progress_settles_without_request() {
     let folder = tempfile::tempdir().unwrap();
-    let ports = Ports {
-        clock: Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000))),
-        entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
-    };
-    let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
-    let who = provision(&runtime).await;
-    let listening = gate_service::start(&runtime).await.unwrap();
-    let address = listening.address().to_string();
-    let serving = tokio::spawn(listening.run());
-    let redeeming = tokio::task::spawn_blocking(move || redeem(&address));
-    let [pay_in, session] = redeeming.await.unwrap();
+    let gate = Gate::start(folder.path(), &[]).await;
+    let [pay_in, session] = gate.call(redeem).await;
     assert_eq!(
-        event_types(&runtime, &who, &pay_in, 2).await,
+        gate.events(&pay_in, 2).await,
         ["rail.pay_in.processing", "rail.pay_in.settled"]
     );
     assert_eq!(
-        event_types(&runtime, &who, &session, 2).await,
+        gate.events(&session, 2).await,
         ["gate_session.created", "gate_session.completed"]
     );
-    runtime.shutdown.cancel();
-    serving.await.unwrap().unwrap();
-    runtime.close().await;
+    gate.end().await;
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,16 +10,13 @@ use gate_core::session::SessionId;
 use gate_core::usecases::verify_user::{StartedVerification, VerifyError, VerifyUser};
 use gate_core::verification::{Verification, VerificationStatus};
 use partner_core::Tenant;
-use runtime::{Ports, Runtime};
+use runtime::Runtime;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Request, Upstream};
-use tokio::task::JoinHandle;
 
-use crate::sweeping::{CountingEntropy, StoppedClock, config_with, event_types, make, provision};
+use crate::gate::{Gate, session_to_verify};
 
 const SECRET: &str = "a-secret-of-the-verifier";
-/// A step of the clock. A service refuses to write after its clock has jumped far.
-const STEP_MS: i64 = 1_000;
 
 /// The status and the body of a response, with `{id}` for the id of the verification; `None` closes the connection.
 type Says = Option<(u16, String)>;
@@ -80,102 +76,54 @@ fn respond(request: &Request, says: &mut VecDeque<Says>) -> Reply {
     Reply::with(status, &headers, &body.replace("{id}", id))
 }
 
-/// A gate service in this process, with the verifier.
-struct Gate {
-    runtime: Runtime,
+/// Starts and reads the verifications of a partner, without a request.
+pub(crate) struct Verifying {
+    pub(crate) starting: VerifyUser,
     who: Tenant,
-    clock: Arc<StoppedClock>,
-    address: String,
-    serving: JoinHandle<std::io::Result<()>>,
-    verifying: VerifyUser,
 }
 
-impl Gate {
-    async fn start(folder: &Path, verifier: &TestVerifier) -> Self {
-        let clock = Arc::new(StoppedClock(AtomicI64::new(1_779_710_400_000)));
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(CountingEntropy(AtomicU64::new(1))),
-        };
-        let settings = [
-            ("VERIFIER", verifier.setting.as_str()),
-            ("VERIFIER_SECRET", SECRET),
-            ("THROTTLE", "off"),
-        ];
-        let runtime = Runtime::open(config_with(folder, &settings), ports)
-            .await
-            .unwrap();
-        let who = provision(&runtime).await;
-        let listening = gate_service::start(&runtime).await.unwrap();
-        let address = listening.address().to_string();
-        let serving = tokio::spawn(listening.run());
-        let verifying = VerifyUser {
+impl Verifying {
+    pub(crate) fn new(runtime: &Runtime, who: &Tenant) -> Self {
+        let starting = VerifyUser {
             context: runtime.gate_context(gate_http::render_resource),
             catalogue: Arc::clone(&runtime.catalogue),
             verifier: runtime.verifier.clone(),
         };
-        Self {
-            runtime,
-            who,
-            clock,
-            address,
-            serving,
-            verifying,
-        }
+        let who = who.clone();
+        Self { starting, who }
     }
 
-    /// A session whose user must be verified.
-    async fn session(&self) -> SessionId {
-        let address = self.address.clone();
-        let body =
-            r#"{"amount":"10.61","currency":"EUR","return_url":"https://shop.example/done"}"#;
-        let id = tokio::task::spawn_blocking(move || make(&address, "/v1/gate_sessions", body));
-        SessionId::parse(&id.await.unwrap()).unwrap()
+    pub(crate) async fn begin(&self, id: SessionId) -> Result<StartedVerification, VerifyError> {
+        self.starting.start(&self.who, id, None, None).await
     }
 
-    async fn begin(&self, id: SessionId) -> Result<StartedVerification, VerifyError> {
-        self.verifying.start(&self.who, id, None, None).await
-    }
-
-    async fn stored(&self, id: SessionId) -> Verification {
-        let store = &self.runtime.base.store;
+    pub(crate) async fn stored(&self, id: SessionId) -> Verification {
+        let store = &self.starting.context.store;
         let found = store.verification_get(&self.who, id).await;
         found.unwrap().unwrap()
     }
 
-    async fn status(&self, id: SessionId) -> VerificationStatus {
+    pub(crate) async fn status(&self, id: SessionId) -> VerificationStatus {
         self.stored(id).await.state.status()
     }
+}
 
-    /// Lets time pass until the verifier has been asked for this many reports.
-    async fn polled(&self, verifier: &TestVerifier, reports: usize) {
-        for _ in 0..3_000 {
-            if verifier.reports() >= reports {
-                return;
-            }
-            self.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("the verifier was not asked: {:?}", verifier.played.lines());
-    }
+/// A gate service in this process, with the verifier.
+async fn start(folder: &Path, verifier: &TestVerifier) -> (Gate, Verifying) {
+    let settings = [
+        ("VERIFIER", verifier.setting.as_str()),
+        ("VERIFIER_SECRET", SECRET),
+        ("THROTTLE", "off"),
+    ];
+    let gate = Gate::start(folder, &settings).await;
+    let verifying = Verifying::new(&gate.runtime, &gate.who);
+    (gate, verifying)
+}
 
-    /// Lets time pass until the verification has this status.
-    async fn reaches(&self, id: SessionId, status: VerificationStatus) {
-        for _ in 0..3_000 {
-            if self.status(id).await == status {
-                return;
-            }
-            self.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("still {:?}", self.status(id).await);
-    }
-
-    async fn end(self) {
-        self.runtime.shutdown.cancel();
-        self.serving.await.unwrap().unwrap();
-        self.runtime.close().await;
-    }
+/// Lets time pass until the verification has this status.
+async fn reaches(gate: &Gate, verifying: &Verifying, id: SessionId, status: VerificationStatus) {
+    let reached = async || verifying.status(id).await == status;
+    gate.until("the status is not reached", reached).await;
 }
 
 // rule: gate.verification.poll, gate.verification.start, gate.verification.event-once, config.verifier-http
@@ -190,28 +138,28 @@ async fn verification_ends_as_the_verifier_reports() {
 async fn ends_as_reported(end: Says, expected: VerificationStatus) {
     let folder = tempfile::tempdir().unwrap();
     let verifier = TestVerifier::start();
-    let gate = Gate::start(folder.path(), &verifier).await;
-    let id = gate.session().await;
+    let (gate, verifying) = start(folder.path(), &verifier).await;
+    let id = gate.call(session_to_verify).await;
     let pending = json!({
         "id": "{id}", "status": "pending", "url": "https://verifier.example/c", "reference": "case-7",
     });
     verifier.gives(&[says(&pending)]);
     for _ in 0..2 {
         // A repeated start gets the page again, under the same id.
-        let started = gate.begin(id).await.unwrap();
+        let started = verifying.begin(id).await.unwrap();
         assert_eq!(started.shown.status, VerificationStatus::Pending);
         assert_eq!(started.url.as_deref(), Some("https://verifier.example/c"));
     }
     verifier.gives(&[end]);
-    gate.reaches(id, expected).await;
-    let stored = gate.stored(id).await;
+    reaches(&gate, &verifying, id, expected).await;
+    let stored = verifying.stored(id).await;
     assert_eq!(stored.reference.as_deref(), Some("case-7"));
-    let events = event_types(&gate.runtime, &gate.who, &id.to_string(), 2).await;
+    let events = gate.events(&id.to_string(), 2).await;
     assert_eq!(events, ["gate_session.created", "kyc.required"]);
     // An end is final: there is no further poll, and a later start makes no call.
     let lines = verifier.played.lines();
-    assert_eq!(gate.begin(id).await.unwrap().shown.status, expected);
-    gate.clock.0.fetch_add(STEP_MS, Ordering::SeqCst);
+    assert_eq!(verifying.begin(id).await.unwrap().shown.status, expected);
+    gate.step();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(verifier.played.lines(), lines);
     let starts: Vec<_> = lines.iter().filter(|it| it.starts_with("PUT")).collect();
@@ -231,8 +179,8 @@ async fn ends_as_reported(end: Says, expected: VerificationStatus) {
 async fn invalid_response_decides_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let verifier = TestVerifier::start();
-    let gate = Gate::start(folder.path(), &verifier).await;
-    let id = gate.session().await;
+    let (gate, verifying) = start(folder.path(), &verifier).await;
+    let id = gate.call(session_to_verify).await;
     let huge = format!(
         r#"{{"id":"{{id}}","status":"approved","x":"{}"}}"#,
         "x".repeat(128 * 1024)
@@ -252,23 +200,24 @@ async fn invalid_response_decides_nothing() {
     ];
     for reply in &invalid {
         verifier.gives(std::slice::from_ref(reply));
-        let started = gate.begin(id).await;
+        let started = verifying.begin(id).await;
         let silent = matches!(started, Err(VerifyError::VerifierSilent));
         assert!(silent, "{reply:?}: {started:?}");
         let reports = verifier.reports();
-        gate.polled(&verifier, reports + 1).await;
+        let asked = async || verifier.reports() > reports;
+        gate.until("the verifier was not asked", asked).await;
         assert_eq!(
-            gate.status(id).await,
+            verifying.status(id).await,
             VerificationStatus::Pending,
             "{reply:?}"
         );
     }
     verifier.gives(&[status("approved")]);
-    gate.reaches(id, VerificationStatus::Approved).await;
+    reaches(&gate, &verifying, id, VerificationStatus::Approved).await;
     let lines = verifier.played.lines();
     let path = lines[0].split(' ').nth(1).unwrap();
     assert!(lines.iter().all(|line| line.ends_with(path)), "{lines:#?}");
-    let events = event_types(&gate.runtime, &gate.who, &id.to_string(), 2).await;
+    let events = gate.events(&id.to_string(), 2).await;
     assert_eq!(events, ["gate_session.created", "kyc.required"]);
     gate.end().await;
 }
@@ -278,18 +227,20 @@ async fn invalid_response_decides_nothing() {
 async fn answers_reach_only_the_verifier() {
     let folder = tempfile::tempdir().unwrap();
     let verifier = TestVerifier::start();
-    let gate = Gate::start(folder.path(), &verifier).await;
-    let id = gate.session().await;
+    let (gate, verifying) = start(folder.path(), &verifier).await;
+    let id = gate.call(session_to_verify).await;
     let form = json!({ "type": "object", "properties": { "birthday": { "type": "string" } } });
     let pending = json!({ "id": "{id}", "status": "pending", "form": form });
     verifier.gives(&[says(&pending)]);
-    let started = gate.begin(id).await.unwrap();
+    let started = verifying.begin(id).await.unwrap();
     let shown: Value = serde_json::from_str(started.form.unwrap().as_str()).unwrap();
     assert_eq!(shown, form);
     // A start with answers asks for the form again, and submits them to it.
     verifier.gives(&[says(&pending), status("approved")]);
     let answers = JsonObject::stored(r#"{"birthday":"1815-12-10"}"#).unwrap();
-    let submitting = gate.verifying.start(&gate.who, id, Some(&answers), None);
+    let submitting = verifying
+        .starting
+        .start(&gate.who, id, Some(&answers), None);
     let submitted = submitting.await.unwrap();
     assert_eq!(submitted.shown.status, VerificationStatus::Approved);
     let received = verifier.played.take();

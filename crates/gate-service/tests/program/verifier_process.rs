@@ -6,16 +6,17 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use gate_core::session::SessionId;
-use gate_core::usecases::verify_user::{StartedVerification, VerifyError, VerifyUser};
-use gate_core::verification::{Verification, VerificationStatus};
+use gate_core::usecases::verify_user::VerifyError;
+use gate_core::verification::VerificationStatus;
 use partner_core::Tenant;
 use runtime::{Ports, Runtime};
 use test_support::http::{nowhere, send};
 use test_support::program::Served;
 
+use crate::gate::{CountingEntropy, config_with, event_types, provision, session_to_verify};
 use crate::lifecycle::GATE;
 use crate::process::Trial;
-use crate::sweeping::{CountingEntropy, config_with, event_types, make, provision};
+use crate::verifier::Verifying;
 
 const SECRET: &str = "a-secret-of-the-verifier";
 const MASTER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -29,7 +30,7 @@ struct World {
     gates: Vec<Served>,
     runtime: Runtime,
     who: Tenant,
-    verifying: VerifyUser,
+    verifying: Verifying,
 }
 
 impl World {
@@ -52,11 +53,7 @@ impl World {
         let runtime = runtime.await.unwrap();
         let who = provision(&runtime).await;
         let gates = (0..2).map(|_| gate(folder.path(), &url)).collect();
-        let verifying = VerifyUser {
-            context: runtime.gate_context(gate_http::render_resource),
-            catalogue: Arc::clone(&runtime.catalogue),
-            verifier: runtime.verifier.clone(),
-        };
+        let verifying = Verifying::new(&runtime, &who);
         Self {
             folder,
             verifier,
@@ -69,28 +66,17 @@ impl World {
 
     async fn session(&self) -> SessionId {
         let address = self.gates[0].address.clone();
-        let body =
-            r#"{"amount":"10.61","currency":"EUR","return_url":"https://shop.example/done"}"#;
-        let making = tokio::task::spawn_blocking(move || make(&address, "/v1/gate_sessions", body));
-        SessionId::parse(&making.await.unwrap()).unwrap()
-    }
-
-    async fn begin(&self, id: SessionId) -> Result<StartedVerification, VerifyError> {
-        self.verifying.start(&self.who, id, None, None).await
-    }
-
-    async fn stored(&self, id: SessionId) -> Verification {
-        let found = self.runtime.base.store.verification_get(&self.who, id);
-        found.await.unwrap().unwrap()
+        let making = tokio::task::spawn_blocking(move || session_to_verify(&address));
+        making.await.unwrap()
     }
 
     /// A session whose verification has begun, and the verification's id.
     async fn begun(&self) -> (SessionId, String) {
         let id = self.session().await;
-        let started = self.begin(id).await.unwrap();
+        let started = self.verifying.begin(id).await.unwrap();
         assert_eq!(started.shown.status, VerificationStatus::Pending);
         assert!(started.url.unwrap().starts_with("http://127.0.0.1:"));
-        (id, self.stored(id).await.id.to_string())
+        (id, self.verifying.stored(id).await.id.to_string())
     }
 
     /// Waits for a condition.
@@ -105,7 +91,8 @@ impl World {
     }
 
     async fn reaches(&self, id: SessionId, status: VerificationStatus) {
-        let reached = async |world: &Self| world.stored(id).await.state.status() == status;
+        let reached =
+            async |world: &Self| world.verifying.stored(id).await.state.status() == status;
         self.until("the status is not reached", reached).await;
     }
 
@@ -155,7 +142,7 @@ async fn silence_and_unknown_reports_decide_nothing_and_outcome_comes_once() {
     let (id, case) = world.begun().await;
     world.verifier.command("silent");
     world.polled(&case);
-    let refused = world.begin(id).await;
+    let refused = world.verifying.begin(id).await;
     assert!(
         matches!(refused, Err(VerifyError::VerifierSilent)),
         "{refused:?}"
@@ -165,7 +152,7 @@ async fn silence_and_unknown_reports_decide_nothing_and_outcome_comes_once() {
     world.polled(&case);
     world.polled(&case);
     assert_eq!(
-        world.stored(id).await.state.status(),
+        world.verifying.stored(id).await.state.status(),
         VerificationStatus::Pending
     );
     // The same report, again and again, from two pollers.
@@ -173,12 +160,12 @@ async fn silence_and_unknown_reports_decide_nothing_and_outcome_comes_once() {
     world.polled(&case);
     world.verifier.command(&format!("approve {case}"));
     world.reaches(id, VerificationStatus::Approved).await;
-    let ended = world.stored(id).await;
+    let ended = world.verifying.stored(id).await;
     assert_eq!(
-        world.begin(id).await.unwrap().shown.status,
+        world.verifying.begin(id).await.unwrap().shown.status,
         VerificationStatus::Approved
     );
-    assert_eq!(world.stored(id).await, ended);
+    assert_eq!(world.verifying.stored(id).await, ended);
     assert_eq!(world.events(id).await, ONCE);
     assert_eq!(world.contradictions(), 0);
     world.runtime.close().await;
@@ -204,16 +191,16 @@ async fn first_final_report_wins_and_contradiction_is_logged() {
             .verifier
             .command(&format!("reject {case} The document has expired."));
         // Meanwhile the user starts again, and gets the opposite at once.
-        if world.begin(id).await.unwrap().shown.status == VerificationStatus::Approved {
+        if world.verifying.begin(id).await.unwrap().shown.status == VerificationStatus::Approved {
             continue;
         }
-        let ended = world.stored(id).await;
+        let ended = world.verifying.stored(id).await;
         assert_eq!(ended.state.status(), VerificationStatus::Rejected);
         if !world.logs_contradiction().await {
             continue;
         }
         assert_eq!(world.contradictions(), 1);
-        assert_eq!(world.stored(id).await, ended);
+        assert_eq!(world.verifying.stored(id).await, ended);
         assert_eq!(world.events(id).await, ONCE);
         world.runtime.close().await;
         return;
@@ -236,7 +223,7 @@ async fn verification_outlives_restarts_of_verifier_and_gate() {
     world.polled(&case);
     world.polled(&case);
     assert_eq!(
-        world.stored(id).await.state.status(),
+        world.verifying.stored(id).await.state.status(),
         VerificationStatus::Pending
     );
     // One gate is replaced while its poll may be under way, and the other ends.
