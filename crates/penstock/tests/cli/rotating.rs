@@ -213,26 +213,6 @@ fn invalid_arguments_are_refused_on_one_line() {
             2,
             "--overlap: expected an overlap of",
         ),
-        (
-            "--partner NO --service pools",
-            2,
-            "--partner: expected 1 to 64",
-        ),
-        (
-            "--partner stranger --service pools",
-            1,
-            "no partner `stranger` in mode test",
-        ),
-        (
-            "--partner acme --service hooks",
-            2,
-            "error: invalid value 'hooks'",
-        ),
-        (
-            "--partner acme",
-            2,
-            "error: the following required arguments",
-        ),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let done = installation.run(&[&["webhook", "rotate-secret"], &words[..]].concat());
