@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::served::{POOLS, Served, eventually, file_for_acme, get, provision, quote, transact};
+use crate::served::{
+    POOLS, Served, eventually, file_for_acme, get, poll, provision, quote, transact,
+};
 use crate::traces::Collector;
 
 /// Secrets of 32 bytes each, so that they are also valid keys.
@@ -139,11 +141,7 @@ fn program_output_contains_no_secret() {
         let headers = [("Authorization", &*bearer)];
         let bought = quote(&served, &headers, "100.00");
         transact(&served, &headers, &bought);
-        served.send(
-            &format!("GET /v1/pools/transactions/{bought}"),
-            &headers,
-            "",
-        );
+        poll(&served, &headers, &bought);
         let responses = send_secrets(&served, &known);
         assert!(responses.len() > 200);
         if format == "json" {

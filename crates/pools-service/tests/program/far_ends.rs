@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use test_support::http::{Reply, Upstream};
 
 use crate::served::{
-    POOLS, Served, eventually, file_for_acme, get, json, provision, quote, text, transact,
+    POOLS, Served, eventually, file_for_acme, get, poll, provision, quote, text, transact,
 };
 
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -106,8 +106,7 @@ fn mode_live_trades_with_upstreams_of_the_operator() {
     let headers = [("Authorization", bearer.as_str())];
     let bought = quote(&served, &headers, "100.00");
     assert_eq!(transact(&served, &headers, &bought)["status"], "reserved");
-    let path = format!("GET /v1/pools/transactions/{bought}");
-    let view = json(&served.send(&path, &headers, ""));
+    let view = poll(&served, &headers, &bought);
     assert_eq!(view["status"], "settled", "{view}");
     let asked = engine.heads();
     assert_eq!(asked.len(), 5, "{asked:#?}");
@@ -179,15 +178,12 @@ fn service_refuses_another_engine_while_the_former_has_open_trades() {
     // With `ENGINE_DRAIN` the service starts and asks the second engine only about new trades.
     let draining = [("ENGINE", second_url.as_str()), ("ENGINE_DRAIN", "true")];
     let served = POOLS.start(folder.path(), &draining);
-    let poll = |served: &Served, quote: &str| {
-        let path = format!("GET /v1/pools/transactions/{quote}");
-        json(&served.send(&path, &headers, ""))["status"].clone()
-    };
-    assert_eq!(poll(&served, &bought), "reserved");
+    let status = |served: &Served, quote: &str| poll(served, &headers, quote)["status"].clone();
+    assert_eq!(status(&served, &bought), "reserved");
     assert_eq!(second.heads(), [""; 0]);
     let newer = quote(&served, &headers, "10.00");
     transact(&served, &headers, &newer);
-    assert_eq!(poll(&served, &newer), "settled");
+    assert_eq!(status(&served, &newer), "settled");
     served.end("-TERM");
 
     // The engine keeps its name at another address.
@@ -197,7 +193,7 @@ fn service_refuses_another_engine_while_the_former_has_open_trades() {
         ("ENGINE_NAME", name.as_str()),
     ];
     let served = POOLS.start(folder.path(), &moved);
-    assert_eq!(poll(&served, &bought), "settled");
+    assert_eq!(status(&served, &bought), "settled");
     served.end("-TERM");
     // Neither engine has an open trade, and both have trades that can still be returned.
     let served = POOLS.start(folder.path(), &[]);
@@ -215,17 +211,14 @@ fn start_without_an_engine_warns_of_open_trades_and_of_those_that_can_still_be_r
     let former_url = former.engine();
     let bearer = format!("Bearer {}", keys[0]);
     let headers = [("Authorization", bearer.as_str())];
-    let poll = |served: &Served, quote: &str| {
-        let path = format!("GET /v1/pools/transactions/{quote}");
-        json(&served.send(&path, &headers, ""))["status"].clone()
-    };
+    let status = |served: &Served, quote: &str| poll(served, &headers, quote)["status"].clone();
     let served = POOLS.start(folder.path(), &[("ENGINE", former_url.as_str())]);
     let [settled, open] = ["100.00", "10.00"].map(|amount| {
         let quote = quote(&served, &headers, amount);
         transact(&served, &headers, &quote);
         quote
     });
-    eventually(|| (poll(&served, &settled) == "settled").then_some(()));
+    eventually(|| (status(&served, &settled) == "settled").then_some(()));
     served.end("-TERM");
     former.heads();
 
@@ -237,7 +230,7 @@ fn start_without_an_engine_warns_of_open_trades_and_of_those_that_can_still_be_r
         let counted = metrics.contains("\npenstock_trades_returnable_elsewhere 1\n");
         counted.then_some(())
     });
-    assert_eq!(poll(&served, &open), "reserved");
+    assert_eq!(status(&served, &open), "reserved");
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0));
     assert_eq!(former.heads(), [""; 0]);

@@ -6,7 +6,7 @@ use test_support::servers::Redis;
 
 use crate::far_ends::{UpstreamServer, name_source};
 use crate::served::{
-    POOLS, eventually, file_for_acme, get, json, provision, quote, text, transact,
+    POOLS, eventually, file_for_acme, get, poll, provision, quote, text, transact,
 };
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
@@ -79,8 +79,7 @@ fn typical_requests_are_counted() {
     let bought = quote(&served, &headers, "100.00");
     assert_eq!(transact(&served, &headers, &bought)["status"], "reserved");
     assert_eq!(transact(&served, &headers, &bought)["idempotent"], true);
-    let path = format!("GET /v1/pools/transactions/{bought}");
-    assert!(served.send(&path, &headers, "").contains("\"settled\""));
+    assert_eq!(poll(&served, &headers, &bought)["status"], "settled");
     let capped = quote(&served, &headers, "4900.00");
     assert_eq!(
         transact(&served, &headers, &capped)["code"],
@@ -215,7 +214,6 @@ fn polls_write_and_ask_only_when_needed() {
     let headers = [("Authorization", &*bearer)];
     let bought = quote(&served, &headers, "100.00");
     let trade = transact(&served, &headers, &bought)["transactId"].clone();
-    let path = format!("GET /v1/pools/transactions/{bought}");
     let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#;
     for (report, polls, status, done) in [
         // Each poll of a reserved trade asks the engine, and stores its attempt.
@@ -236,7 +234,7 @@ fn polls_write_and_ask_only_when_needed() {
     ] {
         engine.reports(report);
         for _ in 0..polls {
-            let view = json(&served.send(&path, &headers, ""));
+            let view = poll(&served, &headers, &bought);
             assert_eq!(view["status"], status, "{view}");
         }
         let so_far = done_by_polls(&get(&private, "/metrics"));
@@ -262,7 +260,7 @@ fn gauges_are_read_from_database_at_start() {
     for euros in ["10.00", "11.31", "12.21"] {
         let quote = quote(&served, &headers, euros);
         transact(&served, &headers, &quote);
-        served.send(&format!("GET /v1/pools/transactions/{quote}"), &headers, "");
+        poll(&served, &headers, &quote);
     }
     served.end("-TERM");
 
@@ -332,11 +330,7 @@ fn metrics_page_lists_exactly_the_exported_metrics() {
     let headers = [("Authorization", &*bearer)];
     let bought = quote(&served, &headers, "100.00");
     transact(&served, &headers, &bought);
-    served.send(
-        &format!("GET /v1/pools/transactions/{bought}"),
-        &headers,
-        "",
-    );
+    poll(&served, &headers, &bought);
     let private = served.metrics_address();
     let metrics = eventually(|| {
         let metrics = get(&private, "/metrics");

@@ -163,3 +163,9 @@ pub(crate) fn transact(served: &Served, headers: &[(&str, &str)], quote: &str) -
     let body = format!(r#"{{"quoteId":"{quote}"}}"#);
     json(&served.send("POST /v1/pools/EUR-USDT/transact", &with_key, &body))
 }
+
+/// Polls the trade of a quote.
+pub(crate) fn poll(served: &Served, headers: &[(&str, &str)], quote: &str) -> Value {
+    let line = format!("GET /v1/pools/transactions/{quote}");
+    json(&served.send(&line, headers, ""))
+}

@@ -6,7 +6,7 @@ use partner_core::usecases::master_keys::RotateMasterKey;
 use test_support::test_database::{Database, run};
 
 use crate::served::{
-    POOLS, eventually, file_for_acme, json, open, provision, quote, text, transact,
+    POOLS, eventually, file_for_acme, open, poll, provision, quote, text, transact,
 };
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -71,8 +71,7 @@ fn owner_migrates_and_another_role_serves() {
     let quote = quote(&served, &headers, "10.00");
     let opened = transact(&served, &headers, &quote);
     assert_eq!(opened["status"], "reserved", "{opened}");
-    let path = format!("GET /v1/pools/transactions/{quote}");
-    let polled = json(&served.send(&path, &headers, ""));
+    let polled = poll(&served, &headers, &quote);
     assert_eq!(polled["status"], "settled", "{polled}");
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0), "{logged}");
@@ -125,7 +124,7 @@ fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
     let message = "The database's current master key is not configured";
     assert!(logged.contains(message), "{logged}");
     let restarted = POOLS.start(folder.path(), &[serve[0], rotate[1]]);
-    let polled = json(&restarted.send(&path, &headers, ""));
+    let polled = poll(&restarted, &headers, &quote);
     assert_eq!(polled["status"], "settled", "{polled}");
     assert_eq!(restarted.end("-TERM").0, Some(0));
 }
@@ -198,7 +197,7 @@ fn service_is_not_ready_and_leaves_no_unknown_outcome_while_database_refuses_wri
     assert!(counted.is_none_or(|count| count == "0"), "{metrics}");
     as_owner(&database, &now("off"));
     eventually(|| status_is("200"));
-    let polled = json(&served.send(&path, &headers, ""));
+    let polled = poll(&served, &headers, &quote);
     assert_eq!(polled["status"], "settled", "{polled}");
     assert_eq!(served.end("-TERM").0, Some(0));
 }

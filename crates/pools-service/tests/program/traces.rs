@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use test_support::http::{Reply, Upstream, nowhere};
 
-use crate::served::{POOLS, eventually, file_for_acme, provision, quote, transact};
+use crate::served::{POOLS, eventually, file_for_acme, poll, provision, quote, transact};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const CLIENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -76,11 +76,7 @@ fn transact_is_one_trace_from_request_to_engine() {
     let bought = quote(&served, &headers[..1], "100.00");
     transact(&served, &headers, &bought);
     let malformed = [("Authorization", &*bearer), ("traceparent", "00-xyz-01")];
-    served.send(
-        &format!("GET /v1/pools/transactions/{bought}"),
-        &malformed,
-        "",
-    );
+    poll(&served, &malformed, &bought);
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0));
     assert!(!logged.contains("otel"), "spans are not logged: {logged}");
