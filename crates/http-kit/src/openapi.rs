@@ -34,7 +34,7 @@ pub(crate) const PUBLISHABLE_KEY: &str = "publishableKey";
 pub(crate) const EMBED_TOKEN: &str = "embedToken";
 
 /// The extension with which a response lists its error codes.
-const X_CODES: &str = "x-error-codes";
+pub const X_CODES: &str = "x-error-codes";
 const ERROR: &str = "Error";
 /// The response for statuses without their own documentation.
 const ANY_ERROR: &str = "default";
