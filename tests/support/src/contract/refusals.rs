@@ -1,6 +1,6 @@
 //! Refused transacts change nothing, whatever the reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::Mode;
 use partner_core::key::KeyId;
@@ -104,13 +104,14 @@ pub async fn refusal_of_disabled_sale_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
     let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
-    let mut closed = profile();
-    closed.terms.insert(pool(), PoolTerms::default());
-    world.reprofile(&member, &closed).await;
     let command = world.command(&member, quote.id);
-    world
-        .assert_refused(&member, &command, Refusal::SideNotEnabled)
-        .await;
+    for terms in [BTreeMap::new(), [(pool(), PoolTerms::default())].into()] {
+        let closed = PoolsProfile { terms, ..profile() };
+        world.reprofile(&member, &closed).await;
+        world
+            .assert_refused(&member, &command, Refusal::SideNotEnabled)
+            .await;
+    }
     world.reprofile(&member, &profile()).await;
     assert!(opened(&world.transact_one(command).await));
 }

@@ -1,19 +1,14 @@
 //! Transacts: a batch equals its commands one by one, decided on the state inside its own transaction.
 
 use kernel::{Mode, StoreError};
-use partner_core::key::KeyId;
-use partner_core::{Denial, PartnerStatus};
-use pools_core::access::PoolsDenial;
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Hold, LedgerFilter};
-use pools_core::profile::{Kyc, PoolId, PoolsAccess, PoolsProfile};
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::{QuoteClosed, QuoteOutcome, Side};
 use pools_core::trade::TradeState;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{
-    Decided, Member, ONE, World, amount, eur, partner, profile, terms, usdt,
-};
+use crate::contract::world::{Decided, Member, ONE, World, amount, eur, profile, terms, usdt};
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
 // rule: money.reserved-account
@@ -115,197 +110,6 @@ pub async fn concurrent_transacts_of_quote_open_one_trade(store: impl Fixture) {
         assert_eq!(opened, 1);
     }
     world.assert_clean().await;
-}
-
-/// Two hundred commands for the funds of one hundred, in batches of every size.
-// rule: money.never-negative, pools.transact.balance
-pub async fn balance_never_goes_below_zero(store: impl Fixture) {
-    let world = World::new(store);
-    for (name, size) in [("one", 1), ("seven", 7), ("all", 64)] {
-        let member = world.member(name).await;
-        world.fund(&member.who, amount("100", eur()), "start").await;
-        let mut commands = Vec::new();
-        for _ in 0..200 {
-            let quote = world.buy(&member, 1).await;
-            commands.push(world.command(&member, quote.id));
-        }
-        let mut decided = Vec::new();
-        for batch in commands.chunks(size) {
-            decided.extend(world.transact(batch).await);
-        }
-        let opened = decided
-            .iter()
-            .filter(|one| matches!(one, Ok(TransactOutcome::Opened(_))))
-            .count();
-        let poor = decided
-            .iter()
-            .filter(|one| **one == Err(Refusal::InsufficientBalance))
-            .count();
-        assert_eq!((opened, poor), (100, 100));
-        assert_eq!(world.available(&member.who, eur()).await, 0);
-    }
-    world.assert_clean().await;
-}
-
-/// The engine's response is checked last, and a refusal changes nothing.
-// rule: pools.transact.reservation-failed, pools.transact.engine-silent
-// rule: pools.transact.refusal-leaves-nothing
-pub async fn transact_without_engine_hold_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.funded("acme").await;
-    let quote = world.buy(&member, 1).await;
-    let before = world.audit().await.figures;
-    for (hold, refusal) in [
-        (Some(Hold::Refused), Refusal::ReservationFailed),
-        (None, Refusal::EngineUnavailable),
-    ] {
-        let command = TransactCommand {
-            hold,
-            ..world.command(&member, quote.id)
-        };
-        assert_eq!(world.transact_one(command).await, Err(refusal));
-    }
-    assert_eq!(world.audit().await.figures, before);
-    assert_eq!(world.seen(&member.who, quote.id).await, quote);
-    assert!(matches!(
-        world.transact_one(world.command(&member, quote.id)).await,
-        Ok(TransactOutcome::Opened(_))
-    ));
-}
-
-// rule: pools.transact.not-found
-pub async fn quote_of_another_pool_is_unknown(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.member("acme").await;
-    let elsewhere = PoolId::parse("GBP-USDC").unwrap();
-    let mut both = profile();
-    both.allowed.insert(elsewhere);
-    world.reprofile(&member, &both).await;
-    let quote = world.buy(&member, 1).await;
-    let command = TransactCommand {
-        pool: elsewhere,
-        ..world.command(&member, quote.id)
-    };
-    assert_eq!(
-        world.transact_one(command).await,
-        Err(Refusal::QuoteUnknown)
-    );
-}
-
-// rule: pools.transact.side
-pub async fn sale_requires_entitlement(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.rich("acme").await;
-    let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
-    world
-        .reprofile(
-            &member,
-            &PoolsProfile {
-                terms: [].into(),
-                ..profile()
-            },
-        )
-        .await;
-    let refused = world.transact_one(world.command(&member, quote.id)).await;
-    assert_eq!(refused, Err(Refusal::SideNotEnabled));
-}
-
-/// No transact commits after a revocation, whatever was cached before.
-// rule: auth.revocation-beats-money
-pub async fn revoked_key_is_refused_in_batch(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.funded("acme").await;
-    world.trade(&member, Side::OnRamp, ONE).await;
-    let quote = world.buy(&member, 1).await;
-    world.revoke(member.key).await.won().unwrap();
-    let refused = world.transact_one(world.command(&member, quote.id)).await;
-    assert_eq!(
-        refused,
-        Err(Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked)))
-    );
-    let unknown = KeyId::new(Mode::Test, world.now(), &world.entropy);
-    let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
-    for key in [unknown, twin] {
-        let command = TransactCommand {
-            key,
-            ..world.command(&member, quote.id)
-        };
-        assert_eq!(
-            world.transact_one(command).await,
-            Err(Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked)))
-        );
-    }
-}
-
-/// Every entitlement is checked again in the batch, although the key is cached.
-// rule: access.suspended, access.kyc, access.not-enabled, access.pool-not-allowed
-// rule: access.organisation-suspended
-pub async fn withdrawn_entitlement_is_refused_in_batch(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.funded("acme").await;
-    world.trade(&member, Side::OnRamp, ONE).await;
-    let quote = world.buy(&member, 1).await;
-    let changes = [
-        (
-            PoolsProfile {
-                enabled: false,
-                ..profile()
-            },
-            PoolsDenial::NotEnabled,
-        ),
-        (
-            PoolsProfile {
-                access: PoolsAccess::Suspended,
-                ..profile()
-            },
-            PoolsDenial::AccessSuspended,
-        ),
-        (
-            PoolsProfile {
-                kyc: Kyc::Revoked,
-                ..profile()
-            },
-            PoolsDenial::KycNotApproved,
-        ),
-        (
-            PoolsProfile {
-                allowed: [].into(),
-                ..profile()
-            },
-            PoolsDenial::PoolNotAllowed,
-        ),
-    ];
-    for (changed, denial) in changes {
-        world.reprofile(&member, &changed).await;
-        let refused = world.transact_one(world.command(&member, quote.id)).await;
-        assert_eq!(refused, Err(Refusal::Denied(denial)));
-    }
-    world.reprofile(&member, &profile()).await;
-    for (status, denied) in [
-        (PartnerStatus::Suspended, true),
-        (PartnerStatus::Active, false),
-    ] {
-        let mut tx = world
-            .ports()
-            .provision
-            .provision_begin("suspend")
-            .await
-            .unwrap();
-        tx.partner_put(Mode::Test, &partner("acme", status))
-            .await
-            .unwrap();
-        tx.commit().await.unwrap();
-        let decided = world.transact_one(world.command(&member, quote.id)).await;
-        assert_eq!(
-            decided
-                == Err(Refusal::Denied(PoolsDenial::Access(
-                    Denial::OrganizationSuspended
-                ))),
-            denied,
-            "{decided:?}"
-        );
-        assert_eq!(decided.is_ok(), !denied);
-    }
 }
 
 pub async fn batch_of_two_modes_is_refused(store: impl Fixture) {

@@ -56,41 +56,6 @@ impl<F: Fixture> World<F> {
     }
 }
 
-// rule: pools.velocity.boundary
-pub async fn cap_may_be_reached_but_not_exceeded(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.capped("acme", 100 * ONE).await;
-    world.admitted(&member, 60).await;
-    world.refused(&member, 41).await;
-    world.admitted(&member, 40).await;
-    world.refused(&member, 1).await;
-    let other = world.capped("other", 100 * ONE).await;
-    world.admitted(&other, 100).await;
-    world.assert_clean().await;
-}
-
-// rule: pools.velocity.exact
-pub async fn batch_never_exceeds_cap(store: impl Fixture) {
-    let world = World::new(store);
-    let member = world.capped("acme", 10 * ONE).await;
-    let mut batch = Vec::new();
-    for _ in 0..20 {
-        let quote = world.buy(&member, 1).await;
-        batch.push(world.command(&member, quote.id));
-    }
-    let decided = world.transact(&batch).await;
-    let admitted = decided
-        .iter()
-        .filter(|one| matches!(one, Ok(TransactOutcome::Opened(_))))
-        .count();
-    let refused = decided
-        .iter()
-        .filter(|one| **one == Err(Refusal::VelocityCapExceeded))
-        .count();
-    assert_eq!((admitted, refused), (10, 10));
-    world.assert_clean().await;
-}
-
 /// A trade counts if it was made after now minus the window; a trade of exactly that instant does not count.
 // rule: pools.velocity.window
 pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
