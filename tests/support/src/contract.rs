@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod lists;
 pub mod master_keys;
 pub mod outages;
+mod outcomes;
 pub mod owners;
 mod partner_rows;
 pub mod payment_races;

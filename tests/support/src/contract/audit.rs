@@ -6,10 +6,10 @@ use kernel::Mode;
 use partner_core::events::Service;
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
-use pools_core::trade::EngineReport;
+use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Member, ONE, World, profile};
+use crate::contract::world::{Member, ONE, World, delivered, profile};
 
 impl<F: Fixture> World<F> {
     /// One of each: both sides, every end, both modes, deliveries, rejections, deposits.
@@ -29,13 +29,12 @@ impl<F: Fixture> World<F> {
         )
         .await;
         self.trade(&live, Side::OnRamp, ONE).await;
-        let delivered = || EngineReport::Delivered("fill".into());
         let ends = [
             vec![],
-            vec![EngineReport::Released],
-            vec![EngineReport::CannotComplete],
+            vec![Released],
+            vec![CannotComplete],
             vec![delivered()],
-            vec![delivered(), EngineReport::Reversed(None)],
+            vec![delivered(), Reversed(None)],
         ];
         for side in [Side::OnRamp, Side::OffRamp] {
             for end in &ends {

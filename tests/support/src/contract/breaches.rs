@@ -6,10 +6,11 @@ use std::time::Duration;
 use kernel::Mode;
 use partner_core::events::Service;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Trade};
+use pools_core::trade::EngineReport::{self, CannotComplete, Reversed};
+use pools_core::trade::Trade;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World, amount, eur};
+use crate::contract::world::{Member, ONE, World, amount, delivered, eur};
 use crate::contract::{customer_breaches, gate_breaches, rail_breaches, verification_breaches};
 
 /// One row of every kind, by its id in the tables.
@@ -41,15 +42,10 @@ impl<F: Fixture> World<F> {
             open: open.id.ulid().to_string(),
             rejected: rejected.id.ulid().to_string(),
             reserved: self.ended(&member, &[]).await,
-            settled: self
-                .ended(&member, &[EngineReport::Delivered("fill".into())])
-                .await,
-            failed: self.ended(&member, &[EngineReport::CannotComplete]).await,
+            settled: self.ended(&member, &[delivered()]).await,
+            failed: self.ended(&member, &[CannotComplete]).await,
             returned: {
-                let reports = [
-                    EngineReport::Delivered("fill".into()),
-                    EngineReport::Reversed(None),
-                ];
+                let reports = [delivered(), Reversed(None)];
                 self.ended(&member, &reports).await
             },
         };

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use partner_core::ports::LONGEST_CACHED;
-use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::batch::Refusal;
 use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{ONE, World, profile};
+use crate::contract::world::{ONE, World, assert_opened, profile};
 
 /// A version that the tests set twice.
 pub(crate) const SEEN: i64 = 4711;
@@ -42,11 +42,7 @@ pub async fn transact_uses_new_cap_after_five_seconds_under_repeated_version(sto
     world.reprofile(&member, &capped(1000 * ONE)).await;
     world.fixture.set_versions(SEEN).await;
     let quote = world.buy(&member, 1).await;
-    let opened = world.transact_one(world.command(&member, quote.id)).await;
-    assert!(
-        matches!(opened, Ok(TransactOutcome::Opened(_))),
-        "{opened:?}"
-    );
+    assert_opened(&world.transact_one(world.command(&member, quote.id)).await);
 
     world.reprofile(&member, &capped(10 * ONE)).await;
     world.fixture.set_versions(SEEN).await;

@@ -9,10 +9,10 @@ use partner_core::events::Service;
 use partner_core::key::KeyUse;
 use pools_core::ports::CLOCK_TOLERANCE;
 use pools_core::quote::{Quote, QuoteStatus, Side};
-use pools_core::trade::EngineReport;
+use pools_core::trade::EngineReport::{Released, Reversed};
 
 use crate::contract::fixture::{Fixture, ManualClock, WINDOW};
-use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+use crate::contract::world::{Member, ONE, World, amount, delivered, eur, terms};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
@@ -68,8 +68,7 @@ impl<F: Fixture> World<F> {
             3 => {
                 let trade = self.trade(member, Side::OffRamp, ONE).await;
                 self.clock().advance(HOUR);
-                self.report(&member.who, trade.id, EngineReport::Released)
-                    .await;
+                self.report(&member.who, trade.id, Released).await;
             }
             4 => {
                 self.member("new").await;
@@ -83,19 +82,12 @@ impl<F: Fixture> World<F> {
             }
             7 => {
                 let trade = self.trade(member, Side::OnRamp, ONE).await;
-                let delivered = EngineReport::Delivered("fill".into());
-                self.report(&member.who, trade.id, delivered).await;
+                self.report(&member.who, trade.id, delivered()).await;
                 self.clock().advance(HOUR);
-                self.report(&member.who, trade.id, EngineReport::Reversed(None))
-                    .await;
+                self.report(&member.who, trade.id, Reversed(None)).await;
             }
             _ => {
-                let mut tx = self
-                    .ports()
-                    .provision
-                    .provision_begin("revoke")
-                    .await
-                    .unwrap();
+                let mut tx = self.provision_begin("revoke").await;
                 tx.key_revoke(member.key, self.now())
                     .await
                     .unwrap()
@@ -152,9 +144,7 @@ pub async fn clock_never_precedes_another_process(store: impl Fixture) {
                 assert_eq!(next.created_at, ahead.now());
             }
             _ => {
-                world
-                    .report(&member.who, trade.id, EngineReport::Released)
-                    .await;
+                world.report(&member.who, trade.id, Released).await;
             }
         }
         let entries = world.entries(&member.who, eur()).await;
@@ -197,11 +187,8 @@ pub async fn stopped_clock_prevents_trading(store: impl Fixture) {
     assert_eq!(world.standing(&member.who).await, before);
 
     // Open work is finished, and credits are accepted.
-    world
-        .report(&member.who, trade.id, EngineReport::Released)
-        .await;
-    let delivered = EngineReport::Delivered("fill".into());
-    world.report(&member.who, settled.id, delivered).await;
+    world.report(&member.who, trade.id, Released).await;
+    world.report(&member.who, settled.id, delivered()).await;
     world
         .fund(&member.who, amount("1", eur()), "meanwhile")
         .await;

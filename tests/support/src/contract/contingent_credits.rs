@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use kernel::{Asset, Mode, Timestamp};
 use partner_core::Tenant;
-use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::batch::Refusal;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::ledger::BALANCE_LIMIT;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Trade, TradeState};
+use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
+use pools_core::trade::{Trade, TradeState};
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    Decided, Member, ONE, World, amount, eur, profile, tenant, terms, usdt,
+    Decided, Member, ONE, World, amount, assert_opened, delivered, eur, profile, tenant, terms,
+    usdt,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -92,24 +94,15 @@ impl<F: Fixture> World<F> {
 pub async fn contingent_credits_count_possible_returns(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
-    let delivered = || EngineReport::Delivered("fill".into());
     for (side, euros, reports) in [
         (Side::OnRamp, 1, vec![]),
         (Side::OffRamp, 2, vec![]),
         (Side::OnRamp, 4, vec![delivered()]),
         (Side::OffRamp, 8, vec![delivered()]),
-        (Side::OnRamp, 16, vec![EngineReport::CannotComplete]),
-        (Side::OffRamp, 32, vec![EngineReport::Released]),
-        (
-            Side::OnRamp,
-            64,
-            vec![delivered(), EngineReport::Reversed(None)],
-        ),
-        (
-            Side::OffRamp,
-            128,
-            vec![delivered(), EngineReport::Reversed(None)],
-        ),
+        (Side::OnRamp, 16, vec![CannotComplete]),
+        (Side::OffRamp, 32, vec![Released]),
+        (Side::OnRamp, 64, vec![delivered(), Reversed(None)]),
+        (Side::OffRamp, 128, vec![delivered(), Reversed(None)]),
     ] {
         let trade = world.trade(&member, side, euros * ONE).await;
         for report in reports {
@@ -146,8 +139,7 @@ pub async fn contingent_credits_exceed_account_limit_without_overflow(store: imp
         world
             .fund(&member.who, most, &format!("wire-{round}"))
             .await;
-        let sold = world.sell(&member, most.units()).await;
-        assert!(matches!(sold, Ok(TransactOutcome::Opened(_))), "{sold:?}");
+        assert_opened(&world.sell(&member, most.units()).await);
         world.commit_to(&member.who, eur(), 0).await;
     }
     let total = 12 * i128::from(most.units());
@@ -176,15 +168,9 @@ pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
     ];
     let batch = quotes.map(|quote| world.command(&member, quote.id));
     let decided = world.transact(&batch).await;
-    assert!(
-        matches!(decided[0], Ok(TransactOutcome::Opened(_))),
-        "{decided:?}"
-    );
+    assert_opened(&decided[0]);
     assert_eq!(decided[1], Err(Refusal::NoRoomForReturn));
-    assert!(
-        matches!(decided[2], Ok(TransactOutcome::Opened(_))),
-        "{decided:?}"
-    );
+    assert_opened(&decided[2]);
     let full = vec![(who.clone(), eur())];
     assert_eq!(world.above(BALANCE_LIMIT - 1).await, full);
     assert_eq!(world.above(BALANCE_LIMIT).await, []);
@@ -219,7 +205,7 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
     }
     let at = |place: usize| made[place].created_at;
     let start = at(0).minus(milli);
-    let (one, fill) = (i128::from(ONE), || "fill".to_owned());
+    let one = i128::from(ONE);
     for (limit, euros, reached) in [
         (1, 1, Some(at(0))),
         (2, 7, Some(at(1))),
@@ -244,9 +230,7 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
     }
     for trade in &made {
         world.clock().advance(milli);
-        world
-            .report(who, trade.id, EngineReport::Delivered(fill().into()))
-            .await;
+        world.report(who, trade.id, delivered()).await;
     }
     let last = world.now();
     for (limit, created_after, euros, reached) in [
@@ -333,18 +317,16 @@ pub async fn recount_during_trading_stays_upper_bound(store: impl Fixture) {
             0..=2 => open.push(world.trade(&member, Side::OffRamp, ONE).await),
             3 | 4 if !open.is_empty() => {
                 let trade = open.remove(0);
-                let report = EngineReport::Delivered("fill".into());
+                let report = delivered();
                 settled.push(world.report(who, trade.id, report).await);
             }
             5 if !open.is_empty() => {
                 let trade = open.remove(0);
-                world.report(who, trade.id, EngineReport::Released).await;
+                world.report(who, trade.id, Released).await;
             }
             6 if !settled.is_empty() => {
                 let trade = settled.remove(0);
-                world
-                    .report(who, trade.id, EngineReport::Reversed(None))
-                    .await;
+                world.report(who, trade.id, Reversed(None)).await;
             }
             _ => {
                 recounting.advance(who, eur()).await.unwrap();

@@ -13,7 +13,10 @@ use partner_core::events::{
 use partner_core::ports::{
     ClaimRequest, ClaimedDelivery, ConcludedDelivery, DeliveryRecord, QueueStats, QueueWaker,
 };
-use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState, Progress};
+use partner_core::webhooks::delivery::AttemptOutcome::{
+    self, Delivered, GivenUp, Released, RetryAfter,
+};
+use partner_core::webhooks::delivery::{DeliveryState, Progress};
 use partner_core::webhooks::fairness::{ClaimCapacity, EndpointHealth, EndpointLoad};
 
 use crate::contract::fixture::Fixture;
@@ -95,10 +98,10 @@ impl<F: Fixture> World<F> {
         outcome: AttemptOutcome,
     ) -> Cas {
         let (response_status, error) = match outcome {
-            AttemptOutcome::Delivered => (Some(204), None),
-            AttemptOutcome::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
-            AttemptOutcome::GivenUp => (None, Some("connection refused".to_owned())),
-            AttemptOutcome::Released => (None, None),
+            Delivered => (Some(204), None),
+            RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
+            GivenUp => (None, Some("connection refused".to_owned())),
+            Released => (None, None),
         };
         let concluded = ConcludedDelivery {
             tenant: claimed.tenant.clone(),
@@ -191,21 +194,15 @@ pub async fn stale_token_changes_nothing(fixture: impl Fixture) {
     let (old, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE);
     let (new, _) = world.claim_all().await.remove(0);
-    let lost = world
-        .conclude(old, &claimed, AttemptOutcome::Delivered)
-        .await;
+    let lost = world.conclude(old, &claimed, Delivered).await;
     assert_eq!(lost, Cas::Lost);
     let held = world.deliveries(&acme.who, "o").await.remove(0);
     assert!(matches!(held.progress.state, DeliveryState::InFlight(lease) if lease.token == new));
     assert_eq!(held.last_response_status, None);
-    let won = world
-        .conclude(new, &claimed, AttemptOutcome::Delivered)
-        .await;
+    let won = world.conclude(new, &claimed, Delivered).await;
     assert_eq!(won, Cas::Won);
     for token in [old, new] {
-        let late = world
-            .conclude(token, &claimed, AttemptOutcome::GivenUp)
-            .await;
+        let late = world.conclude(token, &claimed, GivenUp).await;
         assert_eq!(late, Cas::Lost);
     }
     let done = world.deliveries(&acme.who, "o").await.remove(0);
@@ -221,9 +218,7 @@ pub async fn late_report_counts_until_next_claim(fixture: impl Fixture) {
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE * 2);
-    let won = world
-        .conclude(token, &claimed, AttemptOutcome::Delivered)
-        .await;
+    let won = world.conclude(token, &claimed, Delivered).await;
     assert_eq!(won, Cas::Won);
     assert_eq!(world.next_delivery().await, None);
     assert!(world.claim_all().await.is_empty());
@@ -234,7 +229,7 @@ pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
-    let failed = AttemptOutcome::RetryAfter(WAIT);
+    let failed = RetryAfter(WAIT);
     world.conclude(token, &claimed, failed).await.won().unwrap();
     let due = world.now().plus(WAIT);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
@@ -248,9 +243,7 @@ pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
     world.clock().advance(MILLI);
     let (token, again) = world.claim_all().await.remove(0);
     assert_eq!(again.attempts, 1);
-    let delivered = world
-        .conclude(token, &again, AttemptOutcome::Delivered)
-        .await;
+    let delivered = world.conclude(token, &again, Delivered).await;
     assert_eq!(delivered, Cas::Won);
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     assert_eq!(
@@ -272,7 +265,7 @@ pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
     let claimed = world.claim_all().await;
     assert_eq!(events(&claimed), ["e1", "x"]);
     let (token, first) = &claimed[0];
-    let failed = AttemptOutcome::RetryAfter(WAIT);
+    let failed = RetryAfter(WAIT);
     world.conclude(*token, first, failed).await.won().unwrap();
     world.emit(&acme.who, "o", "e3").await;
     let due = DeliveryState::Pending {
@@ -291,7 +284,7 @@ pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
         assert_eq!(events(&claimed), [expected]);
         assert!(world.claim_all().await.is_empty());
         let (token, one) = &claimed[0];
-        let done = world.conclude(*token, one, AttemptOutcome::Delivered).await;
+        let done = world.conclude(*token, one, Delivered).await;
         assert_eq!(done, Cas::Won);
     }
     world.assert_clean().await;
@@ -303,16 +296,12 @@ pub async fn dead_letter_unblocks_later_events(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
-    let failed = AttemptOutcome::RetryAfter(WAIT);
+    let failed = RetryAfter(WAIT);
     world.conclude(token, &first, failed).await.won().unwrap();
     world.emit(&acme.who, "o", "e2").await;
     world.clock().advance(WAIT);
     let (token, first) = world.claim_all().await.remove(0);
-    world
-        .conclude(token, &first, AttemptOutcome::GivenUp)
-        .await
-        .won()
-        .unwrap();
+    world.conclude(token, &first, GivenUp).await.won().unwrap();
     let dead = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::DeadLettered;
     assert_eq!(dead.progress, Progress { state, attempts: 2 });
@@ -334,14 +323,10 @@ pub async fn failed_delivery_keeps_own_retry_time(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
-    world
-        .conclude(token, &first, AttemptOutcome::GivenUp)
-        .await
-        .won()
-        .unwrap();
+    world.conclude(token, &first, GivenUp).await.won().unwrap();
     world.emit(&acme.who, "o", "e2").await;
     let (token, second) = world.claim_all().await.remove(0);
-    let longer = AttemptOutcome::RetryAfter(WAIT * 10);
+    let longer = RetryAfter(WAIT * 10);
     world.conclude(token, &second, longer).await.won().unwrap();
     world.emit(&acme.who, "o", "e3").await;
     assert_eq!(world.next_delivery().await, Some(WAIT * 10));
@@ -401,7 +386,7 @@ pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
     let mut order = world.order(64);
     order.capacity.max_per_endpoint = 2;
     let claimed = world.claim_by(&order).await;
-    let failed = AttemptOutcome::RetryAfter(WAIT);
+    let failed = RetryAfter(WAIT);
     let won = world.conclude(order.token, &claimed[1], failed).await;
     assert_eq!(won, Cas::Won);
     world.clock().advance(MILLI * 7);
@@ -450,13 +435,11 @@ pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
-    let failed = AttemptOutcome::RetryAfter(WAIT);
+    let failed = RetryAfter(WAIT);
     world.conclude(token, &claimed, failed).await.won().unwrap();
     world.clock().advance(WAIT);
     let (token, claimed) = world.claim_all().await.remove(0);
-    let back = world
-        .conclude(token, &claimed, AttemptOutcome::Released)
-        .await;
+    let back = world.conclude(token, &claimed, Released).await;
     assert_eq!(back, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due: world.now() };
@@ -572,9 +555,7 @@ pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
         tenant: rival.who.clone(),
         ..claimed.clone()
     };
-    let lost = world
-        .conclude(token, &foreign, AttemptOutcome::Delivered)
-        .await;
+    let lost = world.conclude(token, &foreign, Delivered).await;
     assert_eq!(lost, Cas::Lost);
     let port = &world.ports().deliveries;
     assert!(port.deliveries_conclude(&[]).await.unwrap().is_empty());

@@ -1,12 +1,13 @@
 //! Events: one per end of a trade, with a delivery if an endpoint exists.
 
-use kernel::{Mode, StoreError};
+use kernel::Mode;
 use partner_core::events::{Service, event_place};
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, TradeEvent};
+use pools_core::trade::EngineReport::{CannotComplete, InProgress, Released, Reversed};
+use pools_core::trade::TradeEvent;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{ONE, World, body_text, profile, sealer};
+use crate::contract::world::{ONE, World, assert_guarded, body_text, delivered, profile, sealer};
 
 // rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
 pub async fn trade_end_emits_one_event(store: impl Fixture) {
@@ -14,35 +15,17 @@ pub async fn trade_end_emits_one_event(store: impl Fixture) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let object = trade.id.to_string();
-    let events = &world.ports().events;
-    assert!(
-        events
-            .events_of(&member.who, &object)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    world
-        .report(
-            &member.who,
-            trade.id,
-            EngineReport::Delivered("fill".into()),
-        )
-        .await;
-    let found = events.events_of(&member.who, &object).await.unwrap();
+    assert!(world.events_of(&member.who, &object).await.is_empty());
+    world.report(&member.who, trade.id, delivered()).await;
+    let found = world.events_of(&member.who, &object).await;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].kind, TradeEvent::Settled.as_str());
     let (kind, place) = (&found[0].kind, event_place(&member.who, &found[0].id));
     let body = sealer().open(&place, &found[0].body).unwrap();
     assert_eq!(body, body_text(&object, kind, &found[0].id).as_bytes());
     assert_eq!(found[0].created_at, world.now());
-    world
-        .report(&member.who, trade.id, EngineReport::Reversed(None))
-        .await;
-    assert_eq!(
-        events.events_of(&member.who, &object).await.unwrap().len(),
-        1
-    );
+    world.report(&member.who, trade.id, Reversed(None)).await;
+    assert_eq!(world.events_of(&member.who, &object).await.len(), 1);
 
     let mut tx = world.ports().store.begin("twice").await.unwrap();
     let again = world.event(
@@ -52,8 +35,7 @@ pub async fn trade_end_emits_one_event(store: impl Fixture) {
         "another id",
         world.now(),
     );
-    let refused = tx.event_insert(&again).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(tx.event_insert(&again).await);
     drop(tx);
     world.assert_clean().await;
 }
@@ -65,16 +47,9 @@ pub async fn foreign_event_is_absent(store: impl Fixture) {
     let other = world.member("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
-    world
-        .report(&member.who, trade.id, EngineReport::Released)
-        .await;
+    world.report(&member.who, trade.id, Released).await;
     for who in [&other.who, &live.who] {
-        let found = world
-            .ports()
-            .events
-            .events_of(who, &trade.id.to_string())
-            .await
-            .unwrap();
+        let found = world.events_of(who, &trade.id.to_string()).await;
         assert!(found.is_empty());
     }
 }
@@ -89,9 +64,7 @@ pub async fn delivery_requires_endpoint(store: impl Fixture) {
     let end = async |member| {
         let before = world.figure("deliveries").await;
         let trade = world.trade(member, Side::OnRamp, ONE).await;
-        world
-            .report(&member.who, trade.id, EngineReport::Released)
-            .await;
+        world.report(&member.who, trade.id, Released).await;
         world.figure("deliveries").await - before
     };
     assert_eq!(end(&member).await, 0);
@@ -134,24 +107,19 @@ impl<F: Fixture> World<F> {
 pub async fn only_trade_ends_emit_events(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let delivered = || EngineReport::Delivered("fill".into());
     let ends = [
-        (vec![EngineReport::InProgress], None),
+        (vec![InProgress], None),
         (vec![delivered()], Some(TradeEvent::Settled)),
-        (vec![EngineReport::CannotComplete], Some(TradeEvent::Failed)),
-        (vec![EngineReport::Released], Some(TradeEvent::Released)),
-        (
-            vec![delivered(), EngineReport::Reversed(None)],
-            Some(TradeEvent::Settled),
-        ),
+        (vec![CannotComplete], Some(TradeEvent::Failed)),
+        (vec![Released], Some(TradeEvent::Released)),
+        (vec![delivered(), Reversed(None)], Some(TradeEvent::Settled)),
     ];
     for (reports, kind) in &ends {
         let trade = world.trade(&member, Side::OnRamp, ONE).await;
         for report in reports.iter().chain(reports) {
             world.report(&member.who, trade.id, report.clone()).await;
         }
-        let (port, object) = (&world.ports().events, trade.id.to_string());
-        let found = port.events_of(&member.who, &object).await.unwrap();
+        let found = world.events_of(&member.who, &trade.id.to_string()).await;
         let kinds: Vec<&str> = found.iter().map(|event| event.kind.as_str()).collect();
         let expected: Vec<&str> = kind.iter().map(|kind| kind.as_str()).collect();
         assert_eq!(kinds, expected, "{reports:?}");
@@ -186,8 +154,7 @@ pub async fn events_of_object_are_claimed_in_order(store: impl Fixture) {
         tx.event_insert(&event).await.unwrap();
         tx.commit().await.unwrap();
     }
-    let (port, object) = (&world.ports().events, trade.id.to_string());
-    let found = port.events_of(&member.who, &object).await.unwrap();
+    let found = world.events_of(&member.who, &trade.id.to_string()).await;
     let order: Vec<&str> = found.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(order, ids);
     assert!(found.iter().all(|event| event.body.0 == [0, 255, 7]));
@@ -200,9 +167,7 @@ pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture
     let first = world.endpoint(Mode::Test, Service::Pools, "https://a.example/");
     world.set_endpoint(&member, &first).await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
-    world
-        .report(&member.who, trade.id, EngineReport::Released)
-        .await;
+    world.report(&member.who, trade.id, Released).await;
     let second = world.endpoint(Mode::Test, Service::Pools, "https://b.example/");
     assert_ne!(first.id, second.id);
     world.set_endpoint(&member, &second).await;

@@ -8,7 +8,8 @@ use pools_core::ledger::Reason;
 use pools_core::ports::{Deposit, Pages};
 use pools_core::profile::Network;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Trade};
+use pools_core::trade::EngineReport::{self, CannotComplete};
+use pools_core::trade::Trade;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
@@ -185,7 +186,7 @@ pub async fn export_reads_one_snapshot(store: impl Fixture) {
     let mut found = pages.next(2).await.unwrap();
     let booked = entries.next(2).await.unwrap().len();
     let open = trades.iter().rfind(|it| it.state.settlement().is_none());
-    let report = EngineReport::CannotComplete;
+    let report = CannotComplete;
     world.report(who, open.unwrap().id, report).await;
     world.busy(&member, 4).await;
     found.extend(all(pages, 3).await);

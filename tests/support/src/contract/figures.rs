@@ -7,11 +7,12 @@ use pools_core::batch::{TransactCommand, TransactOutcome};
 use pools_core::engine::EngineName;
 use pools_core::ports::TradeStats;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, TradeStatus};
+use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
+use pools_core::trade::TradeStatus;
 use pools_core::usecases::poll_trade::RETURN_WINDOW;
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Member, ONE, World, amount, eur, profile, terms};
+use crate::contract::world::{Member, ONE, World, amount, delivered, eur, profile, terms};
 
 impl<F: Fixture> World<F> {
     async fn trade_stats(&self, mode: Mode) -> TradeStats {
@@ -43,20 +44,13 @@ pub async fn trades_are_counted_by_status(store: impl Fixture) {
     let both = standing([2, 0, 0, 0, 0], Some(10));
     assert_eq!(world.trade_stats(Mode::Test).await, both);
 
-    let delivered = EngineReport::Delivered("fill".into());
-    world.report(&member.who, first.id, delivered).await;
+    world.report(&member.who, first.id, delivered()).await;
     let one = standing([1, 1, 0, 0, 0], Some(3));
     assert_eq!(world.trade_stats(Mode::Test).await, one);
-    world
-        .report(&other.who, second.id, EngineReport::Released)
-        .await;
+    world.report(&other.who, second.id, Released).await;
     let third = world.trade(&other, Side::OnRamp, ONE).await;
-    world
-        .report(&other.who, third.id, EngineReport::CannotComplete)
-        .await;
-    world
-        .report(&member.who, first.id, EngineReport::Reversed(None))
-        .await;
+    world.report(&other.who, third.id, CannotComplete).await;
+    world.report(&member.who, first.id, Reversed(None)).await;
     let ended = standing([0, 0, 1, 1, 1], None);
     assert_eq!(world.trade_stats(Mode::Test).await, ended);
     assert_eq!(world.trade_stats(Mode::Test).await, ended, "asked again");
@@ -103,8 +97,7 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
     assert_eq!(held(&world, Mode::Live, "engine-b").await, ["engine-a 1"]);
     // A settled trade is no longer open.
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
-    let delivered = EngineReport::Delivered("fill".into());
-    world.report(&member.who, trade.id, delivered).await;
+    world.report(&member.who, trade.id, delivered()).await;
     assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
 }
 
@@ -129,8 +122,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store:
     };
     let settle = async |member: &Member| {
         let trade = world.trade(member, Side::OnRamp, ONE).await;
-        let delivered = EngineReport::Delivered("fill".into());
-        world.report(&member.who, trade.id, delivered).await;
+        world.report(&member.who, trade.id, delivered()).await;
         trade.id
     };
     let of_a = |trades: u64| vec![(Some(EngineName::built_in("engine-a")), trades)];
@@ -143,15 +135,11 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store:
     // Neither a reserved trade nor a failed one can be returned.
     world.trade(&member, Side::OnRamp, ONE).await;
     let failed = world.trade(&member, Side::OnRamp, ONE).await;
-    world
-        .report(&member.who, failed.id, EngineReport::CannotComplete)
-        .await;
+    world.report(&member.who, failed.id, CannotComplete).await;
     assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(4));
     assert_eq!(counted(&world, Mode::Live, "engine-b").await, of_a(1));
     assert_eq!(counted(&world, Mode::Test, "engine-a").await, []);
-    world
-        .report(&other.who, returned, EngineReport::Reversed(None))
-        .await;
+    world.report(&other.who, returned, Reversed(None)).await;
     assert_eq!(counted(&world, Mode::Test, "engine-b").await, of_a(3));
     // The engine is not asked at the end of the window.
     world
@@ -179,8 +167,7 @@ pub async fn reserved_trades_without_engine_are_claimed_once(store: impl Fixture
         world.trade(member, Side::OnRamp, ONE).await;
     }
     let settled = world.trade(&member, Side::OnRamp, ONE).await;
-    let delivered = EngineReport::Delivered("fill".into());
-    world.report(&member.who, settled.id, delivered).await;
+    world.report(&member.who, settled.id, delivered()).await;
     world
         .fixture
         .damage("UPDATE trades SET engine = NULL")

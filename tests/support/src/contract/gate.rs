@@ -14,7 +14,8 @@ use partner_core::origin::Origin;
 use partner_core::ports::{ClaimRequest, ConcludedDelivery, DeliveryFilter, KeySweep};
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
-use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
+use partner_core::webhooks::delivery::AttemptOutcome::{Delivered, GivenUp, Released};
+use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::fairness::ClaimCapacity;
 
 use crate::contract::fixture::GateFixture;
@@ -194,12 +195,7 @@ pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
         live_session_quota: Some(1_000),
         create_session_limit: create_session_limit("90/45s"),
     };
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("gate")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("gate").await;
     assert_eq!(tx.gate_profile_get(&member.who).await.unwrap(), None);
     tx.gate_profile_put(&member.who, &full).await.unwrap();
     assert_eq!(
@@ -290,7 +286,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
             tenant: claimed.tenant.clone(),
             id: claimed.id,
             token: 7,
-            outcome: AttemptOutcome::GivenUp,
+            outcome: GivenUp,
             response_status: Some(500),
             error: None,
         })
@@ -371,9 +367,9 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
     };
     for claimed in world.claim_by(&request).await {
         let outcome = match claimed.event.id.as_str() {
-            "e0" | "e3" => AttemptOutcome::Delivered,
-            "e1" | "e4" => AttemptOutcome::GivenUp,
-            "e2" | "e5" => AttemptOutcome::Released,
+            "e0" | "e3" => Delivered,
+            "e1" | "e4" => GivenUp,
+            "e2" | "e5" => Released,
             _ => continue,
         };
         let concluded = world.conclude(request.token, &claimed, outcome).await;
@@ -439,7 +435,7 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
     for round in 0..8 {
         let first = order(round * 10 + 1);
         let given_up = world.claim_by(&first).await.remove(0);
-        let concluded = world.conclude(first.token, &given_up, AttemptOutcome::GivenUp);
+        let concluded = world.conclude(first.token, &given_up, GivenUp);
         assert_eq!(concluded.await, Cas::Won);
         let orders = [2, 3, 4].map(|number| order(round * 10 + number));
         // Two workers claim during two concurrent replays; a third worker claims after both.
@@ -461,13 +457,9 @@ pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFi
             panic!("{} hold it", held.len())
         };
         // The worker that recorded the dead letter can no longer conclude the delivery.
-        let late = world
-            .conclude(first.token, &given_up, AttemptOutcome::Delivered)
-            .await;
+        let late = world.conclude(first.token, &given_up, Delivered).await;
         assert_eq!(late, Cas::Lost);
-        let back = world
-            .conclude(*token, claimed, AttemptOutcome::Released)
-            .await;
+        let back = world.conclude(*token, claimed, Released).await;
         assert_eq!(back, Cas::Won);
     }
 }

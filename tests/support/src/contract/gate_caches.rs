@@ -16,8 +16,7 @@ impl<F: Fixture> World<F> {
             rails: quota == 1,
             ..GateProfile::default()
         };
-        let begun = self.ports().provision.provision_begin("gate").await;
-        let mut tx = begun.unwrap();
+        let mut tx = self.provision_begin("gate").await;
         tx.gate_profile_put(&member.who, &gate).await.unwrap();
         tx.commit().await.unwrap();
     }

@@ -68,12 +68,7 @@ impl<F: GateFixture> World<F> {
             live_session_quota: quota,
             ..GateProfile::default()
         };
-        let mut tx = self
-            .ports()
-            .provision
-            .provision_begin("gate")
-            .await
-            .unwrap();
+        let mut tx = self.provision_begin("gate").await;
         tx.gate_profile_put(&member.who, &gate).await.unwrap();
         tx.commit().await.unwrap();
         let access = self.ports().gate_directory.access_find(mode, &member.hash);
@@ -139,9 +134,8 @@ impl<F: GateFixture> World<F> {
 
     /// The types of the events about an object, in order.
     pub(crate) async fn said_of(&self, who: &Tenant, object: &str) -> Vec<String> {
-        let events = self.ports().events.events_of(who, object).await;
-        let kind = |event: partner_core::ports::StoredEvent| event.kind;
-        events.unwrap().into_iter().map(kind).collect()
+        let events = self.events_of(who, object).await;
+        events.into_iter().map(|event| event.kind).collect()
     }
 }
 

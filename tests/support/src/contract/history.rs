@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Amount, Timestamp};
-use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::batch::Refusal;
 use pools_core::contingent_credit::SLICE;
 use pools_core::ledger::BALANCE_LIMIT;
 use pools_core::profile::PoolsProfile;
@@ -14,7 +14,7 @@ use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use pools_core::velocity::{BATCH_STEP, STEP, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Decided, Member, ONE, Seeded, World, eur, profile};
+use crate::contract::world::{Decided, Member, ONE, Seeded, World, assert_opened, eur, profile};
 
 /// Trades of one partner, one millisecond apart.
 const TRADES: u32 = 60_000;
@@ -105,11 +105,7 @@ pub async fn first_transact_after_pause_takes_one_step(store: impl Fixture) {
     assert_eq!(after.total, before.total - forgotten);
     assert_eq!(world.catch_up().run(&member.who).await.unwrap(), 1);
     assert_eq!(world.total(&member.who).await.unwrap().total, 0);
-    let admitted = world.run_once(&member, 100).await;
-    assert!(
-        matches!(admitted, Ok(TransactOutcome::Opened(_))),
-        "{admitted:?}"
-    );
+    assert_opened(&world.run_once(&member, 100).await);
     let full = world.run_once(&member, 1).await;
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
@@ -129,11 +125,7 @@ pub async fn catch_up_runs_in_bounded_steps(store: impl Fixture) {
     assert_eq!(steps, (half - BATCH_STEP).div_ceil(STEP));
     let total = world.total(&member.who).await.unwrap();
     assert_eq!(total.total, i128::from(half) * i128::from(ONE));
-    let admitted = world.run_once(&member, 10).await;
-    assert!(
-        matches!(admitted, Ok(TransactOutcome::Opened(_))),
-        "{admitted:?}"
-    );
+    assert_opened(&world.run_once(&member, 10).await);
     let full = world.run_once(&member, 1).await;
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
@@ -145,11 +137,7 @@ pub async fn partner_without_cap_keeps_window_start(store: impl Fixture) {
     let last = world.now().minus(WINDOW * 3);
     let member = world.with_history("acme", None, last).await;
     let before = world.total(&member.who).await.unwrap();
-    let admitted = world.run_once(&member, 100).await;
-    assert!(
-        matches!(admitted, Ok(TransactOutcome::Opened(_))),
-        "{admitted:?}"
-    );
+    assert_opened(&world.run_once(&member, 100).await);
     let after = world.total(&member.who).await.unwrap();
     assert_eq!(after.floor, before.floor);
     assert_eq!(after.total, before.total + i128::from(100 * ONE));

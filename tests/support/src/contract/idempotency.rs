@@ -9,7 +9,7 @@ use pools_core::batch::{IdempotencyRecord, Refusal, TransactCommand, TransactOut
 use pools_core::ports::TransactSnapshot;
 
 use crate::contract::fixture::{Fixture, IDEMPOTENCY_TTL};
-use crate::contract::world::{World, expired_keys};
+use crate::contract::world::{World, assert_opened, expired_keys};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -122,10 +122,7 @@ pub async fn keys_are_separate_between_partners(store: impl Fixture) {
         let quote = world.buy(&member, 1).await;
         let command = world.command_under(&member, quote.id, "k", name.as_bytes());
         assert_eq!(world.answered(&command).await, None);
-        assert!(matches!(
-            world.transact_one(command).await,
-            Ok(TransactOutcome::Opened(_))
-        ));
+        assert_opened(&world.transact_one(command).await);
     }
     world.assert_clean().await;
 }
@@ -146,10 +143,7 @@ pub async fn expired_record_is_overwritten(store: impl Fixture) {
         Err(Refusal::KeyReused)
     );
     world.clock().advance(MILLI);
-    assert!(matches!(
-        world.transact_one(second.clone()).await,
-        Ok(TransactOutcome::Opened(_))
-    ));
+    assert_opened(&world.transact_one(second.clone()).await);
     assert_eq!(
         world.answered(&second).await,
         Some(IdempotencyRecord {

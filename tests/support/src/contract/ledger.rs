@@ -9,11 +9,14 @@ use pools_core::ledger::{
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage};
 use pools_core::profile::Network;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Lease};
+use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
+use pools_core::trade::Lease;
 use pools_core::velocity::Velocity;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World, amount, eur, profile, tenant, usdt};
+use crate::contract::world::{
+    Member, ONE, World, amount, assert_guarded, delivered, eur, profile, tenant, usdt,
+};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -72,13 +75,7 @@ pub async fn entries_chain_from_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let reads = world.ports().store.clone();
-    assert!(
-        reads
-            .account_get(&member.who, eur())
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(world.account(&member.who, eur()).await.is_none());
     assert!(
         reads
             .ledger_page(&member.who, eur(), &LedgerFilter::default(), 10)
@@ -92,10 +89,7 @@ pub async fn entries_chain_from_first(store: impl Fixture) {
             .fund(&member.who, amount("10.5", eur()), &format!("ref-{round}"))
             .await;
         assert_eq!(account.sequence, round);
-        assert_eq!(
-            reads.account_get(&member.who, eur()).await.unwrap(),
-            Some(account)
-        );
+        assert_eq!(world.account(&member.who, eur()).await, Some(account));
     }
     let page = world.ledger(&member, &LedgerFilter::default(), 10).await;
     assert_eq!((page.account, sequences(&page)), (account, vec![3, 2, 1]));
@@ -125,15 +119,7 @@ pub async fn accounts_are_separate_by_partner_mode_and_currency(store: impl Fixt
         (&live.who, eur()),
         (&member.who, usdt()),
     ] {
-        assert!(
-            world
-                .ports()
-                .store
-                .account_get(who, asset)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(world.account(who, asset).await.is_none());
         let mut tx = world.ports().store.begin("lock").await.unwrap();
         assert_eq!(
             tx.account_lock(who, asset).await.unwrap(),
@@ -150,13 +136,7 @@ pub async fn pages_follow_account_numbers(store: impl Fixture) {
     let member = world.funded("acme").await;
     for _ in 0..6 {
         let trade = world.trade(&member, Side::OnRamp, ONE).await;
-        world
-            .report(
-                &member.who,
-                trade.id,
-                EngineReport::Delivered("fill".into()),
-            )
-            .await;
+        world.report(&member.who, trade.id, delivered()).await;
     }
     let all = world.ledger(&member, &LedgerFilter::default(), 200).await;
     assert_eq!(sequences(&all), [7, 6, 5, 4, 3, 2, 1]);
@@ -253,13 +233,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
-    let before = world
-        .ports()
-        .store
-        .account_get(&member.who, eur())
-        .await
-        .unwrap()
-        .unwrap();
+    let before = world.account(&member.who, eur()).await.unwrap();
     let next = Posting {
         sequence: before.sequence + 1,
         balance_after: before.available,
@@ -297,15 +271,13 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
         );
     }
     let foreign = of_trade(with(Reserved, Operator, None), TransferRole::Close);
-    let refused = world.post(&other, &Account::empty(eur()), &foreign).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(world.post(&other, &Account::empty(eur()), &foreign).await);
     let twin = Entry {
         id: entries[0].id,
         ..with(Outside, Operator, None)
     };
     world.post(&member, &before, &twin).await.unwrap();
-    let refused = world.post(&member, &before, &twin).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(world.post(&member, &before, &twin).await);
 }
 
 // rule: cli.credit.once, cli.credit.scope
@@ -322,8 +294,7 @@ pub async fn deposit_is_credited_once_per_reference(store: impl Fixture) {
     );
     assert!(tx.deposit_find(&member.who, "REF").await.unwrap().is_none());
     assert!(tx.deposit_find(&other.who, "ref").await.unwrap().is_none());
-    let refused = tx.deposit_insert(&member.who, &found).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(tx.deposit_insert(&member.who, &found).await);
     drop(tx);
     world.fund(&other.who, amount("3", eur()), "ref").await;
     world.assert_clean().await;
@@ -382,10 +353,7 @@ pub async fn dropped_transaction_writes_nothing(store: impl Fixture) {
         .unwrap()
         .won()
         .unwrap();
-    let step = trade
-        .advance(EngineReport::CannotComplete, world.now())
-        .unwrap()
-        .unwrap();
+    let step = trade.advance(CannotComplete, world.now()).unwrap().unwrap();
     tx.trade_apply(&member.who, &trade, std::slice::from_ref(&step), 5)
         .await
         .unwrap()
@@ -414,12 +382,7 @@ pub async fn dropped_transaction_writes_nothing(store: impl Fixture) {
     assert_eq!(world.seen(&member.who, quote.id).await, quote);
     assert_eq!(world.total(&member.who).await, velocity);
     assert_eq!(world.audit().await.figures, before.figures);
-    let events = world
-        .ports()
-        .events
-        .events_of(&member.who, &trade.id.to_string())
-        .await
-        .unwrap();
+    let events = world.events_of(&member.who, &trade.id.to_string()).await;
     assert!(events.is_empty());
     world.assert_clean().await;
 }
@@ -430,8 +393,7 @@ pub async fn entry_insert_requires_partner(store: impl Fixture) {
     let mut tx = world.ports().store.begin("nobody").await.unwrap();
     let before = tx.account_lock(&nobody, eur()).await.unwrap();
     let (_, entry) = world.credit(&nobody, &before, amount("1", eur()), "x", world.now());
-    let refused = tx.entry_post(&nobody, &before, &entry).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(tx.entry_post(&nobody, &before, &entry).await);
 }
 
 // rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
@@ -439,12 +401,11 @@ pub async fn entry_insert_requires_partner(store: impl Fixture) {
 // rule: pools.trade.return
 pub async fn every_trade_end_moves_value_once(store: impl Fixture) {
     let world = World::new(store);
-    let delivered = || EngineReport::Delivered("fill".into());
     let ends = [
         vec![delivered()],
-        vec![EngineReport::CannotComplete],
-        vec![EngineReport::Released],
-        vec![delivered(), EngineReport::Reversed(None)],
+        vec![CannotComplete],
+        vec![Released],
+        vec![delivered(), Reversed(None)],
     ];
     let mut ungated = profile();
     ungated.balance_gate = false;
@@ -507,8 +468,7 @@ pub async fn deposit_requires_entry(store: impl Fixture) {
         created_at: world.now(),
     };
     let mut tx = world.ports().store.begin("deposit").await.unwrap();
-    let refused = tx.deposit_insert(&member.who, &deposit).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(tx.deposit_insert(&member.who, &deposit).await);
 }
 
 /// A refused statement leaves none of its own writes.
@@ -522,8 +482,7 @@ pub async fn refused_entry_writes_nothing(store: impl Fixture) {
     let (one, now) = (amount("1", eur()), world.now());
     let (_, mut entry) = world.credit(&member.who, &account, one, "x", now);
     entry.id = world.entries(&member.who, eur()).await[0].id;
-    let refused = tx.entry_post(&member.who, &account, &entry).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(tx.entry_post(&member.who, &account, &entry).await);
     drop(tx);
     assert_eq!(world.standing(&member.who).await, before);
     world.assert_clean().await;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use kernel::Mode;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Trade, TradeId, TradeStatus};
+use pools_core::trade::EngineReport::{self, CannotComplete, Released, Reversed};
+use pools_core::trade::{Trade, TradeId, TradeStatus};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, World};
@@ -50,13 +51,10 @@ impl<F: Fixture> World<F> {
         let other = self.rich("other").await;
         let ends: [&[EngineReport]; 5] = [
             &[],
-            &[EngineReport::Released],
-            &[EngineReport::CannotComplete],
+            &[Released],
+            &[CannotComplete],
             &[EngineReport::Delivered("".into())],
-            &[
-                EngineReport::Delivered("".into()),
-                EngineReport::Reversed(None),
-            ],
+            &[EngineReport::Delivered("".into()), Reversed(None)],
         ];
         let mut trades = Vec::new();
         for round in 0..20_usize {

@@ -33,7 +33,7 @@ impl<F: GateFixture> World<F> {
         let kind = KeyKind::Publishable;
         let (key, text) = NewKey::generate(kind, who.mode, self.now(), &self.entropy);
         let sealing = key.sealing(who, text.expose_secret(), &sealer(), &self.entropy);
-        let mut tx = self.ports().provision.provision_begin("key").await.unwrap();
+        let mut tx = self.provision_begin("key").await;
         tx.key_insert(who, &sealing.unwrap()).await.unwrap();
         tx.commit().await.unwrap();
     }

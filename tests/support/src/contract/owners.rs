@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode};
 use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
 use partner_core::sealing::Sealed;
 use partner_core::{PartnerStatus, Tenant};
@@ -12,7 +12,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::contract::fixture::{Fixture, GateFixture};
 use crate::contract::provisioning::full_profile;
-use crate::contract::world::{Member, World, partner, sealer, tenant};
+use crate::contract::world::{Member, World, assert_guarded, partner, sealer, tenant};
 
 /// A profile with one deposit address in one pool.
 fn depositing(reference: &str, address: &str) -> PoolsProfile {
@@ -37,26 +37,23 @@ pub async fn deposits_have_one_owner_per_mode(store: impl Fixture) {
         .await;
     let live = tenant("rival", Mode::Live);
     let rival = tenant("rival", Mode::Test);
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("rival").await.unwrap();
+    let mut tx = world.provision_begin("rival").await;
     for mode in [Mode::Test, Mode::Live] {
         let rival = partner("rival", PartnerStatus::Active);
         tx.partner_put(mode, &rival).await.unwrap();
     }
     tx.commit().await.unwrap();
     for (reference, address) in [("a", SECOND), ("B", FIRST), ("B", &FIRST.to_lowercase())] {
-        let mut tx = provision.provision_begin("rival").await.unwrap();
-        let taken = tx
-            .pools_profile_put(&rival, &depositing(reference, address))
-            .await;
-        assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+        let mut tx = world.provision_begin("rival").await;
+        let claiming = depositing(reference, address);
+        assert_guarded(tx.pools_profile_put(&rival, &claiming).await);
     }
-    let mut tx = provision.provision_begin("rival").await.unwrap();
+    let mut tx = world.provision_begin("rival").await;
     let (ours, theirs) = (depositing("B", SECOND), depositing("A", FIRST));
     tx.pools_profile_put(&rival, &ours).await.unwrap();
     tx.pools_profile_put(&live, &theirs).await.unwrap();
     tx.commit().await.unwrap();
-    let mut tx = provision.provision_begin("look").await.unwrap();
+    let mut tx = world.provision_begin("look").await;
     let all = tx.pools_profiles_all(Mode::Test).await.unwrap();
     let expected = [
         (acme.who.partner.clone(), depositing("A", FIRST)),
@@ -73,20 +70,18 @@ pub async fn deposits_can_be_exchanged(store: impl Fixture) {
     let (a, b) = (depositing("A", FIRST), depositing("B", SECOND));
     let acme = world.member_with("acme", Mode::Test, &a).await.who;
     let rival = world.member("rival").await.who;
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("b").await.unwrap();
+    let mut tx = world.provision_begin("b").await;
     tx.pools_profile_put(&rival, &b).await.unwrap();
     tx.commit().await.unwrap();
-    let mut tx = provision.provision_begin("exchange").await.unwrap();
+    let mut tx = world.provision_begin("exchange").await;
     for who in [&acme, &rival] {
         tx.deposits_release(who).await.unwrap();
     }
     tx.pools_profile_put(&acme, &b).await.unwrap();
     tx.pools_profile_put(&rival, &a).await.unwrap();
     tx.commit().await.unwrap();
-    let mut tx = provision.provision_begin("again").await.unwrap();
-    let taken = tx.pools_profile_put(&acme, &a).await;
-    assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    let mut tx = world.provision_begin("again").await;
+    assert_guarded(tx.pools_profile_put(&acme, &a).await);
     drop(tx);
     world.assert_clean().await;
 }
@@ -97,7 +92,6 @@ pub async fn spellings_of_one_deposit_have_one_owner(store: impl Fixture) {
     let acme = depositing("ACME-7F3K", SECOND);
     world.member_with("acme", Mode::Test, &acme).await;
     let rival = world.member("rival").await.who;
-    let provision = &world.ports().provision;
     let upper = format!(
         "0x{}",
         SECOND_AS_EVM.trim_start_matches("0x").to_uppercase()
@@ -108,13 +102,11 @@ pub async fn spellings_of_one_deposit_have_one_owner(store: impl Fixture) {
         ("B", SECOND_AS_EVM),
         ("B", &upper),
     ] {
-        let mut tx = provision.provision_begin("rival").await.unwrap();
-        let taken = tx
-            .pools_profile_put(&rival, &depositing(reference, address))
-            .await;
-        assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+        let mut tx = world.provision_begin("rival").await;
+        let claiming = depositing(reference, address);
+        assert_guarded(tx.pools_profile_put(&rival, &claiming).await);
     }
-    let mut tx = provision.provision_begin("rival").await.unwrap();
+    let mut tx = world.provision_begin("rival").await;
     let free = depositing("ACME_7F3K", FIRST);
     tx.pools_profile_put(&rival, &free).await.unwrap();
     tx.commit().await.unwrap();
@@ -133,18 +125,16 @@ pub async fn deposits_shared_before_the_rule_stay(store: impl Fixture) {
     let earlier =
         "UPDATE pools_profiles SET funding_reference = 'PEN 1' WHERE partner_id = 'other'";
     world.fixture.damage(earlier).await;
-    let provision = &world.ports().provision;
     for (who, profile) in [(&other, &second), (&acme, &first), (&other, &second)] {
         let mut changed = profile.clone();
         changed.tier = format!("tier of {}", who.partner);
-        let mut tx = provision.provision_begin("change").await.unwrap();
+        let mut tx = world.provision_begin("change").await;
         tx.pools_profile_put(who, &changed).await.unwrap();
         tx.commit().await.unwrap();
     }
-    let mut tx = provision.provision_begin("third").await.unwrap();
+    let mut tx = world.provision_begin("third").await;
     let claiming = depositing("pen1", "0xde709f2102306220921060314715629080e2fb77");
-    let taken = tx.pools_profile_put(&third, &claiming).await;
-    assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    assert_guarded(tx.pools_profile_put(&third, &claiming).await);
     drop(tx);
     let findings = world.audit().await.findings;
     let broken: Vec<_> = findings.iter().filter(|one| one.count > 0).collect();
@@ -168,23 +158,21 @@ pub async fn key_label_and_expiry_read_back(store: impl Fixture) {
     };
     let (new, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
     let new = new.with(terms.clone());
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let mut tx = world.provision_begin("keys").await;
     tx.key_insert(&member.who, &new).await.unwrap();
     tx.key_describe(&member.who, member.key, &terms)
         .await
         .unwrap();
     let rival = tenant("rival", Mode::Test);
-    let unknown = tx.key_describe(&rival, member.key, &terms).await;
-    assert!(matches!(unknown, Err(StoreError::Guard(_))), "{unknown:?}");
+    assert_guarded(tx.key_describe(&rival, member.key, &terms).await);
     drop(tx);
-    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let mut tx = world.provision_begin("keys").await;
     tx.key_insert(&member.who, &new).await.unwrap();
     tx.key_describe(&member.who, member.key, &terms)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let mut tx = world.provision_begin("keys").await;
     let listed = tx.keys_list(&member.who).await.unwrap();
     drop(tx);
     for record in listed {
@@ -203,8 +191,7 @@ pub async fn text_of_older_publishable_key_is_stored_once(store: impl Fixture) {
     let rival = world.member("rival").await.who;
     let generate = |kind| NewKey::generate(kind, Mode::Test, world.now(), &world.entropy).0;
     let (older, secret) = (generate(KeyKind::Publishable), generate(KeyKind::Secret));
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let mut tx = world.provision_begin("keys").await;
     let text = Sealed(b"sealed".to_vec());
     for key in [&older, &secret] {
         tx.key_insert(&member.who, key).await.unwrap();
@@ -239,8 +226,7 @@ pub async fn newest_publishable_key_has_a_stored_text(store: impl GateFixture) {
         publishable: None,
         ..newer.clone()
     };
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let mut tx = world.provision_begin("keys").await;
     for key in [&older, &bare] {
         tx.key_insert(&who, key).await.unwrap();
     }
@@ -252,7 +238,7 @@ pub async fn newest_publishable_key_has_a_stored_text(store: impl GateFixture) {
     };
     let stored = |key: &NewKey| Some((key.record.id, key.publishable.clone()?));
     assert_eq!(newest().await, stored(&older));
-    let mut tx = provision.provision_begin("text").await.unwrap();
+    let mut tx = world.provision_begin("text").await;
     let text = newer.publishable.as_ref().unwrap();
     let kept = tx.key_keep_text(&who, newer.record.id, text).await;
     assert_eq!(kept.unwrap(), Cas::Won);
@@ -284,8 +270,7 @@ pub async fn last_uses_only_move_forward(store: impl Fixture) {
     ] {
         housekeeping.key_uses_record(&uses).await.unwrap();
     }
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("uses").await.unwrap();
+    let mut tx = world.provision_begin("uses").await;
     for (member, last) in [(&acme, 5), (&rival, 9)] {
         let used = tx.keys_used(&member.who).await.unwrap();
         assert_eq!(used, BTreeMap::from([(member.key, at(last))]));

@@ -26,7 +26,7 @@ impl<F: Fixture> World<F> {
         let (port, all) = (&self.ports().store, TradeFilter::default());
         let (mut accounts, mut entries) = (Vec::new(), Vec::new());
         for asset in [eur(), usdt()] {
-            accounts.push(port.account_get(who, asset).await.unwrap());
+            accounts.push(self.account(who, asset).await);
             entries.push(self.entries(who, asset).await);
         }
         Standing {
@@ -48,8 +48,7 @@ impl<F: Fixture> World<F> {
     pub(crate) async fn another_key(&self, member: &Member) -> Member {
         let mode = member.who.mode;
         let (key, _) = NewKey::generate(KeyKind::Secret, mode, self.now(), &self.entropy);
-        let port = &self.ports().provision;
-        let mut tx = port.provision_begin("another_key").await.unwrap();
+        let mut tx = self.provision_begin("another_key").await;
         tx.key_insert(&member.who, &key).await.unwrap();
         tx.commit().await.unwrap();
         Member {

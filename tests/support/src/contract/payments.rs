@@ -210,8 +210,7 @@ impl<F: GateFixture> World<F> {
             enabled,
             ..widget.access.profile.clone()
         };
-        let begun = self.ports().provision.provision_begin("enable").await;
-        let mut tx = begun.unwrap();
+        let mut tx = self.provision_begin("enable").await;
         tx.gate_profile_put(widget.who(), &profile).await.unwrap();
         tx.commit().await.unwrap();
     }

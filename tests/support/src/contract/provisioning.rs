@@ -14,7 +14,7 @@ use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use rust_decimal::Decimal;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, World, partner, pool, profile, tenant};
+use crate::contract::world::{Member, World, assert_guarded, partner, pool, profile, tenant};
 
 impl<F: Fixture> World<F> {
     pub(crate) async fn version(&self) -> i64 {
@@ -22,12 +22,7 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn revoke(&self, key: KeyId) -> Cas {
-        let mut tx = self
-            .ports()
-            .provision
-            .provision_begin("revoke")
-            .await
-            .unwrap();
+        let mut tx = self.provision_begin("revoke").await;
         let outcome = tx.key_revoke(key, self.now()).await.unwrap();
         tx.config_version_raise().await.unwrap();
         tx.commit().await.unwrap();
@@ -52,12 +47,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
         ),
         shown("GBP-USDC", &Network::ALL, true),
     ];
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("pools")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("pools").await;
     for pool in pools.iter().rev() {
         assert!(tx.pool_get(Mode::Test, pool.id).await.unwrap().is_none());
         tx.pool_put(Mode::Test, pool).await.unwrap();
@@ -89,12 +79,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
     );
 
     let changed = shown("EUR-USDT", &[Network::Solana], false);
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("pools")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("pools").await;
     tx.pool_put(Mode::Test, &changed).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
@@ -106,12 +91,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
 pub async fn partners_read_back(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("acme", Mode::Test);
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("partners")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("partners").await;
     assert!(tx.partner_lock(&who).await.unwrap().is_none());
     for status in [PartnerStatus::Active, PartnerStatus::Suspended] {
         tx.partner_put(Mode::Test, &partner("acme", status))
@@ -142,8 +122,7 @@ pub async fn partners_read_back(store: impl Fixture) {
 // rule: gate.cors.preflight
 pub async fn origins_list_active_partners_only(store: impl Fixture) {
     let world = World::new(store);
-    let provision = &world.ports().provision;
-    let mut tx = provision.provision_begin("origins").await.unwrap();
+    let mut tx = world.provision_begin("origins").await;
     for (name, mode, status, domains) in [
         (
             "acme",
@@ -228,12 +207,7 @@ pub(crate) fn full_profile() -> PoolsProfile {
 pub async fn profiles_are_replaced_completely(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("acme", Mode::Test);
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("profiles")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("profiles").await;
     let refused = tx.pools_profile_put(&who, &profile()).await;
     assert!(
         matches!(refused, Err(StoreError::Guard(_))),
@@ -269,12 +243,7 @@ pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
     };
     let mut endpoint = world.endpoint(Mode::Test, Service::Pools, "http://127.0.0.1:9999/pools");
     let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("endpoints")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("endpoints").await;
     assert!(
         tx.endpoint_get(&member.who, Service::Pools)
             .await
@@ -322,12 +291,7 @@ pub async fn keys_are_listed_oldest_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let other = world.member("other").await;
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("keys")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("keys").await;
     let first = tx.keys_list(&member.who).await.unwrap();
     assert_eq!(
         first.iter().map(|key| key.id).collect::<Vec<_>>(),
@@ -373,14 +337,8 @@ pub async fn key_hash_is_unique_across_modes(store: impl Fixture) {
             hash: member.hash,
             ..new
         };
-        let mut tx = world
-            .ports()
-            .provision
-            .provision_begin("keys")
-            .await
-            .unwrap();
-        let refused = tx.key_insert(&other.who, &stolen).await;
-        assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+        let mut tx = world.provision_begin("keys").await;
+        assert_guarded(tx.key_insert(&other.who, &stolen).await);
     }
 }
 
@@ -447,12 +405,7 @@ pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("bare", Mode::Test);
     let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("bare")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("bare").await;
     tx.partner_put(Mode::Test, &partner("bare", PartnerStatus::Active))
         .await
         .unwrap();
@@ -475,12 +428,7 @@ pub async fn every_change_raises_version(store: impl Fixture) {
     let member = world.member("acme").await;
     let mut last = world.version().await;
     for change in 0..7 {
-        let mut tx = world
-            .ports()
-            .provision
-            .provision_begin("change")
-            .await
-            .unwrap();
+        let mut tx = world.provision_begin("change").await;
         match change {
             0 => tx
                 .partner_put(Mode::Test, &partner("acme", PartnerStatus::Suspended))
@@ -521,12 +469,7 @@ pub async fn every_change_raises_version(store: impl Fixture) {
         assert_ne!(version, last, "change {change}");
         last = version;
     }
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("nothing")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("nothing").await;
     tx.partner_lock(&member.who).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(world.version().await, last);
@@ -536,12 +479,7 @@ pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let before = world.version().await;
-    let mut tx = world
-        .ports()
-        .provision
-        .provision_begin("dropped")
-        .await
-        .unwrap();
+    let mut tx = world.provision_begin("dropped").await;
     tx.pools_profile_put(&member.who, &full_profile())
         .await
         .unwrap();

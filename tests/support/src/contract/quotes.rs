@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode};
 use partner_core::Tenant;
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::NewQuote;
 use pools_core::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, QuoteStatus, Side};
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, QUOTE_TTL, World, amount, eur, profile, terms};
+use crate::contract::world::{
+    Member, ONE, QUOTE_TTL, World, amount, assert_guarded, assert_opened, eur, profile, terms,
+};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -213,10 +215,8 @@ pub async fn expired_quote_is_refused_at_exact_millisecond(store: impl Fixture) 
     let member = world.funded("acme").await;
     let quotes = [world.buy(&member, 1).await, world.buy(&member, 1).await];
     world.clock().set(quotes[0].expires_at.minus(MILLI));
-    let last = world
-        .transact_one(world.command(&member, quotes[0].id))
-        .await;
-    assert!(matches!(last, Ok(TransactOutcome::Opened(_))), "{last:?}");
+    let command = world.command(&member, quotes[0].id);
+    assert_opened(&world.transact_one(command).await);
     world.clock().advance(MILLI);
     let late = world
         .transact_one(world.command(&member, quotes[1].id))
@@ -261,12 +261,8 @@ pub async fn read_behind_writes_waits_for_open_transaction(store: impl Fixture) 
 pub async fn quote_insert_requires_partner(store: impl Fixture) {
     let world = World::new(store);
     let nobody = crate::contract::world::tenant("nobody", Mode::Test);
-    let refused = world
-        .ports()
-        .quotes
-        .quotes_open(&[world.new_quote(&nobody, terms(Side::OnRamp, ONE))])
-        .await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    let new = world.new_quote(&nobody, terms(Side::OnRamp, ONE));
+    assert_guarded(world.ports().quotes.quotes_open(&[new]).await);
 }
 
 pub async fn quote_batch_is_atomic(store: impl Fixture) {
@@ -280,8 +276,7 @@ pub async fn quote_batch_is_atomic(store: impl Fixture) {
         ..world.new_quote(&member.who, terms(Side::OnRamp, ONE))
     };
     for bad in [world.new_quote(&member.who, worthless), twin] {
-        let refused = world.ports().quotes.quotes_open(&[good.clone(), bad]).await;
-        assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+        assert_guarded(world.ports().quotes.quotes_open(&[good.clone(), bad]).await);
         assert!(
             world
                 .ports()

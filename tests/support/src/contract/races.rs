@@ -4,7 +4,8 @@ use kernel::{Cas, StoreError};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Deposit, TradeFilter};
 use pools_core::quote::{QuoteId, Side};
-use pools_core::trade::{EngineReport, Lease};
+use pools_core::trade::EngineReport::CannotComplete;
+use pools_core::trade::Lease;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Decided, Member, ONE, World, amount, eur, terms};
@@ -166,7 +167,7 @@ pub async fn concurrent_readers_see_committed_states(store: impl Fixture) {
             let Ok(TransactOutcome::Opened(trade)) = opened else {
                 panic!("{opened:?}");
             };
-            let failed = EngineReport::CannotComplete;
+            let failed = CannotComplete;
             world.report(&member.who, trade.id, failed).await;
         }
     };

@@ -13,7 +13,7 @@ use pools_core::quote::{QuoteClosed, QuoteId, Side};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    Decided, Member, ONE, World, amount, eur, partner, pool, profile, terms,
+    Member, ONE, World, amount, assert_opened, eur, partner, pool, profile, terms,
 };
 
 impl<F: Fixture> World<F> {
@@ -36,15 +36,10 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn repartner(&self, partner: &Partner) {
-        let port = &self.ports().provision;
-        let mut tx = port.provision_begin("repartner").await.unwrap();
+        let mut tx = self.provision_begin("repartner").await;
         tx.partner_put(Mode::Test, partner).await.unwrap();
         tx.commit().await.unwrap();
     }
-}
-
-fn opened(decided: &Decided) -> bool {
-    matches!(decided, Ok(TransactOutcome::Opened(_)))
 }
 
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
@@ -75,7 +70,7 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(store: impl Fixture) {
         world.assert_refused(&member, &command, refusal).await;
     }
     command.hold = Some(Hold::Held);
-    assert!(opened(&world.transact_one(command).await));
+    assert_opened(&world.transact_one(command).await);
     assert_eq!(world.available(&member.who, eur()).await, 0);
     world.assert_clean().await;
 }
@@ -113,7 +108,7 @@ pub async fn refusal_of_disabled_sale_changes_nothing(store: impl Fixture) {
             .await;
     }
     world.reprofile(&member, &profile()).await;
-    assert!(opened(&world.transact_one(command).await));
+    assert_opened(&world.transact_one(command).await);
 }
 
 // rule: auth.revocation-beats-money
@@ -127,9 +122,7 @@ pub async fn refusal_of_revoked_key_changes_nothing(store: impl Fixture) {
     world.revoke(member.key).await.won().unwrap();
     let refusal = Refusal::Denied(PoolsDenial::Access(Denial::KeyRevoked));
     world.assert_refused(&member, &command, refusal).await;
-    assert!(opened(
-        &world.transact_one(world.command(&other, quote.id)).await
-    ));
+    assert_opened(&world.transact_one(world.command(&other, quote.id)).await);
 }
 
 // rule: auth.revocation-beats-money
@@ -164,7 +157,7 @@ pub async fn refusal_of_suspended_organization_changes_nothing(store: impl Fixtu
     world
         .repartner(&partner("acme", PartnerStatus::Active))
         .await;
-    assert!(opened(&world.transact_one(command).await));
+    assert_opened(&world.transact_one(command).await);
 }
 
 // rule: access.not-enabled, access.suspended, access.kyc, access.pool-not-allowed
@@ -219,7 +212,7 @@ pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
             .await;
     }
     world.reprofile(&member, &whole).await;
-    assert!(opened(&world.transact_one(command).await));
+    assert_opened(&world.transact_one(command).await);
     world.assert_clean().await;
 }
 
@@ -227,8 +220,7 @@ pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
 pub async fn uncommitted_change_refuses_no_transact(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let port = &world.ports().provision;
-    let mut tx = port.provision_begin("dropped").await.unwrap();
+    let mut tx = world.provision_begin("dropped").await;
     let revoked = tx.key_revoke(member.key, world.now()).await.unwrap();
     revoked.won().unwrap();
     let suspended = partner("acme", PartnerStatus::Suspended);
@@ -269,9 +261,7 @@ pub async fn refusal_by_cap_changes_nothing(store: impl Fixture) {
     let refusal = Refusal::VelocityCapExceeded;
     world.assert_refused(&member, &command, refusal).await;
     let quote = world.buy(&member, 1).await;
-    assert!(opened(
-        &world.transact_one(world.command(&member, quote.id)).await
-    ));
+    assert_opened(&world.transact_one(world.command(&member, quote.id)).await);
     world.assert_clean().await;
 }
 
@@ -282,7 +272,7 @@ pub async fn key_scope_is_partner_and_route_without_credential(store: impl Fixtu
     let second = world.another_key(&member).await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     let command = world.command_under(&member, one.id, "k", b"one");
-    assert!(opened(&world.transact_one(command).await));
+    assert_opened(&world.transact_one(command).await);
     let reused = world.command_under(&second, two.id, "k", b"two");
     assert_eq!(world.transact_one(reused).await, Err(Refusal::KeyReused));
     let repeat = world.command_under(&second, one.id, "k", b"one");
@@ -293,5 +283,5 @@ pub async fn key_scope_is_partner_and_route_without_credential(store: impl Fixtu
     );
     let mut elsewhere = world.command_under(&second, two.id, "k", b"two");
     elsewhere.scope.route = "POST /v1/pools/USD-USDT/transact".to_owned();
-    assert!(opened(&world.transact_one(elsewhere).await));
+    assert_opened(&world.transact_one(elsewhere).await);
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use kernel::{Cas, Mid, Mode, StoreError, Timestamp};
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Fill, Lease, Settlement, Step, Trade, TradeId, TradeState};
+use pools_core::trade::EngineReport::{self, CannotComplete, InProgress, Released, Reversed};
+use pools_core::trade::{Fill, Lease, Settlement, Step, Trade, TradeId, TradeState};
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
+use crate::contract::world::{Member, ONE, World, amount, assert_guarded, eur, profile, usdt};
 
 impl<F: Fixture> World<F> {
     /// A partner with funds of both currencies.
@@ -62,17 +63,13 @@ pub async fn trade_reads_back_in_every_state(store: impl Fixture) {
     let paths = [
         vec![],
         vec![delivered()],
-        vec![EngineReport::Released],
-        vec![EngineReport::CannotComplete],
+        vec![Released],
+        vec![CannotComplete],
         vec![EngineReport::Delivered("without a rate".into())],
-        vec![delivered(), EngineReport::Reversed(None)],
-        vec![EngineReport::Reversed(None)],
-        vec![EngineReport::Reversed(Some("fill-1".to_owned()))],
-        vec![
-            EngineReport::InProgress,
-            delivered(),
-            EngineReport::InProgress,
-        ],
+        vec![delivered(), Reversed(None)],
+        vec![Reversed(None)],
+        vec![Reversed(Some("fill-1".to_owned()))],
+        vec![InProgress, delivered(), InProgress],
     ];
     for side in [Side::OnRamp, Side::OffRamp] {
         for path in &paths {
@@ -271,10 +268,7 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
         let trade = world.trade(&member, Side::OnRamp, ONE).await;
         let token = world.claim(&member.who, trade.id).await.unwrap();
         let settled = settle(&trade, world.now());
-        let failed = trade
-            .advance(EngineReport::CannotComplete, world.now())
-            .unwrap()
-            .unwrap();
+        let failed = trade.advance(CannotComplete, world.now()).unwrap().unwrap();
         let (one, two) = tokio::join!(
             world.apply(&member, &trade, &settled, token),
             world.apply(&member, &trade, &failed, token)
@@ -309,8 +303,7 @@ pub async fn unknown_step_is_refused(store: impl Fixture) {
         event: None,
         leaves_velocity: false,
     };
-    let refused = world.apply(&member, &trade, &leap, token).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(world.apply(&member, &trade, &leap, token).await);
     assert_eq!(
         world.stored(&member, trade.id).await.state,
         TradeState::Reserved
@@ -364,27 +357,9 @@ pub async fn purchase_without_balance_gate_reserves_nothing(store: impl Fixture)
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     assert_eq!(trade.reserved, None);
     assert_eq!(world.stored(&member, trade.id).await, trade);
-    assert!(
-        world
-            .ports()
-            .store
-            .account_get(&member.who, eur())
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(world.account(&member.who, eur()).await.is_none());
     world.report(&member.who, trade.id, delivered()).await;
-    world
-        .report(&member.who, trade.id, EngineReport::Reversed(None))
-        .await;
-    assert!(
-        world
-            .ports()
-            .store
-            .account_get(&member.who, eur())
-            .await
-            .unwrap()
-            .is_none()
-    );
+    world.report(&member.who, trade.id, Reversed(None)).await;
+    assert!(world.account(&member.who, eur()).await.is_none());
     world.assert_clean().await;
 }

@@ -8,7 +8,9 @@ use pools_core::quote::{QuoteClosed, QuoteOutcome, Side};
 use pools_core::trade::TradeState;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Decided, Member, ONE, World, amount, eur, profile, terms, usdt};
+use crate::contract::world::{
+    Decided, Member, ONE, World, amount, assert_guarded, eur, profile, terms, usdt,
+};
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
 // rule: money.reserved-account
@@ -19,13 +21,7 @@ pub async fn purchase_reserves_fiat_and_sale_crypto(store: impl Fixture) {
         (Side::OnRamp, eur(), "buy_debit"),
         (Side::OffRamp, usdt(), "sell_debit"),
     ] {
-        let before = world
-            .ports()
-            .store
-            .account_get(&member.who, asset)
-            .await
-            .unwrap()
-            .unwrap();
+        let before = world.account(&member.who, asset).await.unwrap();
         let quote = world.quote(&member.who, terms(side, 7 * ONE)).await;
         let command = world.command(&member, quote.id);
         let Ok(TransactOutcome::Opened(trade)) = world.transact_one(command.clone()).await else {
@@ -145,8 +141,7 @@ pub async fn transact_batch_is_atomic(store: impl Fixture) {
         ..world.command(&member, two.id)
     };
     let batch = [world.command(&member, one.id), twin];
-    let refused = world.ports().transact.transact(&batch).await;
-    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_guarded(world.ports().transact.transact(&batch).await);
     assert_eq!(world.audit().await.figures, before);
     assert_eq!(world.seen(&member.who, one.id).await, one);
     assert!(world.transact_one(batch[0].clone()).await.is_ok());
@@ -180,18 +175,8 @@ pub async fn batch_equals_its_commands_one_by_one(store: impl Fixture) {
         for (one, two) in &twins {
             for asset in [eur(), usdt()] {
                 let accounts = (
-                    world
-                        .ports()
-                        .store
-                        .account_get(&one.who, asset)
-                        .await
-                        .unwrap(),
-                    world
-                        .ports()
-                        .store
-                        .account_get(&two.who, asset)
-                        .await
-                        .unwrap(),
+                    world.account(&one.who, asset).await,
+                    world.account(&two.who, asset).await,
                 );
                 assert_eq!(accounts.0, accounts.1, "round {round}");
             }

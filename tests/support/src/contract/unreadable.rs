@@ -6,7 +6,8 @@ use gate_core::ports::CustomerFilter;
 use kernel::{Cas, StoreError};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimedDelivery, DeliveryFilter};
-use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
+use partner_core::webhooks::delivery::AttemptOutcome::Delivered;
+use partner_core::webhooks::delivery::DeliveryState;
 use pools_core::ports::{LedgerFilter, TradeFilter};
 use pools_core::quote::Side;
 
@@ -54,12 +55,12 @@ pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
     // A delivery that was damaged after its claim delays neither the end of other leases nor other outcomes.
     world.set_attempts("a2", -1).await;
     let (token, a2) = &claims[0];
-    let lost = world.conclude(*token, a2, AttemptOutcome::Delivered).await;
+    let lost = world.conclude(*token, a2, Delivered).await;
     assert_eq!(lost, Cas::Lost);
     let (events, claims) = world.claim_one_each().await;
     assert_eq!(events, ["a3"]);
     let (token, a3) = &claims[0];
-    let won = world.conclude(*token, a3, AttemptOutcome::Delivered).await;
+    let won = world.conclude(*token, a3, Delivered).await;
     assert_eq!(won, Cas::Won);
     world.clock().advance(LEFT_OUT_FOR);
     assert_eq!(world.claim_one_each().await.0, ["o1"]);
@@ -71,7 +72,7 @@ pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
         let (events, claims) = world.claim_one_each().await;
         assert_eq!(events, expected);
         for (token, one) in &claims {
-            let won = world.conclude(*token, one, AttemptOutcome::Delivered).await;
+            let won = world.conclude(*token, one, Delivered).await;
             assert_eq!(won, Cas::Won);
         }
     }

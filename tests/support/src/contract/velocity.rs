@@ -7,11 +7,12 @@ use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::VelocityRange;
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Trade};
+use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
+use pools_core::trade::Trade;
 use pools_core::velocity::{TradesRead, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Decided, Member, ONE, World, amount, eur, profile};
+use crate::contract::world::{Decided, Member, ONE, World, amount, delivered, eur, profile};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -82,23 +83,15 @@ pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
 pub async fn unsettled_trade_stops_counting_when_it_ends(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
-    for report in [EngineReport::Released, EngineReport::CannotComplete] {
+    for report in [Released, CannotComplete] {
         let trade = world.admitted(&member, 100).await;
         world.refused(&member, 1).await;
         world.report(&member.who, trade.id, report).await;
     }
     let trade = world.admitted(&member, 100).await;
-    world
-        .report(
-            &member.who,
-            trade.id,
-            EngineReport::Delivered("fill".into()),
-        )
-        .await;
+    world.report(&member.who, trade.id, delivered()).await;
     world.refused(&member, 1).await;
-    world
-        .report(&member.who, trade.id, EngineReport::Reversed(None))
-        .await;
+    world.report(&member.who, trade.id, Reversed(None)).await;
     world.refused(&member, 1).await;
     world.assert_clean().await;
 }
@@ -111,9 +104,7 @@ pub async fn failure_outside_window_is_not_subtracted_again(store: impl Fixture)
     let old = world.admitted(&member, 70).await;
     world.clock().advance(WINDOW);
     world.admitted(&member, 30).await;
-    world
-        .report(&member.who, old.id, EngineReport::CannotComplete)
-        .await;
+    world.report(&member.who, old.id, CannotComplete).await;
     world.refused(&member, 71).await;
     world.admitted(&member, 70).await;
     world.assert_clean().await;
@@ -126,9 +117,7 @@ pub async fn longer_window_counts_earlier_trades_again(store: impl Fixture) {
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
     let gone = world.admitted(&member, 40).await;
-    world
-        .report(&member.who, gone.id, EngineReport::Released)
-        .await;
+    world.report(&member.who, gone.id, Released).await;
     world.clock().advance(WINDOW);
     world.admitted(&member, 1).await;
     world.reopen(WINDOW * 2).await;
@@ -225,9 +214,7 @@ pub async fn late_failure_is_subtracted_once(store: impl Fixture) {
     let gone = world.admitted(&member, 4).await;
     world.admitted(&member, 2).await;
     world.clock().advance(WINDOW);
-    world
-        .report(&member.who, gone.id, EngineReport::Released)
-        .await;
+    world.report(&member.who, gone.id, Released).await;
     world.admitted(&member, 1).await;
     world.refused(&member, 10).await;
     world.admitted(&member, 9).await;
@@ -331,9 +318,7 @@ pub async fn step_reads_at_most_its_limit(store: impl Fixture) {
         made.push(world.trade(&member, Side::OnRamp, euros * ONE).await);
     }
     let gone = world.trade(&member, Side::OnRamp, 32 * ONE).await;
-    world
-        .report(&member.who, gone.id, EngineReport::Released)
-        .await;
+    world.report(&member.who, gone.id, Released).await;
     let at = |place: usize| made[place].created_at;
     let all = VelocityRange {
         after: at(0).minus(MILLI),

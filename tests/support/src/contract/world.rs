@@ -1,7 +1,6 @@
 //! A small world for store tests: partners with funds, quotes, transacts and polls over the ports, as in the use cases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreError, Timestamp};
@@ -10,9 +9,8 @@ use partner_core::events::{
 };
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
-use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
+use partner_core::ports::{KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
-use partner_core::stored_response::RenderedResponse;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
@@ -24,8 +22,10 @@ use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use pools_core::quote::{Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
 use pools_core::usecases::catch_up::CatchUpVelocity;
+use provisioning::ports::ProvisionTx;
 
 use crate::contract::fixture::{Fixture, ManualClock, Ports, WINDOW};
+pub(crate) use crate::contract::outcomes::{assert_guarded, assert_opened};
 pub(crate) use crate::contract::seeded::Seeded;
 
 /// Lifetime of quotes.
@@ -67,10 +67,6 @@ pub(crate) fn sealer() -> Sealer {
 
 /// A stored response that no replay can read.
 pub(crate) const MALFORMED: &[u8] = b"malformed";
-
-fn is_well_formed(stored: &RenderedResponse) -> bool {
-    stored.0 != MALFORMED
-}
 
 /// The data in every event body, of the pools and of the gate.
 pub(crate) fn body_text(object: &str, kind: &str, id: &str) -> String {
@@ -158,6 +154,11 @@ pub(crate) fn terms(side: Side, units: i64) -> Terms {
     }
 }
 
+/// An engine's report that it has delivered.
+pub(crate) fn delivered() -> EngineReport {
+    EngineReport::Delivered("fill".into())
+}
+
 /// One whole unit of a currency, in units of 10^-8.
 pub(crate) const ONE: i64 = 100_000_000;
 
@@ -197,6 +198,12 @@ impl<F: Fixture> World<F> {
 
     // ---- the operator ------------------------------------------------------------------------
 
+    /// Begins a change by the operator.
+    pub(crate) async fn provision_begin(&self, name: &'static str) -> Box<dyn ProvisionTx> {
+        let provision = &self.ports().provision;
+        provision.provision_begin(name).await.unwrap()
+    }
+
     /// Creates a partner of mode test with a key.
     pub(crate) async fn member(&self, name: &str) -> Member {
         self.member_with(name, Mode::Test, &profile()).await
@@ -217,12 +224,7 @@ impl<F: Fixture> World<F> {
             available: true,
             native_addresses: false,
         };
-        let mut tx = self
-            .ports()
-            .provision
-            .provision_begin("member")
-            .await
-            .unwrap();
+        let mut tx = self.provision_begin("member").await;
         tx.pool_put(mode, &listed).await.unwrap();
         tx.partner_put(mode, &partner(name, PartnerStatus::Active))
             .await
@@ -239,12 +241,7 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn reprofile(&self, member: &Member, profile: &PoolsProfile) {
-        let mut tx = self
-            .ports()
-            .provision
-            .provision_begin("reprofile")
-            .await
-            .unwrap();
+        let mut tx = self.provision_begin("reprofile").await;
         let profile = own(&member.who, profile);
         tx.pools_profile_put(&member.who, &profile).await.unwrap();
         tx.config_version_raise().await.unwrap();
@@ -268,12 +265,7 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn set_endpoint(&self, member: &Member, endpoint: &Endpoint) {
-        let mut tx = self
-            .ports()
-            .provision
-            .provision_begin("endpoint")
-            .await
-            .unwrap();
+        let mut tx = self.provision_begin("endpoint").await;
         tx.endpoint_put(&member.who, endpoint).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -549,44 +541,6 @@ impl<F: Fixture> World<F> {
     pub(crate) fn body(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> Sealed {
         let body = body_text(object, kind, id);
         seal_body(&sealer(), who, id, body.as_bytes(), &self.entropy).unwrap()
-    }
-
-    // ---- outcomes ----------------------------------------------------------------------------
-
-    pub(crate) async fn available(&self, who: &Tenant, asset: Asset) -> i64 {
-        let account = self.ports().store.account_get(who, asset).await.unwrap();
-        account.map_or(0, |account| account.available.units())
-    }
-
-    pub(crate) async fn audit(&self) -> AuditReport {
-        let told = Mutex::new(Vec::new());
-        let progress = |step| told.lock().unwrap().push(step);
-        let audit = &self.ports().audit;
-        let sealer = sealer();
-        let report = audit.audit(&sealer, is_well_formed, &progress);
-        let report = report.await.unwrap();
-        let told: BTreeSet<(usize, usize, &str)> = told
-            .into_inner()
-            .unwrap()
-            .into_iter()
-            .map(|step: AuditStep| (step.number, step.of, step.invariant))
-            .collect();
-        let names = report.findings.iter().map(|finding| finding.invariant);
-        let each = (1..)
-            .zip(names)
-            .map(|(number, name)| (number, report.findings.len(), name));
-        assert_eq!(
-            told,
-            each.collect(),
-            "the audit reported progress for each invariant"
-        );
-        report
-    }
-
-    pub(crate) async fn assert_clean(&self) {
-        let mut broken = self.audit().await.findings;
-        broken.retain(|finding| finding.count > 0);
-        assert!(broken.is_empty(), "{broken:#?}");
     }
 }
 
