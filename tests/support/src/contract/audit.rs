@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use kernel::Mode;
 use partner_core::events::Service;
-use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Member, ONE, World, delivered, profile};
+use crate::contract::world::{Member, ONE, World, amount, delivered, eur, profile};
 
 impl<F: Fixture> World<F> {
     /// One of each: both sides, every end, both modes, deliveries, rejections, deposits.
@@ -17,17 +16,9 @@ impl<F: Fixture> World<F> {
         let member = self.rich("acme").await;
         let other = self.rich("other").await;
         let live = self.member_with("acme", Mode::Live, &profile()).await;
-        self.fund(
-            &live.who,
-            crate::contract::world::amount("50", crate::contract::world::eur()),
-            "start",
-        )
-        .await;
-        self.set_endpoint(
-            &member,
-            &self.endpoint(Mode::Test, Service::Pools, "https://acme.example/"),
-        )
-        .await;
+        self.fund(&live.who, amount("50", eur()), "start").await;
+        let url = "https://acme.example/";
+        self.listen(&member, Service::Pools, url).await;
         self.trade(&live, Side::OnRamp, ONE).await;
         let ends = [
             vec![],
@@ -79,22 +70,12 @@ impl<F: Fixture> World<F> {
     }
 }
 
-impl<F: Fixture> World<F> {
-    async fn set_cap(&self, member: &Member, cap: i64) {
-        let capped = PoolsProfile {
-            velocity_cap: Some(cap),
-            ..profile()
-        };
-        self.reprofile(member, &capped).await;
-    }
-}
-
 /// Trades under an earlier cap or window are not checked against the present ones.
 // rule: pools.velocity.window, cli.verify
 pub async fn trades_under_earlier_cap_are_no_breach(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
-    world.set_cap(&member, 10 * ONE).await;
+    world.cap(&member, 10 * ONE).await;
     world.ports().audit.velocity_window_keep().await.unwrap();
     for _ in 0..2 {
         world.clock().advance(WINDOW / 2);
@@ -108,7 +89,7 @@ pub async fn trades_under_earlier_cap_are_no_breach(store: impl Fixture) {
     world.ports().audit.velocity_window_keep().await.unwrap();
     world.assert_clean().await;
     // A cap below what was traded.
-    world.set_cap(&member, ONE).await;
+    world.cap(&member, ONE).await;
     world.assert_clean().await;
     world.clock().advance(WINDOW * 4);
     world.trade(&member, Side::OnRamp, ONE).await;

@@ -1,16 +1,14 @@
 //! Planted breaches. The audit reports each under exactly its name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use kernel::Mode;
 use partner_core::events::Service;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{self, CannotComplete, Reversed};
 use pools_core::trade::Trade;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World, amount, delivered, eur};
+use crate::contract::world::{MILLI, Member, ONE, World, amount, delivered, eur};
 use crate::contract::{customer_breaches, gate_breaches, rail_breaches, verification_breaches};
 
 /// One row of every kind, by its id in the tables.
@@ -30,10 +28,9 @@ impl<F: Fixture> World<F> {
         let member = self.rich(name).await;
         self.fund(&member.who, amount("7", eur()), "second").await;
         let url = "https://a.example/";
-        let endpoint = self.endpoint(Mode::Test, Service::Pools, url);
-        self.set_endpoint(&member, &endpoint).await;
+        self.listen(&member, Service::Pools, url).await;
         // Events of the endpoint's first millisecond may be older than the endpoint.
-        self.clock().advance(Duration::from_millis(1));
+        self.clock().advance(MILLI);
         let open = self.buy(&member, 1).await;
         let rejected = self.buy(&member, 1).await;
         self.reject(&member.who, rejected.id).await.won().unwrap();
@@ -107,11 +104,14 @@ const UNREADABLE: &[&str] = &["database-is-whole", "rows-can-be-read"];
 pub(crate) const COPIED: &[&str] = &["event-body-is-of-its-event", "event-has-its-delivery"];
 
 /// `UPDATE table SET change` for one row of the partner's.
-fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
-    let partner = &rows.partner;
+pub(crate) fn update_of(partner: &str, table: &str, change: &str, row: &str) -> String {
     format!(
         "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
     )
+}
+
+fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
+    update_of(&rows.partner, table, change, row)
 }
 
 fn id(trade: &Trade) -> String {
@@ -390,19 +390,25 @@ const BREACHES: &[Breach] = &[
 pub async fn every_planted_breach_is_reported_by_name(store: impl Fixture) {
     let world = World::new(store);
     world.ports().audit.velocity_window_keep().await.unwrap();
-    let mut victims = Vec::new();
-    for number in 0..BREACHES.len() {
-        victims.push(world.eventful(&format!("victim-{number}")).await);
-    }
-    world.assert_found(BREACHES, &victims).await;
+    let victim = async |name: String| world.eventful(&name).await;
+    world.assert_found(BREACHES, victim).await;
 }
 
 impl<F: Fixture> World<F> {
-    /// Plants one breach after the other, each in rows of its own, and asserts that the audit reports each under exactly its names.
-    pub(crate) async fn assert_found<R>(&self, breaches: &[Breach<R>], victims: &[R]) {
+    /// Plants one breach after the other, each in the rows of a partner of its own, which `victim` makes. Asserts that the audit
+    /// reports each under exactly its names.
+    pub(crate) async fn assert_found<R>(
+        &self,
+        breaches: &[Breach<R>],
+        victim: impl AsyncFn(String) -> R,
+    ) {
+        let mut victims = Vec::new();
+        for number in 0..breaches.len() {
+            victims.push(victim(format!("victim-{number}")).await);
+        }
         self.assert_clean().await;
         let mut before = self.counts().await;
-        for (breach, rows) in breaches.iter().zip(victims) {
+        for (breach, rows) in breaches.iter().zip(&victims) {
             let sql = (breach.sql)(rows);
             self.fixture.damage(&sql).await;
             let after = self.counts().await;

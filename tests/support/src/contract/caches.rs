@@ -4,20 +4,12 @@ use std::collections::BTreeSet;
 
 use partner_core::ports::LONGEST_CACHED;
 use pools_core::batch::Refusal;
-use pools_core::profile::PoolsProfile;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{ONE, World, assert_opened, profile};
+use crate::contract::world::{ONE, World, assert_opened};
 
 /// A version that the tests set twice.
 pub(crate) const SEEN: i64 = 4711;
-
-fn capped(cap: i64) -> PoolsProfile {
-    PoolsProfile {
-        velocity_cap: Some(cap),
-        ..profile()
-    }
-}
 
 /// A database that loses a change never repeats a version that a process may have cached.
 // rule: base.versions-never-return
@@ -28,7 +20,7 @@ pub async fn versions_never_repeat_after_restore(store: impl Fixture) {
     for _restore in 0..4 {
         world.fixture.set_versions(SEEN).await;
         for cap in 1..5 {
-            world.reprofile(&member, &capped(cap * ONE)).await;
+            world.cap(&member, cap * ONE).await;
             assert!(seen.insert(world.version().await), "{seen:?}");
         }
     }
@@ -39,12 +31,12 @@ pub async fn versions_never_repeat_after_restore(store: impl Fixture) {
 pub async fn transact_uses_new_cap_after_five_seconds_under_repeated_version(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
-    world.reprofile(&member, &capped(1000 * ONE)).await;
+    world.cap(&member, 1000 * ONE).await;
     world.fixture.set_versions(SEEN).await;
     let quote = world.buy(&member, 1).await;
     assert_opened(&world.transact_one(world.command(&member, quote.id)).await);
 
-    world.reprofile(&member, &capped(10 * ONE)).await;
+    world.cap(&member, 10 * ONE).await;
     world.fixture.set_versions(SEEN).await;
     world.clock().advance(LONGEST_CACHED);
     let quote = world.buy(&member, 100).await;

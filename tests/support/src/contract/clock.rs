@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock as _, Mode, StoreError, Timestamp};
+use kernel::{Clock as _, StoreError, Timestamp};
 use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
@@ -12,10 +12,10 @@ use pools_core::quote::{Quote, QuoteStatus, Side};
 use pools_core::trade::EngineReport::{Released, Reversed};
 
 use crate::contract::fixture::{Fixture, ManualClock, WINDOW};
-use crate::contract::world::{Member, ONE, World, amount, delivered, eur, terms};
+use crate::contract::gate_world::DAY;
+use crate::contract::world::{MILLI, Member, ONE, World, amount, delivered, eur, terms};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
     async fn store_now(&self) -> Timestamp {
@@ -77,8 +77,8 @@ impl<F: Fixture> World<F> {
                 self.fund(&member.who, amount("1", eur()), "later").await;
             }
             6 => {
-                let endpoint = self.endpoint(Mode::Test, Service::Pools, "https://a.example/");
-                self.set_endpoint(member, &endpoint).await;
+                let url = "https://a.example/";
+                self.listen(member, Service::Pools, url).await;
             }
             7 => {
                 let trade = self.trade(member, Side::OnRamp, ONE).await;
@@ -201,8 +201,6 @@ pub async fn stopped_clock_prevents_trading(store: impl Fixture) {
     world.transact_one(command).await.unwrap();
     world.assert_clean().await;
 }
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl<F: Fixture> World<F> {
     /// Every write with an instant fails, and every read succeeds.

@@ -15,8 +15,8 @@ use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    Decided, Member, ONE, World, amount, assert_opened, delivered, eur, profile, tenant, terms,
-    usdt,
+    Decided, MILLI, Member, ONE, World, amount, assert_opened, delivered, eur, profile, tenant,
+    terms, usdt,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -197,14 +197,14 @@ pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
 pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
-    let (who, milli) = (&member.who, Duration::from_millis(1));
+    let who = &member.who;
     let mut made = Vec::new();
     for (euros, later) in [(1, 0), (2, 1), (4, 0), (8, 1), (16, 1)] {
-        world.clock().advance(milli * later);
+        world.clock().advance(MILLI * later);
         made.push(world.trade(&member, Side::OffRamp, euros * ONE).await);
     }
     let at = |place: usize| made[place].created_at;
-    let start = at(0).minus(milli);
+    let start = at(0).minus(MILLI);
     let one = i128::from(ONE);
     for (limit, euros, reached) in [
         (1, 1, Some(at(0))),
@@ -229,14 +229,14 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
         );
     }
     for trade in &made {
-        world.clock().advance(milli);
+        world.clock().advance(MILLI);
         world.report(who, trade.id, delivered()).await;
     }
     let last = world.now();
     for (limit, created_after, euros, reached) in [
-        (1, start, 1, Some(last.minus(milli * 4))),
-        (3, start, 7, Some(last.minus(milli * 2))),
-        (3, at(1), 0, Some(last.minus(milli * 2))),
+        (1, start, 1, Some(last.minus(MILLI * 4))),
+        (3, start, 7, Some(last.minus(MILLI * 2))),
+        (3, at(1), 0, Some(last.minus(MILLI * 2))),
         (9, at(1), 24, None),
         (9, start, 31, None),
     ] {

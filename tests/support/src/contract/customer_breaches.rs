@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use gate_core::change::Change;
 use gate_core::customer::{CustomerDraft, CustomerId, CustomerUpdate};
-use kernel::Mode;
-use partner_core::events::Service;
 
-use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::breaches::{Breach, CHECKED, update_of};
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::person;
 use crate::contract::world::World;
@@ -23,11 +21,7 @@ pub(crate) struct Rows {
 impl<F: GateFixture> World<F> {
     /// A partner with all these customers.
     async fn with_customers(&self, name: &str) -> Rows {
-        let gate = self.open_gate(name, Mode::Test, None).await;
-        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
-        self.set_endpoint(&gate.member, &endpoint).await;
-        // Events of the endpoint's first millisecond may be older than the endpoint.
-        self.clock().advance(Duration::from_millis(1));
+        let gate = self.open_listening_gate(name).await;
         let named = CustomerDraft {
             external_id: Some("user-1".to_owned()),
             ..person("ann@a.example")
@@ -50,12 +44,8 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-/// `UPDATE table SET change` for one row of the partner's.
 fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
-    let partner = &rows.partner;
-    format!(
-        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
-    )
+    update_of(&rows.partner, table, change, row)
 }
 
 fn customer(rows: &Rows, change: &str, customer: CustomerId) -> String {
@@ -144,9 +134,6 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 // rule: cli.verify
 pub async fn every_customer_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
-    let mut victims = Vec::new();
-    for number in 0..BREACHES.len() {
-        victims.push(world.with_customers(&format!("victim-{number}")).await);
-    }
-    world.assert_found(BREACHES, &victims).await;
+    let victim = async |name: String| world.with_customers(&name).await;
+    world.assert_found(BREACHES, victim).await;
 }

@@ -8,14 +8,14 @@ use kernel::{Cas, Mode};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
-use crate::contract::customers::{INSTANT, compared, index, marks};
+use crate::contract::customers::{compared, index, marks};
 use crate::contract::fixture::GateFixture;
-use crate::contract::world::World;
+use crate::contract::world::{MILLI, World};
 
 impl<F: GateFixture> World<F> {
     /// A stored row of an earlier version.
     async fn earlier(&self, who: &Tenant, email: u8, external_id: Option<u8>) -> SealedCustomer {
-        self.clock().advance(INSTANT);
+        self.clock().advance(MILLI);
         let mut customer = self.customer(who, email, external_id);
         customer.marks.email_compared = None;
         customer.marks.external_id_compared = None;

@@ -1,7 +1,5 @@
 //! Customers: sealed rows that blind indexes find and revisions protect.
 
-use std::time::Duration;
-
 use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerId, CustomerIndexes, CustomerUpdate, IdentityIndexes, KycStatus,
@@ -17,9 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::person;
-use crate::contract::world::{World, assert_guarded};
-
-pub(super) const INSTANT: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, World, assert_guarded};
 
 impl<F: GateFixture> World<F> {
     /// A row that is not stored yet, with blind indexes of these bytes.
@@ -187,7 +183,7 @@ pub async fn stale_customer_revision_is_refused(store: impl GateFixture) {
     let first = world.customer(&who, 1, None);
     assert_eq!(world.put(&who, &first).await, Cas::Lost);
     world.insert(&who, &first).await.unwrap();
-    world.clock().advance(INSTANT);
+    world.clock().advance(MILLI);
     let second = SealedCustomer {
         person: Sealed(vec![8; 60]),
         kyc: KycStatus::Verified,
@@ -222,7 +218,7 @@ pub async fn customer_pages_are_contiguous(store: impl GateFixture) {
     let mut made = Vec::new();
     for number in 0..5 {
         if number % 2 == 0 {
-            world.clock().advance(INSTANT);
+            world.clock().advance(MILLI);
         }
         let customer = world.customer(&who, number, Some(number + 100));
         world.insert(&who, &customer).await.unwrap();
@@ -287,7 +283,7 @@ pub async fn customers_of_earlier_versions_are_found_by_each_spelling(store: imp
         world.insert(&who, &customer).await.unwrap();
         assert_eq!(world.kept(&who, customer.id).await, Some(customer.clone()));
         ids.push(customer.id);
-        world.clock().advance(INSTANT);
+        world.clock().advance(MILLI);
     }
     let newer = world.customer(&who, 3, Some(13));
     world.insert(&who, &newer).await.unwrap();

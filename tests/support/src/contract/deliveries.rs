@@ -20,19 +20,17 @@ use partner_core::webhooks::delivery::{DeliveryState, Progress};
 use partner_core::webhooks::fairness::{ClaimCapacity, EndpointHealth, EndpointLoad};
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, World, body_text, profile, sealer};
+use crate::contract::world::{MILLI, Member, World, body_text, profile, sealer};
 
 const LEASE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_secs(5);
-const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
     /// A partner with an endpoint for pools events.
     pub(crate) async fn listener(&self, name: &str) -> (Member, Endpoint) {
         let member = self.member(name).await;
         let url = format!("https://{name}.example/");
-        let endpoint = self.endpoint(Mode::Test, Service::Pools, &url);
-        self.set_endpoint(&member, &endpoint).await;
+        let endpoint = self.listen(&member, Service::Pools, &url).await;
         (member, endpoint)
     }
 
@@ -76,6 +74,14 @@ impl<F: Fixture> World<F> {
             },
             token: self.entropy.next(),
             lease: LEASE,
+        }
+    }
+
+    /// The same, for the gate's events.
+    pub(crate) fn gate_order(&self) -> ClaimRequest {
+        ClaimRequest {
+            service: Service::Gate,
+            ..self.order(64)
         }
     }
 
@@ -372,8 +378,8 @@ pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
     let standing = || port.queue_stats(Mode::Test, Service::Pools);
     assert_eq!(standing().await.unwrap(), QueueStats::default());
     let (acme, _) = world.listener("acme").await;
-    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
-    world.set_endpoint(&acme, &gate).await;
+    let url = "https://gate.example/";
+    world.listen(&acme, Service::Gate, url).await;
     world
         .write(NewEvent {
             service: Service::Gate,
@@ -483,10 +489,9 @@ pub async fn modes_and_services_have_separate_queues(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, _) = world.listener("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
-    let endpoint = world.endpoint(Mode::Live, Service::Pools, "https://live.example/");
-    world.set_endpoint(&live, &endpoint).await;
-    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
-    world.set_endpoint(&acme, &gate).await;
+    let [pools, gate] = [Service::Pools, Service::Gate];
+    let endpoint = world.listen(&live, pools, "https://live.example/").await;
+    let gate = world.listen(&acme, gate, "https://gate.example/").await;
     world.emit(&live.who, "o", "live").await;
     world
         .write(NewEvent {

@@ -11,9 +11,8 @@ use partner_core::{PartnerId, Tenant};
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, draft};
-use crate::contract::world::World;
+use crate::contract::world::{MILLI, World};
 
-const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 /// Objects of each partner. The first has fewer than the second.
 const OBJECTS: [(&str, usize); 3] = [("acme", 1), ("busy", 4), ("calm", 2)];

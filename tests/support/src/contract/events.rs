@@ -68,25 +68,13 @@ pub async fn delivery_requires_endpoint(store: impl Fixture) {
         world.figure("deliveries").await - before
     };
     assert_eq!(end(&member).await, 0);
-    world
-        .set_endpoint(
-            &member,
-            &world.endpoint(Mode::Test, Service::Gate, "https://gate.example"),
-        )
-        .await;
-    world
-        .set_endpoint(
-            &live,
-            &world.endpoint(Mode::Live, Service::Pools, "https://live.example"),
-        )
-        .await;
+    let url = "https://gate.example";
+    world.listen(&member, Service::Gate, url).await;
+    let url = "https://live.example";
+    world.listen(&live, Service::Pools, url).await;
     assert_eq!(end(&member).await, 0);
-    world
-        .set_endpoint(
-            &member,
-            &world.endpoint(Mode::Test, Service::Pools, "https://acme.example"),
-        )
-        .await;
+    let url = "https://acme.example";
+    world.listen(&member, Service::Pools, url).await;
     assert_eq!(end(&member).await, 1);
     assert_eq!(end(&other).await, 0);
     world.assert_clean().await;
@@ -164,29 +152,16 @@ pub async fn events_of_object_are_claimed_in_order(store: impl Fixture) {
 pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let first = world.endpoint(Mode::Test, Service::Pools, "https://a.example/");
-    world.set_endpoint(&member, &first).await;
+    let listen = |url| world.listen(&member, Service::Pools, url);
+    let first = listen("https://a.example/").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     world.report(&member.who, trade.id, Released).await;
-    let second = world.endpoint(Mode::Test, Service::Pools, "https://b.example/");
+    let second = listen("https://b.example/").await;
     assert_ne!(first.id, second.id);
-    world.set_endpoint(&member, &second).await;
-    let (port, object) = (&world.ports().deliveries, trade.id.to_string());
-    let waiting = port.deliveries_of(&member.who, &object).await.unwrap();
+    let waiting = world.deliveries(&member.who, &trade.id.to_string()).await;
     assert_eq!(waiting.len(), 1);
-    let order = partner_core::ports::ClaimRequest {
-        mode: Mode::Test,
-        service: Service::Pools,
-        capacity: partner_core::webhooks::fairness::ClaimCapacity {
-            total: 8,
-            max_per_endpoint: 8,
-            ..Default::default()
-        },
-        token: 1,
-        lease: std::time::Duration::from_secs(30),
-    };
-    let claimed = port.deliveries_claim(&order).await.unwrap();
+    let claimed = world.claim_all().await;
     assert_eq!(claimed.len(), 1);
-    assert_eq!(*claimed[0].endpoint, second);
+    assert_eq!(*claimed[0].1.endpoint, second);
     world.assert_clean().await;
 }

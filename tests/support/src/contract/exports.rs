@@ -1,7 +1,5 @@
 //! Exports: a window of a partner's ledger and trades, complete, ordered, from one snapshot.
 
-use std::time::Duration;
-
 use kernel::{Mode, Timestamp};
 use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Reason;
@@ -12,9 +10,7 @@ use pools_core::trade::EngineReport::{self, CannotComplete};
 use pools_core::trade::Trade;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
-
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, Member, ONE, World, amount, eur, profile, usdt};
 
 /// A window that contains everything.
 pub(crate) fn ever() -> Window {
@@ -47,15 +43,6 @@ impl<F: Fixture> World<F> {
         all(pages, limit).await
     }
 
-    async fn endowed(&self, name: &str) -> Member {
-        let member = self.member(name).await;
-        self.fund(&member.who, amount("1000000", eur()), "in-eur")
-            .await;
-        self.fund(&member.who, amount("1000000", usdt()), "in-usdt")
-            .await;
-        member
-    }
-
     /// Trades of both sides, several at each instant, some of them settled.
     async fn busy(&self, member: &Member, rounds: usize) -> Vec<Trade> {
         let mut trades = Vec::new();
@@ -79,7 +66,7 @@ impl<F: Fixture> World<F> {
 // rule: cli.export
 pub async fn trades_are_exported_once_in_order(store: impl Fixture) {
     let world = World::new(store);
-    let member = world.endowed("acme").await;
+    let member = world.rich("acme").await;
     let trades = world.busy(&member, 23).await;
     for limit in [1, 2, 7, 23, 500] {
         let found = world.trades_in(&member, ever(), limit).await;
@@ -91,7 +78,7 @@ pub async fn trades_are_exported_once_in_order(store: impl Fixture) {
 pub async fn export_window_includes_start_and_excludes_end(store: impl Fixture) {
     let world = World::new(store);
     let start = world.now();
-    let member = world.endowed("acme").await;
+    let member = world.rich("acme").await;
     let trades = world.busy(&member, 20).await;
     let end = world.now().plus(MILLI);
     let (mut parts, mut entries, mut from) = (Vec::new(), Vec::new(), start);
@@ -115,7 +102,7 @@ pub async fn export_window_includes_start_and_excludes_end(store: impl Fixture) 
 // rule: cli.export
 pub async fn entries_of_every_currency_are_exported_in_order(store: impl Fixture) {
     let world = World::new(store);
-    let member = world.endowed("acme").await;
+    let member = world.rich("acme").await;
     let trades = world.busy(&member, 23).await;
     let found = world.entries_in(&member, ever(), 500).await;
     for limit in [1, 2, 7] {
@@ -178,7 +165,7 @@ pub async fn exported_receipt_has_network(store: impl Fixture) {
 // rule: cli.export
 pub async fn export_reads_one_snapshot(store: impl Fixture) {
     let world = World::new(store);
-    let member = world.endowed("acme").await;
+    let member = world.rich("acme").await;
     let trades = world.busy(&member, 8).await;
     let (who, exports) = (&member.who, &world.ports().exports);
     let mut pages = exports.trades_export(who, ever()).await.unwrap();
@@ -199,7 +186,7 @@ pub async fn export_reads_one_snapshot(store: impl Fixture) {
 // rule: cli.export, tenancy.nothing-crosses
 pub async fn exports_are_separate_by_partner_and_mode(store: impl Fixture) {
     let world = World::new(store);
-    let member = world.endowed("acme").await;
+    let member = world.rich("acme").await;
     let other = world.member("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.busy(&member, 4).await;

@@ -11,18 +11,15 @@ use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::origin::Origin;
-use partner_core::ports::{ClaimRequest, ConcludedDelivery, DeliveryFilter, KeySweep};
+use partner_core::ports::{DeliveryFilter, KeySweep};
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 use partner_core::webhooks::delivery::AttemptOutcome::{Delivered, GivenUp, Released};
 use partner_core::webhooks::delivery::DeliveryState;
-use partner_core::webhooks::fairness::ClaimCapacity;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::world::{World, expired_keys, profile};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::gate_world::DAY;
+use crate::contract::world::{MILLI, World, expired_keys, profile};
 
 // rule: idempotency.gate-replay, idempotency.scope, idempotency.kept
 pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture) {
@@ -60,7 +57,7 @@ pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture
     };
     assert_eq!(get(&scope_a).await, None);
     assert_eq!(put(&scope_a, &first, None).await, Cas::Won);
-    world.fixture.clock().advance(DAY);
+    world.clock().advance(DAY);
     let second = kept(2, world.now());
     assert_eq!(put(&scope_a, &second, None).await, Cas::Lost);
     assert_eq!(
@@ -230,12 +227,11 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     let member = world.member("acme").await;
     let other = world.member("other").await.who;
     let url = "https://shop.example/hooks";
-    let endpoint = world.endpoint(Mode::Test, Service::Gate, url);
-    world.set_endpoint(&member, &endpoint).await;
+    world.listen(&member, Service::Gate, url).await;
     let who = &member.who;
     let mut said = Vec::new();
     for (object, id) in [("a", "e1"), ("a", "e2"), ("b", "e3")] {
-        world.fixture.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
         let event = world.gate_event(who, object, "webhook.test", id);
         world.say(&event).await.unwrap();
         said.push(event);
@@ -263,42 +259,13 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
     assert!(replay(&other, 0).await.is_none());
 
-    let order = ClaimRequest {
-        mode: Mode::Test,
-        service: Service::Gate,
-        capacity: ClaimCapacity {
-            total: 10,
-            max_per_endpoint: 10,
-            ..ClaimCapacity::default()
-        },
-        token: 7,
-        lease: Duration::from_secs(30),
-    };
-    let claimed = world
-        .ports()
-        .deliveries
-        .deliveries_claim(&order)
-        .await
-        .unwrap();
-    let concluded: Vec<ConcludedDelivery> = claimed
-        .iter()
-        .map(|claimed| ConcludedDelivery {
-            tenant: claimed.tenant.clone(),
-            id: claimed.id,
-            token: 7,
-            outcome: GivenUp,
-            response_status: Some(500),
-            error: None,
-        })
-        .collect();
-    world
-        .ports()
-        .deliveries
-        .deliveries_conclude(&concluded)
-        .await
-        .unwrap();
+    let order = world.gate_order();
+    for claimed in world.claim_by(&order).await {
+        let given_up = world.conclude(order.token, &claimed, GivenUp).await;
+        assert_eq!(given_up, Cas::Won);
+    }
     assert_eq!(page(Some("dead_lettered"), 0).await, ["e3", "e1"]);
-    world.fixture.clock().advance(Duration::from_secs(60));
+    world.clock().advance(Duration::from_secs(60));
     let (outcome, view) = replay(who, 0).await.unwrap();
     assert_eq!((outcome, view.target_url.as_str()), (Cas::Won, url));
     let due = DeliveryState::Pending { due: world.now() };
@@ -320,12 +287,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
     );
     assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
     // The replay comes before the later event of its object, under its original event id.
-    let claimed = world
-        .ports()
-        .deliveries
-        .deliveries_claim(&order)
-        .await
-        .unwrap();
+    let claimed = world.claim_by(&order).await;
     let ids: Vec<&str> = claimed
         .iter()
         .map(|claimed| claimed.event.id.as_str())
@@ -338,14 +300,14 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
     let world = World::new(store);
     let (acme, other) = (world.member("acme").await, world.member("other").await);
     for member in [&acme, &other] {
-        let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
-        world.set_endpoint(member, &endpoint).await;
+        let url = "https://shop.example/hooks";
+        world.listen(member, Service::Gate, url).await;
     }
     let mut events = Vec::new();
     for number in 0..8_u32 {
         // Two events of a partner have the same instant.
         if number.is_multiple_of(2) {
-            world.fixture.clock().advance(MILLI);
+            world.clock().advance(MILLI);
         }
         for member in [&other, &acme] {
             let (object, id) = (format!("o{number}"), format!("e{number}"));
@@ -354,17 +316,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
             events.push(event);
         }
     }
-    let request = ClaimRequest {
-        mode: Mode::Test,
-        service: Service::Gate,
-        capacity: ClaimCapacity {
-            total: 100,
-            max_per_endpoint: 100,
-            ..ClaimCapacity::default()
-        },
-        token: 7,
-        lease: Duration::from_secs(30),
-    };
+    let request = world.gate_order();
     for claimed in world.claim_by(&request).await {
         let outcome = match claimed.event.id.as_str() {
             "e0" | "e3" => Delivered,
@@ -411,33 +363,22 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
 pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
-    let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
-    world.set_endpoint(&member, &endpoint).await;
+    let url = "https://shop.example/hooks";
+    world.listen(&member, Service::Gate, url).await;
     let who = &member.who;
     let event = world.gate_event(who, "a", "webhook.test", "e1");
     world.say(&event).await.unwrap();
-    let order = |token| ClaimRequest {
-        mode: Mode::Test,
-        service: Service::Gate,
-        capacity: ClaimCapacity {
-            total: 10,
-            max_per_endpoint: 10,
-            ..ClaimCapacity::default()
-        },
-        token,
-        lease: Duration::from_secs(30),
-    };
     let deliveries = world.fixture.gate().deliveries.clone();
     let replay = async || {
         let replayed = deliveries.delivery_replay(who, Service::Gate, event.delivery);
         replayed.await.unwrap().unwrap().0
     };
-    for round in 0..8 {
-        let first = order(round * 10 + 1);
+    for _ in 0..8 {
+        let first = world.gate_order();
         let given_up = world.claim_by(&first).await.remove(0);
         let concluded = world.conclude(first.token, &given_up, GivenUp);
         assert_eq!(concluded.await, Cas::Won);
-        let orders = [2, 3, 4].map(|number| order(round * 10 + number));
+        let orders = [(); 3].map(|()| world.gate_order());
         // Two workers claim during two concurrent replays; a third worker claims after both.
         let (one, two, soon, later) = tokio::join!(
             replay(),

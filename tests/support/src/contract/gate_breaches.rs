@@ -8,12 +8,11 @@ use gate_core::draft::Draft;
 use gate_core::session::SessionId;
 use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
-use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::stored_response::place;
 use partner_core::{PartnerId, Tenant};
 
-use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::breaches::{Breach, CHECKED, update_of};
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, answer, draft, key};
 use crate::contract::previews::agreeing;
@@ -37,11 +36,7 @@ impl<F: GateFixture> World<F> {
         for number in 0..2 {
             live.opened(&format!("live-{number}"), draft("5")).await;
         }
-        let gate = self.open_gate(name, Mode::Test, None).await;
-        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
-        self.set_endpoint(&gate.member, &endpoint).await;
-        // Events of the endpoint's first millisecond may be older than the endpoint.
-        self.clock().advance(Duration::from_millis(1));
+        let gate = self.open_listening_gate(name).await;
         let expired = gate.opened("expired", draft("5")).await;
         self.clock().advance(DAY);
         gate.clone().act(expired, None, None).await.unwrap();
@@ -85,12 +80,8 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-/// `UPDATE table SET change` for one row of the partner's in a mode.
 fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
-    let partner = &rows.partner;
-    format!(
-        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
-    )
+    update_of(&rows.partner, table, change, row)
 }
 
 fn live(rows: &Rows, statement: &str) -> String {
@@ -289,9 +280,6 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 // rule: cli.verify
 pub async fn every_gate_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
-    let mut victims = Vec::new();
-    for number in 0..BREACHES.len() {
-        victims.push(world.gated(&format!("victim-{number}")).await);
-    }
-    world.assert_found(BREACHES, &victims).await;
+    let victim = async |name: String| world.gated(&name).await;
+    world.assert_found(BREACHES, victim).await;
 }

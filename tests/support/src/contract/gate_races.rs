@@ -1,7 +1,5 @@
 //! Races of the gate: concurrent requests create one session per key, end it once, and emit one event per end.
 
-use std::time::Duration;
-
 use gate_core::branding::BrandingUpdate;
 use gate_core::change::Change;
 use gate_core::ports::TransactionFilter;
@@ -16,9 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, answer, draft};
-use crate::contract::world::{World, expired_keys};
-
-const INSTANT: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, World, expired_keys};
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body
 pub async fn concurrent_creates_under_one_key_count_once(store: impl GateFixture) {
@@ -54,7 +50,7 @@ pub async fn retries_with_concurrent_sweep_count_once(store: impl GateFixture) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     gate.opened("one", draft("5")).await;
     // The stored response counts in its last instant, is overwritten in the next, and is later swept concurrently.
-    let ages = [DAY - INSTANT, INSTANT, DAY + INSTANT];
+    let ages = [DAY - MILLI, MILLI, DAY + MILLI];
     for (later, made) in ages.into_iter().zip(1..) {
         world.clock().advance(later);
         let (mut retrying, mut sweeping) = (JoinSet::new(), JoinSet::new());
@@ -107,7 +103,7 @@ pub async fn concurrent_ends_have_one_winner(store: impl GateFixture) {
     for round in 0..12_u32 {
         let id = gate.opened(&format!("round-{round}"), draft("5")).await;
         // The session expires before, during, or after the requests.
-        world.clock().advance(DAY - INSTANT * (round % 3));
+        world.clock().advance(DAY - MILLI * (round % 3));
         let mut racing = JoinSet::new();
         for _ in 0..3 {
             for deed in [
@@ -118,7 +114,7 @@ pub async fn concurrent_ends_have_one_winner(store: impl GateFixture) {
                 racing.spawn(gate.clone().act(id, None, deed));
             }
         }
-        world.clock().advance(INSTANT);
+        world.clock().advance(MILLI);
         let done = racing.join_all().await;
         let fine = |done: &Result<(), ActError>| matches!(done, Ok(()) | Err(ActError::Refused(_)));
         assert!(done.iter().all(fine), "{done:?}");

@@ -20,6 +20,7 @@ use gate_core::usecases::customers::{CustomerError, Customers};
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::{Mode, Readable};
 use partner_core::Tenant;
+use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{InFlight, Ticket};
@@ -30,7 +31,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::world::{Member, Seeded, World, profile, sealer};
+use crate::contract::world::{MILLI, Member, Seeded, World, profile, sealer};
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -74,6 +75,16 @@ impl<F: GateFixture> World<F> {
         let access = self.ports().gate_directory.access_find(mode, &member.hash);
         let access = access.await.unwrap().unwrap();
         self.use_cases(member, access)
+    }
+
+    /// A partner with an endpoint for the gate's events.
+    pub(crate) async fn open_listening_gate(&self, name: &str) -> Gate {
+        let gate = self.open_gate(name, Mode::Test, None).await;
+        let url = format!("https://{name}.example/");
+        self.listen(&gate.member, Service::Gate, &url).await;
+        // Events of the endpoint's first millisecond may be older than the endpoint.
+        self.clock().advance(MILLI);
+        gate
     }
 
     fn use_cases(&self, member: Member, access: Arc<GateAccess>) -> Gate {

@@ -7,29 +7,25 @@ use kernel::{Amount, Timestamp};
 use pools_core::batch::Refusal;
 use pools_core::contingent_credit::SLICE;
 use pools_core::ledger::BALANCE_LIMIT;
-use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use pools_core::velocity::{BATCH_STEP, STEP, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Decided, Member, ONE, Seeded, World, assert_opened, eur, profile};
+use crate::contract::world::{Decided, MILLI, Member, ONE, Seeded, World, assert_opened, eur};
 
 /// Trades of one partner, one millisecond apart.
 const TRADES: u32 = 60_000;
-const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 impl<F: Fixture> World<F> {
     /// A partner with settled sales of one euro each, the last of them at an instant. The total counts all of them.
     async fn with_history(&self, name: &str, cap: Option<i64>, last: Timestamp) -> Member {
-        let capped = PoolsProfile {
-            velocity_cap: cap,
-            ..profile()
-        };
         let member = self.funded(name).await;
-        self.reprofile(&member, &capped).await;
+        if let Some(cap) = cap {
+            self.cap(&member, cap).await;
+        }
         let first = last.minus(MILLI * TRADES);
         let (id, from) = (self.fixture.id("n.i"), first.millis());
         let n = format!(
@@ -142,11 +138,7 @@ pub async fn partner_without_cap_keeps_window_start(store: impl Fixture) {
     assert_eq!(after.floor, before.floor);
     assert_eq!(after.total, before.total + i128::from(100 * ONE));
     // A later cap counts the window only, after one step.
-    let capped = PoolsProfile {
-        velocity_cap: Some(100 * ONE),
-        ..profile()
-    };
-    world.reprofile(&member, &capped).await;
+    world.cap(&member, 100 * ONE).await;
     assert_eq!(world.catch_up().run(&member.who).await.unwrap(), 1);
     let full = world.run_once(&member, 1).await;
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));

@@ -9,9 +9,7 @@ use pools_core::batch::{IdempotencyRecord, Refusal, TransactCommand, TransactOut
 use pools_core::ports::TransactSnapshot;
 
 use crate::contract::fixture::{Fixture, IDEMPOTENCY_TTL};
-use crate::contract::world::{World, assert_opened, expired_keys};
-
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, World, assert_opened, expired_keys};
 
 impl<F: Fixture> World<F> {
     async fn look(&self, command: &TransactCommand) -> TransactSnapshot {

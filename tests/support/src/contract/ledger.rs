@@ -1,7 +1,5 @@
 //! The ledger: entries chain, deposits count once, and dropped transactions write nothing.
 
-use std::time::Duration;
-
 use kernel::{Amount, Mode, StoreError, Timestamp};
 use pools_core::ledger::{
     Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
@@ -15,10 +13,8 @@ use pools_core::velocity::Velocity;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    Member, ONE, World, amount, assert_guarded, delivered, eur, profile, tenant, usdt,
+    MILLI, Member, ONE, World, amount, assert_guarded, delivered, eur, profile, tenant, usdt,
 };
-
-const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
     async fn ledger(&self, member: &Member, filter: &LedgerFilter, limit: u32) -> LedgerPage {

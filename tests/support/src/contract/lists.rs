@@ -1,7 +1,5 @@
 //! The list of trades: pages by instant and id that contain each trade once.
 
-use std::time::Duration;
-
 use kernel::Mode;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
@@ -9,9 +7,7 @@ use pools_core::trade::EngineReport::{self, CannotComplete, Released, Reversed};
 use pools_core::trade::{Trade, TradeId, TradeStatus};
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, ONE, World};
-
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, Member, ONE, World};
 
 impl<F: Fixture> World<F> {
     async fn page(&self, member: &Member, filter: &TradeFilter, limit: u32) -> Vec<Trade> {

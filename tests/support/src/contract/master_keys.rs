@@ -1,8 +1,7 @@
 //! Sealed values of every column are paged, and replaced only if unchanged.
 
-use kernel::{Cas, Mode};
+use kernel::Cas;
 use partner_core::Tenant;
-use partner_core::events::Service;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::ports::{MasterKeyState, MasterKeyStore, ResealedValue, SealedValue};
 use partner_core::sealing::{Fingerprint, Sealed};
@@ -56,10 +55,7 @@ fn of_each_partner(column: &str) -> [usize; 2] {
 pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateFixture) {
     let world = World::new(store);
     for name in ["acme", "rival"] {
-        let gate = world.open_gate(name, Mode::Test, None).await;
-        let url = format!("https://{name}.example/hooks");
-        let endpoint = world.endpoint(Mode::Test, Service::Gate, &url);
-        world.set_endpoint(&gate.member, &endpoint).await;
+        let gate = world.open_listening_gate(name).await;
         let who = gate.member.who.clone();
         world.open_session_with(&who, None).await;
         let package = Sealed(vec![1, 2, 3]);

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Cas, Mode, StoreError};
-use partner_core::events::Service;
+use kernel::{Cas, StoreError};
 use partner_core::ports::Readiness;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::batch::TransactCommand;
@@ -11,7 +10,7 @@ use pools_core::quote::{Quote, Side};
 
 use crate::contract::fixture::{Fixture, GateFixture};
 use crate::contract::gate_world::draft;
-use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+use crate::contract::world::{Member, ONE, World, eur, terms};
 
 /// Waits until a store is ready. On a busy machine its probe may be late.
 ///
@@ -41,10 +40,7 @@ impl<F: Fixture> Writer<F> {
     /// A partner with enough money for every test.
     pub async fn start(fixture: F) -> Self {
         let world = World::new(fixture);
-        let member = world.member("acme").await;
-        world
-            .fund(&member.who, amount("1000000", eur()), "start")
-            .await;
+        let member = world.funded("acme").await;
         Self { world, member }
     }
 
@@ -103,13 +99,9 @@ impl<F: GateFixture> Writer<F> {
     /// # Panics
     /// If there is not one delivery.
     pub async fn deliver_session(&self) {
-        let gate = self.world.open_gate("shop", Mode::Test, None).await;
-        let url = "https://shop.example/";
-        let endpoint = self.world.endpoint(Mode::Test, Service::Gate, url);
-        self.world.set_endpoint(&gate.member, &endpoint).await;
+        let gate = self.world.open_listening_gate("shop").await;
         gate.opened("s1", draft("10.63")).await;
-        let mut order = self.world.order(64);
-        order.service = Service::Gate;
+        let order = self.world.gate_order();
         let claimed = self.world.claim_by(&order).await;
         assert_eq!(claimed.len(), 1);
         let delivered = AttemptOutcome::Delivered;

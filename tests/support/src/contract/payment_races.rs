@@ -1,8 +1,6 @@
 //! Races of a session in the widget: a quote against a payment, an expiry, giving up, and the rails of the partner's server. In each
 //! exactly one side wins, and the events say which.
 
-use std::time::Duration;
-
 use gate_core::session::{Flow, NotOpen, SessionId, SessionRefusal, SessionStatus};
 use gate_core::signed_quote::{QuoteClosed, SignedQuoteId};
 use gate_core::usecases::act_on_session::{ActError, ActionRequest};
@@ -15,9 +13,8 @@ use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, draft};
 use crate::contract::payments::{Payments, purchase};
 use crate::contract::rails::TTL;
-use crate::contract::world::World;
+use crate::contract::world::{MILLI, World};
 
-const INSTANT: Duration = Duration::from_millis(1);
 const CREATED: &str = "gate_session.created";
 const PROCESSING: &str = "gate_session.processing";
 const COMPLETED: &str = "gate_session.completed";
@@ -103,13 +100,13 @@ pub async fn payment_and_expiry_at_once_have_one_winner(store: impl GateFixture)
         world.clock().advance(DAY - TTL);
         let quote = widget.quoted(session).await;
         // Quote and session expire at one instant, which is before, during, or after the requests.
-        world.clock().advance(TTL - INSTANT * (round % 3));
+        world.clock().advance(TTL - MILLI * (round % 3));
         let paying = pay(&widget, session, quote, 3);
         let mut looking = JoinSet::new();
         for _ in 0..3 {
             looking.spawn(widget.rails.gate.clone().act(session, None, None));
         }
-        world.clock().advance(INSTANT);
+        world.clock().advance(MILLI);
         for looked in looking.join_all().await {
             looked.unwrap();
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gate_core::access::{GateAccess, GateDenial};
 use gate_core::catalogue::Catalogue;
@@ -29,7 +28,7 @@ use tokio::task::JoinSet;
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, answer, draft};
 use crate::contract::rails::{Even, Rails, Straight, TTL};
-use crate::contract::world::{World, expired_keys, partner, sealer};
+use crate::contract::world::{MILLI, World, expired_keys, partner, sealer};
 
 const WALLET: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 
@@ -360,7 +359,7 @@ pub async fn concurrent_payments_of_session_have_one_winner(store: impl GateFixt
             .await
             .unwrap();
         // Of two payments of one instant either could be the newest.
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
     }
     let said = world.said(&who, session).await;
     let [created, attempt @ ..] = &said[..] else {
@@ -474,11 +473,11 @@ pub async fn payout_account_is_sealed_and_erased_after_thirty_days(store: impl G
     erased(Service::Gate).await;
     assert!(payout().await.is_some());
     widget.rails.settling.advance(&who, id).await.unwrap();
-    let last = 30 * DAY - Duration::from_millis(1);
+    let last = 30 * DAY - MILLI;
     world.clock().advance(last);
     erased(Service::Gate).await;
     assert!(payout().await.is_some());
-    world.clock().advance(Duration::from_millis(1));
+    world.clock().advance(MILLI);
     erased(Service::Pools).await;
     assert!(payout().await.is_some());
     assert_eq!(erased(Service::Gate).await.deleted, 1);

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::draft;
-use crate::contract::world::{World, expired_keys};
+use crate::contract::world::{MILLI, World, expired_keys};
 
 const LIFE: Duration = Duration::from_secs(300);
 
@@ -144,7 +144,7 @@ pub async fn usable_preview_is_not_swept(store: impl GateFixture) {
     let gate = expired_keys(Service::Gate);
     world.clock().set(preview.expires_at);
     assert_eq!(world.sweep_keys(gate, 10).await.deleted, 0);
-    world.clock().advance(Duration::from_millis(1));
+    world.clock().advance(MILLI);
     assert_eq!(world.sweep_keys(gate, 10).await.deleted, 2);
     assert_eq!(world.preview(who, preview.id).await, None);
     let sessions = world.sessions(who).await;

@@ -14,7 +14,9 @@ use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use rust_decimal::Decimal;
 
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{Member, World, assert_guarded, partner, pool, profile, tenant};
+use crate::contract::world::{
+    MILLI, Member, World, assert_guarded, partner, pool, profile, tenant,
+};
 
 impl<F: Fixture> World<F> {
     pub(crate) async fn version(&self) -> i64 {
@@ -299,7 +301,7 @@ pub async fn keys_are_listed_oldest_first(store: impl Fixture) {
     );
     let mut expected = first;
     for kind in [KeyKind::Publishable, KeyKind::Secret] {
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
         let (key, _) = NewKey::generate(kind, Mode::Test, world.now(), &world.entropy);
         tx.key_insert(&member.who, &key).await.unwrap();
         assert_eq!(

@@ -10,10 +10,9 @@ use pools_core::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, QuoteStatus, 
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    Member, ONE, QUOTE_TTL, World, amount, assert_guarded, assert_opened, eur, profile, terms,
+    MILLI, Member, ONE, QUOTE_TTL, World, amount, assert_guarded, assert_opened, eur, profile,
+    terms,
 };
-
-const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
     /// A funded partner.

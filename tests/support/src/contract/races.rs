@@ -60,9 +60,7 @@ pub async fn concurrent_batches_never_overspend(store: impl Fixture) {
 pub async fn concurrent_batches_never_exceed_cap(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let mut capped = crate::contract::world::profile();
-    capped.velocity_cap = Some(70 * ONE);
-    world.reprofile(&member, &capped).await;
+    world.cap(&member, 70 * ONE).await;
     let batches = world.purchases(&member, 150).await;
     let decided = world.race(batches).await;
     let counted = counted(&decided, Refusal::VelocityCapExceeded);

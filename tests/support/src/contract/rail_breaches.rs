@@ -5,10 +5,8 @@ use std::time::Duration;
 use gate_core::rail::RailId;
 use gate_core::session::SessionId;
 use gate_core::signed_quote::SignedQuoteId;
-use kernel::Mode;
-use partner_core::events::Service;
 
-use crate::contract::breaches::{Breach, CHECKED, COPIED};
+use crate::contract::breaches::{Breach, CHECKED, COPIED, update_of};
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::draft;
 use crate::contract::payments::Payments;
@@ -36,11 +34,7 @@ pub(crate) struct Rows {
 impl<F: GateFixture> World<F> {
     /// A partner with all these quotes.
     async fn railed(&self, name: &str) -> Rows {
-        let gate = self.open_gate(name, Mode::Test, None).await;
-        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
-        self.set_endpoint(&gate.member, &endpoint).await;
-        // Events of the endpoint's first millisecond may be older than the endpoint.
-        self.clock().advance(Duration::from_millis(1));
+        let gate = self.open_listening_gate(name).await;
         self.publishable_key(&gate.member.who).await;
         let rails = Rails::of(gate);
         let open = rails.locked("open", "100.00").await;
@@ -83,12 +77,8 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-/// `UPDATE table SET change` for one row of the partner's.
 fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
-    let partner = &rows.partner;
-    format!(
-        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
-    )
+    update_of(&rows.partner, table, change, row)
 }
 
 fn quote(rows: &Rows, change: &str) -> String {
@@ -328,9 +318,6 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 // rule: cli.verify
 pub async fn every_rail_breach_is_reported_by_name(store: impl GateFixture) {
     let world = World::new(store);
-    let mut victims = Vec::new();
-    for number in 0..BREACHES.len() {
-        victims.push(world.railed(&format!("victim-{number}")).await);
-    }
-    world.assert_found(BREACHES, &victims).await;
+    let victim = async |name: String| world.railed(&name).await;
+    world.assert_found(BREACHES, victim).await;
 }

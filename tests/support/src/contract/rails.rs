@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, Gate, answer, draft, key};
-use crate::contract::world::World;
+use crate::contract::world::{MILLI, World};
 
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 
@@ -232,7 +232,7 @@ pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(store: i
     let now = quote.created_at;
     assert_eq!(world.consumed(rival.who(), id, now).await, Cas::Lost);
     assert_eq!(world.consumed(&who, id, quote.expires_at).await, Cas::Lost);
-    let last = quote.expires_at.minus(Duration::from_millis(1));
+    let last = quote.expires_at.minus(MILLI);
     assert_eq!(world.consumed(&who, id, last).await, Cas::Won);
     let session = rails.gate.opened("session", draft("100.00")).await;
     rails

@@ -1,11 +1,7 @@
 //! References of deposits: each spelling of a reference finds the deposit, also one of an earlier version.
 
-use std::time::Duration;
-
 use crate::contract::fixture::Fixture;
-use crate::contract::world::{World, amount, eur, usdt};
-
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::world::{MILLI, World, amount, eur, usdt};
 
 // rule: cli.credit.once, cli.credit.hash, text.compared
 pub async fn deposit_is_found_in_every_spelling(store: impl Fixture) {

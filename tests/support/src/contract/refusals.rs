@@ -249,11 +249,7 @@ pub async fn refusal_of_closed_quote_changes_nothing(store: impl Fixture) {
 pub async fn refusal_by_cap_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let capped = PoolsProfile {
-        velocity_cap: Some(ONE),
-        ..profile()
-    };
-    world.reprofile(&member, &capped).await;
+    world.cap(&member, ONE).await;
     let mut above = terms(Side::OnRamp, ONE);
     above.notional = ONE + 1;
     let quote = world.quote(&member.who, above).await;

@@ -1,7 +1,5 @@
 //! Sessions, their ends and events, and the transactions that pay them.
 
-use std::time::Duration;
-
 use gate_core::amount::SessionAmount;
 use gate_core::object::JsonObject;
 use gate_core::ports::{GateTx, SessionFilter, TransactionFilter};
@@ -18,9 +16,8 @@ use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::world::{World, assert_guarded, profile, sealer};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::contract::gate_world::DAY;
+use crate::contract::world::{MILLI, World, assert_guarded, profile, sealer};
 
 impl<F: GateFixture> World<F> {
     pub(crate) async fn gate_begin(&self) -> Box<dyn GateTx> {
@@ -137,7 +134,7 @@ pub async fn session_ends_once_before_its_deadline(store: impl GateFixture) {
     let world = World::new(store);
     let who = world.member("acme").await.who;
     let end = world.now().plus(DAY);
-    let before = end.minus(Duration::from_millis(1));
+    let before = end.minus(MILLI);
     let refid = RefId::new(who.mode, world.now(), &world.entropy);
     let late = |at| {
         [
@@ -199,7 +196,7 @@ pub async fn session_pages_are_contiguous(store: impl GateFixture) {
     let mut made = Vec::new();
     for at in 0..7 {
         if at % 3 == 0 {
-            world.fixture.clock().advance(Duration::from_millis(1));
+            world.clock().advance(MILLI);
         }
         made.push(world.open_session(&who).await);
     }
@@ -247,7 +244,7 @@ pub async fn unreadable_session_fails_its_page(store: impl GateFixture) {
     let who = world.member("acme").await.who;
     let mut made = Vec::new();
     for _ in 0..3 {
-        world.fixture.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
         made.push(world.open_session(&who).await.id);
     }
     let oldest = made[0].ulid();
@@ -277,12 +274,9 @@ pub async fn overdue_sessions_are_listed(store: impl GateFixture) {
     let cancelled = world.step(&who, ended, SessionState::Cancelled { at });
     assert_eq!(cancelled.await, Cas::Won);
     let gate = world.fixture.gate().store.clone();
-    world
-        .fixture
-        .clock()
-        .advance(DAY - Duration::from_millis(1));
+    world.clock().advance(DAY - MILLI);
     assert!(gate.sessions_overdue(&who, 10).await.unwrap().is_empty());
-    world.fixture.clock().advance(Duration::from_millis(1));
+    world.clock().advance(MILLI);
     let young = world.open_session(&who).await.id;
     assert_eq!(gate.sessions_overdue(&who, 10).await.unwrap(), [first]);
     let found = world.overdue_in(Mode::Test).await;

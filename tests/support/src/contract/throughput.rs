@@ -1,13 +1,13 @@
 //! Transacts per second of a store's batches, for one busy partner or for many. Measured, never asserted.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pools_core::batch::TransactCommand;
 use pools_core::ports::NewQuote;
 use pools_core::quote::Side;
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+use crate::contract::world::{MILLI, Member, ONE, World, amount, eur, terms};
 
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub async fn run(store: impl Fixture, batch: usize, partners: usize, commands: u
     for batch in asked.chunks(batch) {
         let decided = world.transact(batch).await;
         assert!(decided.iter().all(Result::is_ok), "{decided:?}");
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
     }
     let spent = start.elapsed().as_micros().max(1);
     let processor = processor_time()
@@ -82,7 +82,7 @@ async fn ask<F: Fixture>(
                 .map(|(member, quote)| world.command(member, quote.id)),
         );
         // Ids order by their millisecond, so time must pass between them.
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
     }
     asked.truncate(commands);
     asked

@@ -13,7 +13,7 @@ use pools_core::quote::Side;
 
 use crate::contract::exports::ever;
 use crate::contract::fixture::{Fixture, GateFixture};
-use crate::contract::world::{ONE, World, eur};
+use crate::contract::world::{MILLI, ONE, World, eur};
 
 /// How long a row is left out. It is longer than the lease of [`World::order`].
 const LEFT_OUT_FOR: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ pub async fn unreadable_row_fails_its_page_and_its_export(fixture: impl Fixture)
     let who = &world.rich("acme").await;
     let mut trades = Vec::new();
     for _ in 0..3 {
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
         trades.push(world.trade(who, Side::OnRamp, ONE).await.id);
     }
     let (oldest, who) = (trades[0].ulid(), &who.who);
@@ -158,7 +158,7 @@ pub async fn unreadable_customer_or_delivery_fails_its_page(store: impl GateFixt
     let who = &acme.who;
     let mut customers = Vec::new();
     for (number, event) in [(1, "e1"), (2, "e2"), (3, "e3")] {
-        world.clock().advance(Duration::from_millis(1));
+        world.clock().advance(MILLI);
         let customer = world.customer(who, number, None);
         world.insert(who, &customer).await.unwrap();
         customers.push(customer.id);

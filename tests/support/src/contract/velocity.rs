@@ -12,9 +12,7 @@ use pools_core::trade::Trade;
 use pools_core::velocity::{TradesRead, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
-use crate::contract::world::{Decided, Member, ONE, World, amount, delivered, eur, profile};
-
-const MILLI: Duration = Duration::from_millis(1);
+use crate::contract::world::{Decided, MILLI, Member, ONE, World, amount, delivered, eur, profile};
 
 impl<F: Fixture> World<F> {
     pub(crate) async fn total(&self, who: &Tenant) -> Option<Velocity> {
@@ -22,18 +20,18 @@ impl<F: Fixture> World<F> {
         tx.velocity_lock(who).await.unwrap()
     }
 
+    /// Sets the cap of a partner.
+    pub(crate) async fn cap(&self, member: &Member, cap: i64) {
+        let capped = PoolsProfile {
+            velocity_cap: Some(cap),
+            ..profile()
+        };
+        self.reprofile(member, &capped).await;
+    }
+
     async fn capped(&self, name: &str, cap: i64) -> Member {
-        let member = self.member(name).await;
-        self.fund(&member.who, amount("1000000", eur()), "start")
-            .await;
-        self.reprofile(
-            &member,
-            &PoolsProfile {
-                velocity_cap: Some(cap),
-                ..profile()
-            },
-        )
-        .await;
+        let member = self.funded(name).await;
+        self.cap(&member, cap).await;
         member
     }
 
@@ -136,15 +134,7 @@ pub async fn later_cap_counts_earlier_trades(store: impl Fixture) {
     let member = world.funded("acme").await;
     assert!(world.total(&member.who).await.is_none());
     world.trade(&member, Side::OnRamp, 90 * ONE).await;
-    world
-        .reprofile(
-            &member,
-            &PoolsProfile {
-                velocity_cap: Some(100 * ONE),
-                ..profile()
-            },
-        )
-        .await;
+    world.cap(&member, 100 * ONE).await;
     world.refused(&member, 11).await;
     world.admitted(&member, 10).await;
 }
@@ -292,15 +282,7 @@ pub async fn cap_set_after_pause_counts_window_only(store: impl Fixture) {
     world.trade(&member, Side::OnRamp, 30 * ONE).await;
     let total = world.total(&member.who).await.unwrap();
     assert_eq!((total.floor, total.total), (floor, i128::from(300 * ONE)));
-    world
-        .reprofile(
-            &member,
-            &PoolsProfile {
-                velocity_cap: Some(100 * ONE),
-                ..profile()
-            },
-        )
-        .await;
+    world.cap(&member, 100 * ONE).await;
     world.refused(&member, 71).await;
     world.admitted(&member, 70).await;
     let total = world.total(&member.who).await.unwrap().total;

@@ -28,6 +28,7 @@ use crate::contract::fixture::{Fixture, ManualClock, Ports, WINDOW};
 pub(crate) use crate::contract::outcomes::{assert_guarded, assert_opened};
 pub(crate) use crate::contract::seeded::Seeded;
 
+pub(crate) const MILLI: Duration = Duration::from_millis(1);
 /// Lifetime of quotes.
 pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
 
@@ -268,6 +269,13 @@ impl<F: Fixture> World<F> {
         let mut tx = self.provision_begin("endpoint").await;
         tx.endpoint_put(&member.who, endpoint).await.unwrap();
         tx.commit().await.unwrap();
+    }
+
+    /// Gives a partner a new endpoint for events of a service.
+    pub(crate) async fn listen(&self, member: &Member, service: Service, url: &str) -> Endpoint {
+        let endpoint = self.endpoint(member.who.mode, service, url);
+        self.set_endpoint(member, &endpoint).await;
+        endpoint
     }
 
     /// Credits a deposit, as `penstock balance credit` does.
