@@ -200,16 +200,13 @@ pub async fn stale_token_changes_nothing(fixture: impl Fixture) {
     let (old, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE);
     let (new, _) = world.claim_all().await.remove(0);
-    let lost = world.conclude(old, &claimed, Delivered).await;
-    assert_eq!(lost, Cas::Lost);
+    assert_eq!(world.conclude(old, &claimed, Delivered).await, Cas::Lost);
     let held = world.deliveries(&acme.who, "o").await.remove(0);
     assert!(matches!(held.progress.state, DeliveryState::InFlight(lease) if lease.token == new));
     assert_eq!(held.last_response_status, None);
-    let won = world.conclude(new, &claimed, Delivered).await;
-    assert_eq!(won, Cas::Won);
+    assert_eq!(world.conclude(new, &claimed, Delivered).await, Cas::Won);
     for token in [old, new] {
-        let late = world.conclude(token, &claimed, GivenUp).await;
-        assert_eq!(late, Cas::Lost);
+        assert_eq!(world.conclude(token, &claimed, GivenUp).await, Cas::Lost);
     }
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Succeeded { at: world.now() };
@@ -224,8 +221,7 @@ pub async fn late_report_counts_until_next_claim(fixture: impl Fixture) {
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE * 2);
-    let won = world.conclude(token, &claimed, Delivered).await;
-    assert_eq!(won, Cas::Won);
+    assert_eq!(world.conclude(token, &claimed, Delivered).await, Cas::Won);
     assert_eq!(world.next_delivery().await, None);
     assert!(world.claim_all().await.is_empty());
 }
@@ -249,8 +245,7 @@ pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
     world.clock().advance(MILLI);
     let (token, again) = world.claim_all().await.remove(0);
     assert_eq!(again.attempts, 1);
-    let delivered = world.conclude(token, &again, Delivered).await;
-    assert_eq!(delivered, Cas::Won);
+    assert_eq!(world.conclude(token, &again, Delivered).await, Cas::Won);
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     assert_eq!(
         (done.progress.attempts, done.last_response_status),
@@ -290,8 +285,7 @@ pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
         assert_eq!(events(&claimed), [expected]);
         assert!(world.claim_all().await.is_empty());
         let (token, one) = &claimed[0];
-        let done = world.conclude(*token, one, Delivered).await;
-        assert_eq!(done, Cas::Won);
+        assert_eq!(world.conclude(*token, one, Delivered).await, Cas::Won);
     }
     world.assert_clean().await;
 }
@@ -445,8 +439,7 @@ pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
     world.conclude(token, &claimed, failed).await.won().unwrap();
     world.clock().advance(WAIT);
     let (token, claimed) = world.claim_all().await.remove(0);
-    let back = world.conclude(token, &claimed, Released).await;
-    assert_eq!(back, Cas::Won);
+    assert_eq!(world.conclude(token, &claimed, Released).await, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due: world.now() };
     assert_eq!(waiting.progress, Progress { state, attempts: 1 });
@@ -560,8 +553,7 @@ pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
         tenant: rival.who.clone(),
         ..claimed.clone()
     };
-    let lost = world.conclude(token, &foreign, Delivered).await;
-    assert_eq!(lost, Cas::Lost);
+    assert_eq!(world.conclude(token, &foreign, Delivered).await, Cas::Lost);
     let port = &world.ports().deliveries;
     assert!(port.deliveries_conclude(&[]).await.unwrap().is_empty());
     assert!(world.deliveries(&rival.who, "o").await.is_empty());

@@ -1,24 +1,33 @@
 //! Provisioning by the operator: rows read back, changes apply at once, and a key is revoked once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gate_core::profile::GateProfile;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::PartnerStatus;
+use partner_core::access::Access;
 use partner_core::events::{EndpointSecret, Service};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
 use partner_core::origin::Origin;
 use partner_core::sealing::Sealed;
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use pools_core::quote::Side;
 use rust_decimal::Decimal;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
-    MILLI, Member, World, assert_guarded, partner, pool, profile, tenant,
+    MILLI, Member, ONE, World, assert_guarded, partner, pool, profile, tenant,
 };
 
 impl<F: Fixture> World<F> {
+    /// What a key of mode test may do.
+    async fn access(&self, hash: &KeyHash) -> Arc<Access<PoolsProfile>> {
+        let found = self.ports().directory.access_find(Mode::Test, hash);
+        found.await.unwrap().unwrap()
+    }
+
     pub(crate) async fn version(&self) -> i64 {
         self.ports().directory.config_version().await.unwrap()
     }
@@ -60,34 +69,15 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
         assert!(tx.pool_get(Mode::Live, pool.id).await.unwrap().is_none());
     }
     tx.commit().await.unwrap();
-    assert_eq!(
-        world
-            .ports()
-            .directory
-            .listing(Mode::Test)
-            .await
-            .unwrap()
-            .as_ref(),
-        pools
-    );
-    assert!(
-        world
-            .ports()
-            .directory
-            .listing(Mode::Live)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    let listing = async |mode| world.ports().directory.listing(mode).await.unwrap();
+    assert_eq!(listing(Mode::Test).await.as_ref(), pools);
+    assert!(listing(Mode::Live).await.is_empty());
 
     let changed = shown("EUR-USDT", &[Network::Solana], false);
     let mut tx = world.provision_begin("pools").await;
     tx.pool_put(Mode::Test, &changed).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(
-        world.ports().directory.listing(Mode::Test).await.unwrap()[1],
-        changed
-    );
+    assert_eq!(listing(Mode::Test).await[1], changed);
 }
 
 pub async fn partners_read_back(store: impl Fixture) {
@@ -107,18 +97,9 @@ pub async fn partners_read_back(store: impl Fixture) {
     let ids = tx.partner_ids(Mode::Test).await.unwrap();
     assert_eq!(ids, [partner("acme", PartnerStatus::Active).id]);
     assert!(tx.partner_ids(Mode::Live).await.unwrap().is_empty());
-    assert!(
-        tx.partner_lock(&tenant("acme", Mode::Live))
-            .await
-            .unwrap()
-            .is_none()
-    );
-    assert!(
-        tx.partner_lock(&tenant("acm", Mode::Test))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    for other in [tenant("acme", Mode::Live), tenant("acm", Mode::Test)] {
+        assert!(tx.partner_lock(&other).await.unwrap().is_none());
+    }
 }
 
 // rule: gate.cors.preflight
@@ -353,13 +334,7 @@ pub async fn key_is_revoked_once(store: impl Fixture) {
     assert_eq!(world.revoke(member.key).await, Cas::Won);
     world.clock().advance(Duration::from_secs(1));
     assert_eq!(world.revoke(member.key).await, Cas::Lost);
-    let access = world
-        .ports()
-        .directory
-        .access_find(Mode::Test, &member.hash)
-        .await
-        .unwrap()
-        .unwrap();
+    let access = world.access(&member.hash).await;
     assert_eq!(access.key.revoked_at, Some(at));
     let directory = &world.ports().gate_directory;
     let of_token = directory.access_of(&member.who, member.key).await.unwrap();
@@ -370,36 +345,17 @@ pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
     let directory = world.ports().directory.clone();
-    let access = directory
-        .access_find(Mode::Test, &member.hash)
-        .await
-        .unwrap()
-        .unwrap();
+    let access = world.access(&member.hash).await;
     assert_eq!((access.key.id, &access.tenant), (member.key, &member.who));
     assert_eq!(
         (&access.partner, &access.profile),
         (&partner("acme", PartnerStatus::Active), &profile())
     );
-    assert!(
-        directory
-            .access_find(Mode::Live, &member.hash)
-            .await
-            .unwrap()
-            .is_none()
-    );
-    assert!(
-        directory
-            .access_find(Mode::Test, &KeyHash([7; 32]))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    for (mode, hash) in [(Mode::Live, member.hash), (Mode::Test, KeyHash([7; 32]))] {
+        assert!(directory.access_find(mode, &hash).await.unwrap().is_none());
+    }
     world.reprofile(&member, &full_profile()).await;
-    let access = directory
-        .access_find(Mode::Test, &member.hash)
-        .await
-        .unwrap()
-        .unwrap();
+    let access = world.access(&member.hash).await;
     assert_eq!(access.profile, full_profile());
 }
 
@@ -413,13 +369,7 @@ pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
         .unwrap();
     tx.key_insert(&who, &key).await.unwrap();
     tx.commit().await.unwrap();
-    let access = world
-        .ports()
-        .directory
-        .access_find(Mode::Test, &key.hash)
-        .await
-        .unwrap()
-        .unwrap();
+    let access = world.access(&key.hash).await;
     assert_eq!(access.profile, PoolsProfile::absent(&who.partner));
 }
 
@@ -492,13 +442,7 @@ pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
         .unwrap();
     tx.config_version_raise().await.unwrap();
     drop(tx);
-    let access = world
-        .ports()
-        .directory
-        .access_find(Mode::Test, &member.hash)
-        .await
-        .unwrap()
-        .unwrap();
+    let access = world.access(&member.hash).await;
     assert_eq!((access.key.revoked_at, &access.profile), (None, &profile()));
     assert_eq!(world.version().await, before);
 }
@@ -525,13 +469,7 @@ pub async fn open_store_is_ready(store: impl Fixture) {
 pub async fn reopened_store_has_everything(store: impl Fixture) {
     let mut world = World::new(store);
     let member: Member = world.funded("acme").await;
-    let trade = world
-        .trade(
-            &member,
-            pools_core::quote::Side::OnRamp,
-            crate::contract::world::ONE,
-        )
-        .await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let figures = world.audit().await.figures;
     world.fixture.reopen(crate::contract::fixture::WINDOW).await;
     assert_eq!(world.stored(&member, trade.id).await, trade);

@@ -260,6 +260,10 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     let rival = world.open_rails("rival").await;
     assert!(world.record(rival.who(), id).await.is_none());
     // Only one poller at a time has the lease.
+    let asked = async |before: &PollLease, after: &PollLease| {
+        let asked = world.asked(&who, id, before, after);
+        asked.await
+    };
     let claimed = PollLease {
         attempts: 1,
         token: Some(u64::MAX),
@@ -269,14 +273,8 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
         world.asked(rival.who(), id, &record.asking, &claimed).await,
         Cas::Lost
     );
-    assert_eq!(
-        world.asked(&who, id, &record.asking, &claimed).await,
-        Cas::Won
-    );
-    assert_eq!(
-        world.asked(&who, id, &record.asking, &claimed).await,
-        Cas::Lost
-    );
+    assert_eq!(asked(&record.asking, &claimed).await, Cas::Won);
+    assert_eq!(asked(&record.asking, &claimed).await, Cas::Lost);
     assert_eq!(world.record(&who, id).await.unwrap().asking, claimed);
     assert!(world.rails_due(Mode::Test).await.is_empty());
     world.clock().advance(TTL);
@@ -313,21 +311,20 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFix
     let asleep = || async { gate.rail_asleep(Mode::Test, id).await.unwrap() };
     let due = || world.rails_due(Mode::Test);
     let asking = || async { world.record(&who, id).await.unwrap().asking };
+    let woken = || async { (asleep().await, world.woken(&who, id).await) };
+    let asked = async |before: &PollLease, after: &PollLease| {
+        let asked = world.asked(&who, id, before, after);
+        asked.await
+    };
     // A record that is due already is not woken.
-    assert_eq!(
-        (asleep().await, world.woken(&who, id).await),
-        (None, Cas::Lost)
-    );
+    assert_eq!(woken().await, (None, Cas::Lost));
     let lease = |attempts, token| PollLease {
         attempts,
         token,
         next_at: world.now().plus(TTL),
     };
     let resting = lease(1, None);
-    assert_eq!(
-        world.asked(&who, id, &asking().await, &resting).await,
-        Cas::Won
-    );
+    assert_eq!(asked(&asking().await, &resting).await, Cas::Won);
     assert_eq!(asleep().await, Some(who.clone()));
     let other = RailId::from_parts(RailKind::PayOut, id.id());
     assert_eq!(gate.rail_asleep(Mode::Test, other).await.unwrap(), None);
@@ -337,42 +334,24 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFix
     assert!(due().await.is_empty());
     assert_eq!(world.woken(&who, id).await, Cas::Won);
     assert_eq!(due().await, [(who.clone(), id)]);
-    assert_eq!(
-        (asleep().await, world.woken(&who, id).await),
-        (None, Cas::Lost)
-    );
+    assert_eq!(woken().await, (None, Cas::Lost));
     // During a poll the lease stays. When the poll ends, the next one is due, once.
     let claimed = lease(2, Some(7));
-    assert_eq!(
-        world.asked(&who, id, &asking().await, &claimed).await,
-        Cas::Won
-    );
+    assert_eq!(asked(&asking().await, &claimed).await, Cas::Won);
     assert_eq!(asleep().await, Some(who.clone()));
     assert_eq!(world.woken(&who, id).await, Cas::Won);
-    assert_eq!(
-        (asleep().await, world.woken(&who, id).await),
-        (None, Cas::Lost)
-    );
+    assert_eq!(woken().await, (None, Cas::Lost));
     assert_eq!(asking().await, claimed);
     assert!(due().await.is_empty());
-    assert_eq!(
-        world.asked(&who, id, &claimed, &lease(2, None)).await,
-        Cas::Won
-    );
+    assert_eq!(asked(&claimed, &lease(2, None)).await, Cas::Won);
     assert_eq!(due().await, [(who.clone(), id)]);
     let rested = lease(2, None);
-    assert_eq!(
-        world.asked(&who, id, &asking().await, &rested).await,
-        Cas::Won
-    );
+    assert_eq!(asked(&asking().await, &rested).await, Cas::Won);
     assert_eq!((asking().await, due().await), (rested, Vec::new()));
     // A record that has ended is not woken.
     world.clock().advance(TTL);
     rails.settling.advance(&who, id).await.unwrap();
-    assert_eq!(
-        (asleep().await, world.woken(&who, id).await),
-        (None, Cas::Lost)
-    );
+    assert_eq!(woken().await, (None, Cas::Lost));
     world.assert_clean().await;
 }
 

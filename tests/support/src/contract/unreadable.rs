@@ -55,13 +55,11 @@ pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
     // A delivery that was damaged after its claim delays neither the end of other leases nor other outcomes.
     world.set_attempts("a2", -1).await;
     let (token, a2) = &claims[0];
-    let lost = world.conclude(*token, a2, Delivered).await;
-    assert_eq!(lost, Cas::Lost);
+    assert_eq!(world.conclude(*token, a2, Delivered).await, Cas::Lost);
     let (events, claims) = world.claim_one_each().await;
     assert_eq!(events, ["a3"]);
     let (token, a3) = &claims[0];
-    let won = world.conclude(*token, a3, Delivered).await;
-    assert_eq!(won, Cas::Won);
+    assert_eq!(world.conclude(*token, a3, Delivered).await, Cas::Won);
     world.clock().advance(LEFT_OUT_FOR);
     assert_eq!(world.claim_one_each().await.0, ["o1"]);
     for event in ["a1", "a2"] {
@@ -72,8 +70,7 @@ pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
         let (events, claims) = world.claim_one_each().await;
         assert_eq!(events, expected);
         for (token, one) in &claims {
-            let won = world.conclude(*token, one, Delivered).await;
-            assert_eq!(won, Cas::Won);
+            assert_eq!(world.conclude(*token, one, Delivered).await, Cas::Won);
         }
     }
     for (who, event) in [(&acme.who, "a1"), (&acme.who, "a2"), (&other.who, "o1")] {

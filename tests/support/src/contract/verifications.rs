@@ -181,22 +181,14 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
         },
         ..required.clone()
     };
-    let put = world
-        .put_verification(rival.who(), &required.asking, &pending)
-        .await;
-    assert_eq!(put, Cas::Lost);
-    assert_eq!(
-        world
-            .put_verification(&who, &required.asking, &pending)
-            .await,
-        Cas::Won
-    );
-    assert_eq!(
-        world
-            .put_verification(&who, &required.asking, &pending)
-            .await,
-        Cas::Lost
-    );
+    let foreign = world.put_verification(rival.who(), &required.asking, &pending);
+    assert_eq!(foreign.await, Cas::Lost);
+    let put = async |before: &PollLease| {
+        let put = world.put_verification(&who, before, &pending);
+        put.await
+    };
+    assert_eq!(put(&required.asking).await, Cas::Won);
+    assert_eq!(put(&required.asking).await, Cas::Lost);
     assert_eq!(
         world.verification(&who, session).await,
         Some(pending.clone())
@@ -215,10 +207,7 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
     assert_eq!(ended.reference.as_deref(), Some("case-1"));
     assert_eq!((ended.asking.attempts, ended.asking.token), (2, None));
     // The end is final.
-    assert_eq!(
-        world.put_verification(&who, &ended.asking, &pending).await,
-        Cas::Lost
-    );
+    assert_eq!(put(&ended.asking).await, Cas::Lost);
     let refused = acme.clone().paid(session).await;
     assert_eq!(refused, Err(VerificationRefusal::Rejected));
     assert_eq!(acme.started(session).await, VerificationStatus::Rejected);
