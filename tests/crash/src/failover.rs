@@ -22,7 +22,7 @@ use crate::load::quote_request;
 use crate::orders::{Order, Side};
 use crate::programs::{Installation, Programs, Service};
 use crate::proxy::Proxy;
-use crate::servers::{MASTER_KEY, ROLES, SERVING};
+use crate::servers::{MASTER_KEY, ROLES, SERVING, psql};
 use crate::subject::Subject;
 use crate::time;
 use crate::world::World;
@@ -151,11 +151,7 @@ impl Pair {
             ("PENSTOCK_MASTER_KEY", MASTER_KEY),
         ];
         let installation = Installation::new(folder, programs, &settings);
-        let migrated = installation.service(None).arg("migrate").output()?;
-        if !migrated.status.success() {
-            let said = String::from_utf8_lossy(&migrated.stderr).into_owned();
-            return Err(format!("migrate: {}: {said}", migrated.status).into());
-        }
+        installation.migrate()?;
         ask(&patroni, DATABASE, ROLES)?;
         let world = World::on(installation, seed)?;
         let serve = |name, url| {
@@ -381,14 +377,7 @@ fn too_slow(measured: &Measured) -> Vec<String> {
 
 /// Runs statements on the primary as the superuser.
 fn ask(patroni: &Patroni, database: &str, sql: &str) -> Result<()> {
-    let mut command = patroni.client("psql", database)?;
-    command.args(["--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
-    let done = command.output()?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        return Err(format!("psql: {said}").into());
-    }
-    Ok(())
+    psql(patroni.client("psql", database)?, sql)
 }
 
 /// Returns a required program that is not installed.

@@ -14,6 +14,8 @@ pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(12);
 /// Attempts to be served, and the pause between them.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
+/// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
+const MAX_ATTEMPTS: u32 = 40;
 
 /// A complete response.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -120,6 +122,39 @@ impl Client {
             thread::sleep(PAUSE);
         }
         self.call(request)
+    }
+
+    /// Sends a request again until its outcome is definite.
+    pub(crate) fn call_until_definite(
+        &mut self,
+        request: &[u8],
+        is_definite: impl Fn(&Result<Answer, Lost>) -> bool,
+    ) -> crate::Result<()> {
+        for _ in 0..MAX_ATTEMPTS {
+            if is_definite(&self.call(request)) {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        Err("no definite outcome".into())
+    }
+
+    /// Reads an object. Asks again without a response and after a 5xx.
+    pub(crate) fn read(&mut self, key: &str, path: &str) -> crate::Result<Value> {
+        let bytes = request(key, "GET", path, "", "");
+        for _ in 0..MAX_ATTEMPTS {
+            match self.call(&bytes) {
+                Ok(answer) if answer.status == 200 => {
+                    let parsed = answer.parse();
+                    return parsed.map_err(|fault| format!("GET {path}: {fault}").into());
+                }
+                Ok(answer) if answer.status < 500 => {
+                    return Err(format!("GET {path}: {answer:?}").into());
+                }
+                _ => thread::sleep(PAUSE),
+            }
+        }
+        Err(format!("GET {path}: no answer").into())
     }
 
     /// Sends a request without waiting. `receive` reads the response.

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::book::{Book, Deposit, Page, Quote, follows};
-use crate::http::{Answer, Client, RESPONSE_TIMEOUT, request};
+use crate::http::{Answer, Client, RESPONSE_TIMEOUT};
 use crate::load::{note_transact, reject_request, transact_request};
 use crate::money::{cents, millionths};
 use crate::orders::Asset;
-use crate::pages;
+use crate::pages::{self, field};
 use crate::time;
 use crate::world::{Partner, World};
 
@@ -84,35 +84,25 @@ pub(crate) fn converge(world: &World, address: SocketAddr) -> Result<u64> {
     Ok(resolved)
 }
 
-/// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
-const MAX_ATTEMPTS: u32 = 40;
-
 fn find_out(partner: &Partner, client: &mut Client, id: &str, key: &str) -> Result<()> {
     let bytes = transact_request(partner, id, key);
-    for _ in 0..MAX_ATTEMPTS {
-        let answer = client.call(&bytes);
-        if note_transact(partner, id, key, &answer) {
-            // Every earlier transact under this key has the same outcome.
-            if let Some(quote) = partner.book.lock().quotes.get_mut(id) {
-                quote.in_doubt.remove(key);
-            }
-            return Ok(());
-        }
-        std::thread::sleep(RESPONSE_TIMEOUT / 240);
+    let found =
+        client.call_until_definite(&bytes, |answer| note_transact(partner, id, key, answer));
+    found.map_err(|fault| format!("{id} under {key}: {fault}"))?;
+    // Every earlier transact under this key has the same outcome.
+    if let Some(quote) = partner.book.lock().quotes.get_mut(id) {
+        quote.in_doubt.remove(key);
     }
-    Err(format!("{id}: no definite outcome under {key}").into())
+    Ok(())
 }
 
 fn find_out_rejection(partner: &Partner, client: &mut Client, id: &str) -> Result<()> {
     let bytes = reject_request(partner, id);
-    for _ in 0..MAX_ATTEMPTS {
-        let answer = client.call(&bytes);
-        if answer.is_ok_and(|answer| note_rejection(partner, id, &answer)) {
-            return Ok(());
-        }
-        std::thread::sleep(RESPONSE_TIMEOUT / 240);
-    }
-    Err(format!("{id}: no definite outcome of its rejection").into())
+    let found = client.call_until_definite(&bytes, |answer| {
+        let answer = answer.as_ref();
+        answer.is_ok_and(|answer| note_rejection(partner, id, answer))
+    });
+    found.map_err(|fault| format!("{id}: its rejection: {fault}").into())
 }
 
 /// Records the response to a rejection. Returns whether it was definite.
@@ -191,22 +181,7 @@ impl Judging<'_> {
     }
 
     fn get(&mut self, path: &str) -> Result<Value> {
-        let bytes = request(&self.partner.key, "GET", path, "", "");
-        for _ in 0..MAX_ATTEMPTS {
-            if let Ok(answer) = self.client.call(&bytes) {
-                if answer.status == 200 {
-                    return answer
-                        .parse()
-                        .map_err(|fault| format!("GET {path}: {fault}").into());
-                }
-                if answer.status < 500 {
-                    let said = String::from_utf8_lossy(&answer.body).into_owned();
-                    return Err(format!("GET {path}: {}: {said}", answer.status).into());
-                }
-            }
-            std::thread::sleep(RESPONSE_TIMEOUT / 240);
-        }
-        Err(format!("GET {path}: no answer").into())
+        self.client.read(&self.partner.key, path)
     }
 
     /// Reads trades, newest first, down to those already checked.
@@ -265,10 +240,6 @@ impl Judging<'_> {
         found.reverse();
         Ok(found)
     }
-}
-
-fn field(value: &Value, name: &str) -> Option<String> {
-    Some(value.get(name)?.as_str()?.to_owned())
 }
 
 fn entry(line: &Value, asset: Asset) -> Option<Entry> {

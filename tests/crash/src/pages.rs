@@ -34,6 +34,11 @@ pub(crate) fn with_cursor(
     Ok((items, next))
 }
 
+/// Returns a text field of an object.
+pub(crate) fn field(value: &Value, name: &str) -> Option<String> {
+    Some(value.get(name)?.as_str()?.to_owned())
+}
+
 fn items(path: &str, page: &Value, name: &str) -> Result<Vec<Value>> {
     let items = page.get(name).and_then(Value::as_array);
     let items = items.ok_or_else(|| malformed(path, page, &format!("no list `{name}`")))?;

@@ -128,6 +128,16 @@ impl Installation {
         command
     }
 
+    /// Migrates the schema.
+    pub(crate) fn migrate(&self) -> Result<()> {
+        let done = self.service(None).arg("migrate").output()?;
+        if !done.status.success() {
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            return Err(format!("migrate: {}: {said}", done.status).into());
+        }
+        Ok(())
+    }
+
     /// Runs `penstock` with JSON output; an error if it fails.
     pub(crate) fn penstock(&self, words: &[&str]) -> Result<Value> {
         let mut command = self.command("penstock", None);

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -81,12 +82,7 @@ impl Servers {
 
     /// Migrates the schema and grants the serving role its rights.
     pub(crate) fn migrate(&self, installation: &Installation) -> Result<()> {
-        let mut command = installation.service(None);
-        let done = command.arg("migrate").output()?;
-        if !done.status.success() {
-            let said = String::from_utf8_lossy(&done.stderr).into_owned();
-            return Err(format!("migrate: {}: {said}", done.status).into());
-        }
+        installation.migrate()?;
         ask(&self.postgres.lock(), DATABASE, ROLES)
     }
 
@@ -140,9 +136,13 @@ impl Servers {
 
 /// Runs statements as the superuser.
 fn ask(postgres: &Postgres, database: &str, sql: &str) -> Result<()> {
-    let mut command = postgres.client("psql", database)?;
-    command.args(["--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
-    let done = command.output()?;
+    psql(postgres.client("psql", database)?, sql)
+}
+
+/// Runs statements with a client.
+pub(crate) fn psql(mut client: Command, sql: &str) -> Result<()> {
+    client.args(["--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
+    let done = client.output()?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         return Err(format!("psql: {said}").into());

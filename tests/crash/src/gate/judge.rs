@@ -16,15 +16,13 @@ use super::load::path_of_rail;
 use super::{Gate, Shop};
 use crate::Result;
 use crate::history::Kind;
-use crate::http::{Answer, Client, Lost, RESPONSE_TIMEOUT, request};
-use crate::pages;
+use crate::http::{Client, RESPONSE_TIMEOUT};
+use crate::pages::{self, field};
 use crate::receiver::{DELIVERY_TIMEOUT, Event};
 use crate::time;
 
 /// Type of the event of a verification.
 const KYC_REQUIRED: &str = "kyc.required";
-/// Attempts to resolve an outcome. A healthy service needs one; armed faults need more.
-const MAX_ATTEMPTS: u32 = 40;
 /// The statuses by which deliveries are listed.
 const DELIVERY_STATUSES: [&str; 4] = ["pending", "in_flight", "dead_lettered", "succeeded"];
 /// The largest `skip` of a list of deliveries.
@@ -42,10 +40,9 @@ pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
                 .collect()
         };
         for (key, bytes) in doubts {
-            until_definite(&mut client, &bytes, |answer| {
-                shop.book.lock().note(&key, answer)
-            })
-            .map_err(|fault| format!("{key}: {fault}"))?;
+            client
+                .call_until_definite(&bytes, |answer| shop.book.lock().note(&key, answer))
+                .map_err(|fault| format!("{key}: {fault}"))?;
             // Every earlier request under this key has the same outcome.
             if let Some(call) = shop.book.lock().calls.get_mut(&key) {
                 call.in_doubt = 0;
@@ -54,20 +51,6 @@ pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
         }
     }
     Ok(resolved)
-}
-
-fn until_definite(
-    client: &mut Client,
-    bytes: &[u8],
-    definite: impl Fn(&std::result::Result<Answer, Lost>) -> bool,
-) -> Result<()> {
-    for _ in 0..MAX_ATTEMPTS {
-        if definite(&client.call(bytes)) {
-            return Ok(());
-        }
-        thread::sleep(RESPONSE_TIMEOUT / 240);
-    }
-    Err("no definite outcome".into())
 }
 
 /// Compares the lists with the observations, and repeats every write that was not repeated yet, or with `all` every write.
@@ -145,10 +128,9 @@ impl<'s> Reader<'s> {
         };
         for (key, bytes) in due {
             let book = &self.shop.book;
-            until_definite(&mut self.client, &bytes, |answer| {
-                book.lock().note(&key, answer)
-            })
-            .map_err(|fault| format!("{key} again: {fault}"))?;
+            self.client
+                .call_until_definite(&bytes, |answer| book.lock().note(&key, answer))
+                .map_err(|fault| format!("{key} again: {fault}"))?;
             if let Some(call) = book.lock().calls.get_mut(&key) {
                 call.judged = true;
             }
@@ -231,21 +213,7 @@ impl<'s> Reader<'s> {
     }
 
     fn get(&mut self, path: &str) -> Result<Value> {
-        let bytes = request(&self.shop.key, "GET", path, "", "");
-        for _ in 0..MAX_ATTEMPTS {
-            if let Ok(answer) = self.client.call(&bytes) {
-                if answer.status == 200 {
-                    return answer
-                        .parse()
-                        .map_err(|fault| format!("GET {path}: {fault}").into());
-                }
-                if answer.status < 500 {
-                    return Err(format!("GET {path}: {answer:?}").into());
-                }
-            }
-            thread::sleep(RESPONSE_TIMEOUT / 240);
-        }
-        Err(format!("GET {path}: no answer").into())
+        self.client.read(&self.shop.key, path)
     }
 
     /// Reads all items of a list, page by page.
@@ -288,10 +256,6 @@ impl<'s> Reader<'s> {
         }
         Ok((statuses, are_all))
     }
-}
-
-fn field(value: &Value, name: &str) -> Option<String> {
-    Some(value.get(name)?.as_str()?.to_owned())
 }
 
 /// Checks that the listed sessions are exactly those acknowledged, as created, each with its last recorded status or a later one.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::super::writing::Writing;
 use super::*;
+use crate::http::Answer;
 
 fn created(id: &str) -> Answer {
     let body = json!({
