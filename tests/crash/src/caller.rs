@@ -197,16 +197,10 @@ impl<'f> Caller<'f> {
         self.ops.push(Op {
             client: self.number,
             seen: said.and_then(|answer| begun.kind.sees(answer)),
-            kind: begun.kind,
-            partner: begun.partner,
-            object: begun.object,
-            key: begun.key,
-            with: begun.with,
-            invoked: begun.invoked,
-            completed: time::now(),
             outcome,
             said: said.map(|answer| (answer.status, answer.code())),
             repeated: said.is_some_and(Answer::tells_of_a_repeat),
+            ..begun.left()
         });
         if outcome == Outcome::Info {
             self.number = number();

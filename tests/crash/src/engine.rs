@@ -84,6 +84,21 @@ struct Trade {
 }
 
 impl Trade {
+    fn new(fate: Outcome, held: Duration, steps: (Duration, Duration)) -> Self {
+        Self {
+            fate,
+            held,
+            confirmed: None,
+            steps,
+            released: false,
+            lapsed: false,
+            unreported: -1,
+            confirmed_again: false,
+            told_delivered: None,
+            last: None,
+        }
+    }
+
     fn lapse(&mut self, now: Duration) {
         self.lapsed |= self.confirmed.is_none() && now > self.held.saturating_add(HOLD_TTL);
     }
@@ -229,18 +244,8 @@ impl Ledger {
         if slow {
             first = first.saturating_add(Duration::from_millis(MAX_STEP_MS));
         }
-        let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
-            fate,
-            held: now,
-            confirmed: None,
-            steps: (first, second),
-            released: false,
-            lapsed: false,
-            unreported: -1,
-            confirmed_again: false,
-            told_delivered: None,
-            last: None,
-        });
+        let new = Trade::new(fate, now, (first, second));
+        let trade = self.trades.entry(id.to_owned()).or_insert(new);
         let held = if trade.released { "refused" } else { "held" };
         json!({ "status": held })
     }
@@ -265,18 +270,11 @@ impl Ledger {
     }
 
     fn release(&mut self, id: &str, now: Duration) -> Value {
-        let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
-            fate: Outcome::Released,
-            held: now,
-            confirmed: None,
-            steps: (Duration::ZERO, Duration::ZERO),
+        let new = Trade {
             released: true,
-            lapsed: false,
-            unreported: -1,
-            confirmed_again: false,
-            told_delivered: None,
-            last: None,
-        });
+            ..Trade::new(Outcome::Released, now, (Duration::ZERO, Duration::ZERO))
+        };
+        let trade = self.trades.entry(id.to_owned()).or_insert(new);
         trade.released |= trade.confirmed.is_none();
         json!({ "status": "released" })
     }

@@ -175,6 +175,27 @@ impl Op {
     }
 }
 
+#[cfg(test)]
+impl Op {
+    /// An operation on an object that succeeded, in a span of milliseconds.
+    pub(crate) fn succeeded(kind: Kind, object: &str, (from, to): (u64, u64)) -> Self {
+        Self {
+            client: 1,
+            kind,
+            partner: "p".to_owned(),
+            object: Some(object.to_owned()),
+            key: None,
+            with: None,
+            invoked: Duration::from_millis(from),
+            completed: Duration::from_millis(to),
+            outcome: Outcome::Ok,
+            said: Some((200, String::new())),
+            seen: None,
+            repeated: false,
+        }
+    }
+}
+
 /// Measures of a history that decide whether it counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gates {

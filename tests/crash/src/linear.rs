@@ -247,18 +247,11 @@ mod tests {
 
     fn op(kind: Kind, span: (u64, u64), outcome: Outcome, code: &str, seen: &str) -> Op {
         Op {
-            client: 1,
-            kind,
-            partner: "p".to_owned(),
-            object: Some("q".to_owned()),
             key: (kind == Kind::Transact).then(|| "k".to_owned()),
-            invoked: Duration::from_millis(span.0),
-            completed: Duration::from_millis(span.1),
             outcome,
             said: Some((200, code.to_owned())),
             seen: Some(seen.to_owned()),
-            repeated: false,
-            with: None,
+            ..Op::succeeded(kind, "q", span)
         }
     }
 

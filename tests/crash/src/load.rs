@@ -66,11 +66,12 @@ impl Visitor<'_, '_, '_> {
     fn refused(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
         let unknown_key = "sk_test_NobodyNobodyNobodyNobodyNobody99";
         let path = format!("/pools/quotes/{quote}");
+        let unknown = format!("/pools/quotes/{}", unknown_id(quote));
         let bytes = match chance.u8(0..4) {
             0 => request(unknown_key, "GET", &path, "", ""),
             1 => request(&partner.publishable, "GET", &path, "", ""),
             2 => request(&partner.key, "POST", "/pools/EUR-USDT/transact", "", "{}"),
-            _ => request(&partner.key, "GET", &unknown_quote_path(quote), "", ""),
+            _ => request(&partner.key, "GET", &unknown, "", ""),
         };
         let begun = begin(Kind::Refused, partner, None);
         let answer = self.caller.one.call(&bytes);
@@ -348,12 +349,12 @@ fn page(asset: Asset, said: &Value, invoked: Duration) -> Option<Page> {
     })
 }
 
-/// The path of a quote id that differs in its last letter: the right kind, and unknown.
-fn unknown_quote_path(quote: &str) -> String {
-    let mut id = quote.to_owned();
+/// An id that differs in its last letter: of the right kind, and unknown.
+pub(crate) fn unknown_id(id: &str) -> String {
+    let mut id = id.to_owned();
     let last = id.pop();
     id.push(if last == Some('0') { '1' } else { '0' });
-    format!("/pools/quotes/{id}")
+    id
 }
 
 pub(crate) fn quote_request(partner: &Partner, order: Order) -> Vec<u8> {

@@ -144,18 +144,12 @@ enum Lane {
 /// Every crash point once and every handler's panics: what runs if no lane is given. It measures no duration.
 const ONCE: [&[(Served, Lane)]; 2] = [
     &[
-        (
-            Served::Pools,
-            Lane::Points(Chosen::all(false, Database::Embedded)),
-        ),
+        (Served::Pools, Lane::points(false, Database::Embedded)),
         (Served::Pools, Lane::Fsync),
         (Served::Pools, Lane::Panics),
     ],
     &[
-        (
-            Served::Gate,
-            Lane::Points(Chosen::all(false, Database::Embedded)),
-        ),
+        (Served::Gate, Lane::points(false, Database::Embedded)),
         (Served::Gate, Lane::Panics),
     ],
 ];
@@ -172,14 +166,8 @@ const CAMPAIGNS: [&[(Served, Lane)]; 2] = [
         ),
         (Served::Pools, Lane::replicas(16)),
         (Served::Pools, Lane::Skew { rounds: 20 }),
-        (
-            Served::Pools,
-            Lane::Points(Chosen::all(true, Database::Embedded)),
-        ),
-        (
-            Served::Pools,
-            Lane::Points(Chosen::all(true, Database::Postgres)),
-        ),
+        (Served::Pools, Lane::points(true, Database::Embedded)),
+        (Served::Pools, Lane::points(true, Database::Postgres)),
     ],
     &[
         (Served::Gate, Lane::kills(100)),
@@ -191,10 +179,7 @@ const CAMPAIGNS: [&[(Served, Lane)]; 2] = [
             },
         ),
         (Served::Gate, Lane::replicas(16)),
-        (
-            Served::Gate,
-            Lane::Points(Chosen::all(true, Database::Postgres)),
-        ),
+        (Served::Gate, Lane::points(true, Database::Postgres)),
     ],
 ];
 
@@ -204,6 +189,11 @@ impl Lane {
             rounds,
             campaign: 50,
         }
+    }
+
+    /// Every crash point, with delays or without.
+    const fn points(delays: bool, store: Database) -> Self {
+        Self::Points(Chosen::all(delays, store))
     }
 
     const fn replicas(rounds: u64) -> Self {

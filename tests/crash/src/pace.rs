@@ -110,25 +110,12 @@ fn window(spans: &[(Duration, Duration)]) -> Option<Window> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Kind, Outcome};
+    use crate::history::Kind;
 
     /// Makes responses from an instant on, one per millisecond, each of the given duration.
     fn ops(from: u64, count: u64, took: u64) -> Vec<Op> {
-        let op = |place| Op {
-            client: 1,
-            kind: Kind::Poll,
-            partner: String::new(),
-            object: None,
-            key: None,
-            invoked: Duration::from_millis(from + place),
-            completed: Duration::from_millis(from + place + took),
-            outcome: Outcome::Ok,
-            said: Some((200, String::new())),
-            seen: None,
-            repeated: false,
-            with: None,
-        };
-        (0..count).map(op).collect()
+        let op = |at| Op::succeeded(Kind::Poll, "q", (at, at + took));
+        (from..from + count).map(op).collect()
     }
 
     #[test]

@@ -198,28 +198,18 @@ pub(crate) fn count(ops: &[Op], races: &mut BTreeMap<Race, u64>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn op(kind: Kind, object: &str, key: &str, span: (u64, u64), code: &str) -> Op {
+        let outcome = match code {
+            "" => Outcome::Ok,
+            _ => Outcome::Fail,
+        };
         Op {
-            client: 1,
-            kind,
-            partner: "p".to_owned(),
-            object: Some(object.to_owned()),
             key: Some(key.to_owned()),
-            invoked: Duration::from_millis(span.0),
-            completed: Duration::from_millis(span.1),
-            outcome: if code.is_empty() {
-                Outcome::Ok
-            } else {
-                Outcome::Fail
-            },
+            outcome,
             said: Some((200, code.to_owned())),
-            seen: None,
-            repeated: false,
-            with: None,
+            ..Op::succeeded(kind, object, span)
         }
     }
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::book::{Book, Deposit};
-use crate::caller::{Caller, number};
+use crate::caller::{Begun, Caller, number};
 use crate::engine::Engine;
 use crate::history::{Kind, Op, Outcome, Wanted};
 use crate::http::request;
@@ -22,7 +22,7 @@ use crate::programs::{Installation, Programs};
 use crate::races::Race;
 use crate::receiver::{DELIVERY_TIMEOUT, Dialect, Receiver, SECRET};
 use crate::subject::Subject;
-use crate::{Result, ends, judge, linear, storm, time};
+use crate::{Result, ends, judge, linear, storm};
 
 /// Lifetime of a quote: long enough to resolve it after a crash, short enough that some expire.
 const QUOTE_TTL: &str = "4s";
@@ -233,7 +233,7 @@ impl Subject for World {
             .args(words)
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null());
-        let invoked = time::now();
+        let begun = Begun::now(Kind::Credit, &partner.name, None);
         let mut child = command.spawn().ok()?;
         if chance.bool() {
             thread::sleep(Duration::from_millis(chance.u64(1..60)));
@@ -242,18 +242,8 @@ impl Subject for World {
         }
         let done = child.wait().is_ok_and(|status| status.success());
         Some(Op {
-            client: number(),
-            kind: Kind::Credit,
-            partner: partner.name.clone(),
-            object: None,
-            key: None,
-            invoked,
-            completed: time::now(),
             outcome: if done { Outcome::Ok } else { Outcome::Info },
-            said: None,
-            seen: None,
-            repeated: false,
-            with: None,
+            ..begun.left()
         })
     }
 

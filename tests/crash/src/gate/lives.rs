@@ -284,24 +284,15 @@ const fn sort(kind: Kind) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn op(kind: Kind, key: &str, span: (u64, u64), outcome: Outcome, seen: &str) -> Op {
         Op {
-            client: 1,
-            kind,
-            partner: "p".to_owned(),
-            object: Some("o".to_owned()),
             key: (!key.is_empty()).then(|| key.to_owned()),
-            invoked: Duration::from_millis(span.0),
-            completed: Duration::from_millis(span.1),
             outcome,
             said: Some((409, "session_not_open".to_owned())),
             seen: Some(seen.to_owned()),
-            repeated: false,
-            with: None,
+            ..Op::succeeded(kind, "o", span)
         }
     }
 

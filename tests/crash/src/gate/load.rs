@@ -19,6 +19,7 @@ use super::{Gate, SHOP, Shop};
 use crate::caller::{Begun, Caller, number};
 use crate::history::{Kind, Op};
 use crate::http::{Answer, Client, Lost, request};
+use crate::load::unknown_id;
 use crate::storm::cut;
 use crate::time;
 
@@ -382,6 +383,7 @@ impl Visitor<'_, '_, '_> {
         let mode = self.gate.mode.as_str();
         let unknown_key = format!("sk_{mode}_NobodyNobodyNobodyNobodyNobody99");
         let path = format!("/gate_sessions/{id}");
+        let unknown = format!("/gate_sessions/{}", unknown_id(id));
         let Shop {
             key, publishable, ..
         } = self.shop;
@@ -392,7 +394,7 @@ impl Visitor<'_, '_, '_> {
             1 => request(publishable, "GET", &path, "", ""),
             2 => request(key, "POST", "/gate_sessions", "", elsewhere),
             3 => request(key, "POST", "/gate_sessions", &headers, elsewhere),
-            _ => request(key, "GET", &unknown_session_path(id), "", ""),
+            _ => request(key, "GET", &unknown, "", ""),
         };
         let begun = self.begin(Kind::Refused, None);
         let answer = self.caller.one.call(&bytes);
@@ -421,14 +423,6 @@ impl Visitor<'_, '_, '_> {
 fn cancel_with_shared_key(shop: &Shop, id: &str) -> Writing {
     let key = everybodys(Kind::Cancel, id);
     Writing::of_session(shop, Kind::Cancel, id, Some(key))
-}
-
-/// The path of a session id that differs in its last letter: the right kind, and unknown.
-fn unknown_session_path(id: &str) -> String {
-    let mut id = id.to_owned();
-    let last = id.pop();
-    id.push(if last == Some('0') { '1' } else { '0' });
-    format!("/gate_sessions/{id}")
 }
 
 /// Disconnects at random bytes and instants, during writes under keys and reads.

@@ -93,7 +93,6 @@ pub(super) fn recovered(ops: &[Op], last_fault: Duration) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Outcome;
 
     const LAST_FAULT: Duration = Duration::from_millis(5);
     const OK: Option<(u16, &str)> = Some((200, ""));
@@ -105,18 +104,9 @@ mod tests {
             let invoked = Duration::from_millis(at);
             let took = said.map_or(RESPONSE_TIMEOUT, |_| Duration::from_millis(2));
             Op {
-                client: 1,
-                kind,
-                partner: String::new(),
-                object: None,
-                key: None,
-                invoked,
                 completed: invoked + took,
-                outcome: Outcome::Ok,
                 said: said.map(|(status, code)| (status, code.to_owned())),
-                seen: None,
-                repeated: false,
-                with: None,
+                ..Op::succeeded(kind, "q", (at, at))
             }
         };
         (from_ms..).zip(responses).map(op).collect()
