@@ -19,7 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let functions = || text.split("\npub async fn ").skip(1);
         if let Some(missed) = functions().find(|function| is_missed(function)) {
             let line = missed.lines().next().unwrap_or_default();
-            return Err(format!("{}: expected `impl Fixture`: {line}", path.display()).into());
+            return Err(
+                format!("{}: expected `World<impl Fixture>`: {line}", path.display()).into(),
+            );
         }
         let cases: Vec<&str> = functions().filter_map(case).collect();
         if !cases.is_empty() {
@@ -44,7 +46,7 @@ macro_rules! store_contract {{
     Ok(())
 }
 
-/// Whether a public function has a fixture as its only argument, but does not look like a case.
+/// Whether a public function has a store or a world as its only argument, but does not look like a case.
 fn is_missed(function: &str) -> bool {
     let Some((head, _)) = function.split_once(')') else {
         return false;
@@ -53,12 +55,12 @@ fn is_missed(function: &str) -> bool {
     is_only_one && head.contains("Fixture") && case(function).is_none()
 }
 
-/// The name of a public function whose only argument is a fixture. `function` is its text from the name on.
+/// The name of a public function whose only argument is a world. `function` is its text from the name on.
 fn case(function: &str) -> Option<&str> {
     let (name, rest) = function.split_once('(')?;
     let (arguments, _) = rest.split_once(')')?;
     let argument = arguments.trim().trim_end_matches(',');
-    let is_fixture =
-        argument.ends_with(": impl Fixture") || argument.ends_with(": impl GateFixture");
-    (is_fixture && !argument.contains(',')).then_some(name)
+    let is_world = argument.ends_with(": World<impl Fixture>")
+        || argument.ends_with(": World<impl GateFixture>");
+    (is_world && !argument.contains(',')).then_some(name)
 }

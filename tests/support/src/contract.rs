@@ -1,7 +1,7 @@
 //! The contract of the store ports, as cases that every store passes.
 //!
 //! A store's tests pass a function that opens a fresh [`GateFixture`] to `store_contract!(crate::open)`. The macro makes one test per
-//! case, so a failure names the store and the case. A case is a public function whose only argument is a fixture; `build.rs` lists them.
+//! case, so a failure names the store and the case. A case is a public function whose only argument is a [`World`]; `build.rs` lists them.
 pub mod audit;
 pub mod breaches;
 pub mod caches;
@@ -54,6 +54,7 @@ pub mod verifications;
 mod world;
 
 pub use fixture::{Fixture, GateFixture, GatePorts, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};
+pub use world::World;
 
 // The macro `store_contract!`.
 include!(concat!(env!("OUT_DIR"), "/store_contract.rs"));
@@ -67,7 +68,8 @@ macro_rules! __cases {
             $(
                 #[tokio::test]
                 async fn $case() {
-                    $crate::contract::$entity::$case($open().await).await;
+                    let world = $crate::contract::World::new($open().await);
+                    $crate::contract::$entity::$case(world).await;
                 }
             )+
         }

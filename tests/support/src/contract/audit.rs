@@ -45,15 +45,13 @@ impl<F: Fixture> World<F> {
     }
 }
 
-pub async fn fresh_database_has_no_breach(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn fresh_database_has_no_breach(world: World<impl Fixture>) {
     world.assert_clean().await;
     assert!(world.audit().await.clean());
 }
 
 // rule: money.zero-sum, cli.verify
-pub async fn permitted_operations_cause_no_breach(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn permitted_operations_cause_no_breach(world: World<impl Fixture>) {
     world.scenario().await;
     world.clock().advance(WINDOW);
     world.scenario_again().await;
@@ -72,8 +70,7 @@ impl<F: Fixture> World<F> {
 
 /// Trades under an earlier cap or window are not checked against the present ones.
 // rule: pools.velocity.window, cli.verify
-pub async fn trades_under_earlier_cap_are_no_breach(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn trades_under_earlier_cap_are_no_breach(mut world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     world.cap(&member, 10 * ONE).await;
     world.ports().audit.velocity_window_keep().await.unwrap();

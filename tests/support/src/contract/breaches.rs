@@ -387,8 +387,7 @@ const BREACHES: &[Breach] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_planted_breach_is_reported_by_name(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn every_planted_breach_is_reported_by_name(world: World<impl Fixture>) {
     world.ports().audit.velocity_window_keep().await.unwrap();
     let victim = async |name: String| world.eventful(&name).await;
     world.assert_found(BREACHES, victim).await;
@@ -427,8 +426,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: cli.verify
-pub async fn every_invariant_has_planted_breach(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn every_invariant_has_planted_breach(world: World<impl Fixture>) {
     let findings = world.audit().await.findings;
     let known: BTreeSet<&str> = findings.iter().map(|one| one.invariant).collect();
     assert_eq!(
@@ -449,8 +447,7 @@ pub async fn every_invariant_has_planted_breach(store: impl Fixture) {
     assert_eq!(planted, known);
 }
 
-pub async fn breach_is_reported_with_its_row(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn breach_is_reported_with_its_row(world: World<impl Fixture>) {
     let rows = world.eventful("acme").await;
     let other = world.eventful("rival").await;
     let steps = format!("trade_id = '{}'", id(&rows.settled));
@@ -468,8 +465,7 @@ pub async fn breach_is_reported_with_its_row(store: impl Fixture) {
     assert!(!told.contains(&id(&other.settled)), "{told}");
 }
 
-pub async fn all_breaches_are_counted_and_twenty_described(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn all_breaches_are_counted_and_twenty_described(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     for _ in 0..25 {
         world.buy(&member, 1).await;

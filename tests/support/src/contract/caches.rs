@@ -13,8 +13,7 @@ pub(crate) const SEEN: i64 = 4711;
 
 /// A database that loses a change never repeats a version that a process may have cached.
 // rule: base.versions-never-return
-pub async fn versions_never_repeat_after_restore(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn versions_never_repeat_after_restore(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let mut seen = BTreeSet::new();
     for _restore in 0..4 {
@@ -28,8 +27,9 @@ pub async fn versions_never_repeat_after_restore(store: impl Fixture) {
 
 /// The cap changes while the version that the process has cached returns.
 // rule: base.caches-five-seconds
-pub async fn transact_uses_new_cap_after_five_seconds_under_repeated_version(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn transact_uses_new_cap_after_five_seconds_under_repeated_version(
+    world: World<impl Fixture>,
+) {
     let member = world.rich("acme").await;
     world.cap(&member, 1000 * ONE).await;
     world.fixture.set_versions(SEEN).await;

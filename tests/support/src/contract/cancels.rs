@@ -244,8 +244,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.payment.cancel, gate.payment.once, gate.payment.events
-pub async fn cancel_and_poll_have_one_outcome_in_each_order(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn cancel_and_poll_have_one_outcome_in_each_order(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let mut number = 0;
     for (turn, order) in ORDERS.into_iter().enumerate() {
@@ -282,8 +281,7 @@ pub async fn cancel_and_poll_have_one_outcome_in_each_order(store: impl GateFixt
 }
 
 // rule: gate.payment.cancel, gate.payment.once
-pub async fn concurrent_cancel_and_settlement_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_cancel_and_settlement_have_one_winner(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let who = widget.who().clone();
     for round in 0..9 {

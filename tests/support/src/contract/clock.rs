@@ -25,8 +25,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: base.clock-forward
-pub async fn clock_never_runs_backwards(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn clock_never_runs_backwards(world: World<impl Fixture>) {
     let used = world.store_now().await;
     assert_eq!(used, world.now());
     world.clock().go_back(HOUR);
@@ -37,8 +36,7 @@ pub async fn clock_never_runs_backwards(store: impl Fixture) {
 
 /// The clock starts at the newest stored instant, in whichever table it is.
 // rule: base.clock-forward
-pub async fn clock_resumes_after_newest_stored_instant(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn clock_resumes_after_newest_stored_instant(mut world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     for last in 0..9 {
         world.clock().advance(HOUR);
@@ -101,8 +99,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: base.clock-forward, pools.quote-record.monotone
-pub async fn expired_quote_stays_expired_when_clock_is_set_back(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn expired_quote_stays_expired_when_clock_is_set_back(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let quote = world.buy(&member, 1).await;
     world.clock().set(quote.expires_at);
@@ -121,8 +118,7 @@ pub async fn expired_quote_stays_expired_when_clock_is_set_back(store: impl Fixt
 
 /// A process whose clock is ahead credits. The next write of any process continues from that instant.
 // rule: base.clock-forward, pools.ledger.order
-pub async fn clock_never_precedes_another_process(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn clock_never_precedes_another_process(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let quote = world.buy(&member, 1).await;
@@ -162,8 +158,7 @@ pub async fn clock_never_precedes_another_process(store: impl Fixture) {
 
 /// While the clock is stopped, a quote would live too long.
 // rule: base.clock-standing
-pub async fn stopped_clock_prevents_trading(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn stopped_clock_prevents_trading(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let settled = world.trade(&member, Side::OnRamp, ONE).await;
@@ -256,8 +251,7 @@ fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
 
 /// A machine that resumes one day ahead.
 // rule: base.clock-jump
-pub async fn clock_jump_prevents_writes_until_accepted(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn clock_jump_prevents_writes_until_accepted(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let guard = world.ports().clock.clone();
     assert_eq!(guard.clock_check().await.unwrap(), None);
@@ -282,8 +276,7 @@ pub async fn clock_jump_prevents_writes_until_accepted(store: impl Fixture) {
 }
 
 // rule: base.clock-jump
-pub async fn restart_does_not_accept_clock_jump(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn restart_does_not_accept_clock_jump(mut world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     world.clock().jump(DAY);
     let noted = world.ports().clock.clock_check().await.unwrap();
@@ -299,8 +292,7 @@ pub async fn restart_does_not_accept_clock_jump(store: impl Fixture) {
 
 /// The clock is corrected before an operator accepts the jump. No instant of the jump was stored, so trading continues at once.
 // rule: base.clock-jump
-pub async fn corrected_clock_jump_leaves_no_trace(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn corrected_clock_jump_leaves_no_trace(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let quote = world.buy(&member, 1).await;
     world.clock().jump(DAY);

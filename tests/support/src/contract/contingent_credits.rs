@@ -91,8 +91,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: money.credit-limit, pools.ledger.sell-returned, pools.refund.mirrors
-pub async fn contingent_credits_count_possible_returns(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn contingent_credits_count_possible_returns(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     for (side, euros, reports) in [
         (Side::OnRamp, 1, vec![]),
@@ -131,8 +130,7 @@ pub async fn contingent_credits_count_possible_returns(store: impl Fixture) {
 
 /// The sum never overflows.
 // rule: money.credit-limit
-pub async fn contingent_credits_exceed_account_limit_without_overflow(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn contingent_credits_exceed_account_limit_without_overflow(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let most = amount("10000000000", usdt());
     for round in 0..12 {
@@ -150,8 +148,7 @@ pub async fn contingent_credits_exceed_account_limit_without_overflow(store: imp
 }
 
 // rule: money.sale-limit
-pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn sale_requires_room_for_its_return(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let other = world.rich("other").await;
     let who = &member.who;
@@ -194,8 +191,7 @@ pub async fn sale_requires_room_for_its_return(store: impl Fixture) {
 
 /// A slice continues to the end of the instant at which it reaches its limit.
 // rule: money.recount
-pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn slice_reads_at_most_its_limit(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let who = &member.who;
     let mut made = Vec::new();
@@ -265,8 +261,7 @@ pub async fn slice_reads_at_most_its_limit(store: impl Fixture) {
 
 /// A stored recount reads back unchanged, so that any process can run its next slice.
 // rule: money.recount
-pub async fn recount_progress_reads_back(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn recount_progress_reads_back(mut world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let who = member.who.clone();
     let mut recount = Recount::begin(world.now());
@@ -302,8 +297,7 @@ pub async fn recount_progress_reads_back(store: impl Fixture) {
 /// Random sales, settlements, ends and returns between the slices of a recount. The stored figure is never below the plain sum,
 /// and equals it after a recount without concurrent trades.
 // rule: money.recount, money.credit-limit
-pub async fn recount_during_trading_stays_upper_bound(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn recount_during_trading_stays_upper_bound(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let who = &member.who;
     let recounting = world.recounting();

@@ -62,8 +62,7 @@ const fn forms(email: u8, external_id: u8) -> Forms {
 }
 
 // rule: gate.customer.compared
-pub async fn customers_without_forms_are_read_in_pages(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn customers_without_forms_are_read_in_pages(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let mut without = Vec::new();
@@ -109,8 +108,7 @@ pub async fn customers_without_forms_are_read_in_pages(store: impl GateFixture) 
 }
 
 // rule: gate.customer.compared, gate.customer.unique
-pub async fn form_is_stored_once_and_changes_nothing_else(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn form_is_stored_once_and_changes_nothing_else(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let earlier = world.earlier(&who, 1, Some(101)).await;
@@ -157,8 +155,7 @@ pub async fn form_is_stored_once_and_changes_nothing_else(store: impl GateFixtur
 }
 
 // rule: gate.customer.no-lost-update
-pub async fn changed_customer_gets_no_form_of_its_earlier_state(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn changed_customer_gets_no_form_of_its_earlier_state(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let earlier = world.earlier(&who, 1, None).await;
     let form = Forms {

@@ -110,8 +110,7 @@ fn identity(email: u8, external_id: Option<u8>) -> IdentityIndexes {
 }
 
 // rule: gate.customer.fields, gate.customer.sealed, tenancy.foreign-is-absent, mode.on-every-row
-pub async fn customer_reads_back(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn customer_reads_back(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     for (email, external_id) in [(1, None), (2, Some(2))] {
@@ -127,8 +126,7 @@ pub async fn customer_reads_back(store: impl GateFixture) {
 }
 
 // rule: gate.customer.unique, gate.customer.taken-for-good
-pub async fn blind_indexes_belong_to_one_customer(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn blind_indexes_belong_to_one_customer(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let first = world.customer(&who, 1, Some(2));
@@ -176,8 +174,7 @@ pub async fn blind_indexes_belong_to_one_customer(store: impl GateFixture) {
 }
 
 // rule: gate.customer.no-lost-update, gate.customer.delete
-pub async fn stale_customer_revision_is_refused(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn stale_customer_revision_is_refused(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let first = world.customer(&who, 1, None);
@@ -211,8 +208,7 @@ pub async fn stale_customer_revision_is_refused(store: impl GateFixture) {
 }
 
 // rule: gate.customer.list, list.order, list.no-loss, list.foreign-cursor
-pub async fn customer_pages_are_contiguous(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn customer_pages_are_contiguous(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let mut made = Vec::new();
@@ -271,8 +267,9 @@ pub async fn customer_pages_are_contiguous(store: impl GateFixture) {
 
 /// A row of an earlier version has only the indexes of what was written, and two rows may have one text in two spellings.
 // rule: gate.customer.compared, gate.customer.unique
-pub async fn customers_of_earlier_versions_are_found_by_each_spelling(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn customers_of_earlier_versions_are_found_by_each_spelling(
+    world: World<impl GateFixture>,
+) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let mut ids = Vec::new();
@@ -340,8 +337,7 @@ pub async fn customers_of_earlier_versions_are_found_by_each_spelling(store: imp
 }
 
 // rule: gate.customer.unique, gate.customer.events, idempotency.only-success
-pub async fn concurrent_creates_of_one_email_count_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_creates_of_one_email_count_once(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let mut racing = JoinSet::new();
     for number in 0..20 {
@@ -376,8 +372,7 @@ pub async fn concurrent_creates_of_one_email_count_once(store: impl GateFixture)
 }
 
 // rule: gate.customer.no-lost-update, gate.customer.delete, gate.customer.events
-pub async fn concurrent_customer_changes_all_count(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_customer_changes_all_count(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let set = |text: &str| Change::Set(text.to_owned());
     let updates = [

@@ -152,8 +152,7 @@ fn events(claimed: &[(u64, ClaimedDelivery)]) -> Vec<&str> {
 }
 
 // rule: webhook.delivery-per-endpoint
-pub async fn claim_returns_data_of_attempt(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn claim_returns_data_of_attempt(world: World<impl Fixture>) {
     let (acme, endpoint) = world.listener("acme").await;
     let nobody = world.member("nobody").await;
     world.emit(&nobody.who, "o", "unheard").await;
@@ -174,8 +173,7 @@ pub async fn claim_returns_data_of_attempt(fixture: impl Fixture) {
 }
 
 // rule: webhook.lease
-pub async fn lease_hides_delivery_until_expiry(fixture: impl Fixture) {
-    let mut world = World::new(fixture);
+pub async fn lease_hides_delivery_until_expiry(mut world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let first = world.claim_all().await;
@@ -193,8 +191,7 @@ pub async fn lease_hides_delivery_until_expiry(fixture: impl Fixture) {
 }
 
 // rule: webhook.one-holder
-pub async fn stale_token_changes_nothing(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn stale_token_changes_nothing(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (old, claimed) = world.claim_all().await.remove(0);
@@ -215,8 +212,7 @@ pub async fn stale_token_changes_nothing(fixture: impl Fixture) {
 }
 
 // rule: webhook.lease
-pub async fn late_report_counts_until_next_claim(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn late_report_counts_until_next_claim(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
@@ -226,8 +222,7 @@ pub async fn late_report_counts_until_next_claim(fixture: impl Fixture) {
     assert!(world.claim_all().await.is_empty());
 }
 
-pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn failure_is_recorded_with_retry_time(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
@@ -256,8 +251,7 @@ pub async fn failure_is_recorded_with_retry_time(fixture: impl Fixture) {
 }
 
 // rule: webhook.order
-pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn object_events_are_delivered_in_order(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     for id in ["e1", "e2"] {
         world.emit(&acme.who, "o", id).await;
@@ -291,8 +285,7 @@ pub async fn object_events_are_delivered_in_order(fixture: impl Fixture) {
 }
 
 // rule: webhook.dead-letter
-pub async fn dead_letter_unblocks_later_events(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn dead_letter_unblocks_later_events(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
@@ -318,8 +311,7 @@ pub async fn dead_letter_unblocks_later_events(fixture: impl Fixture) {
 }
 
 // rule: webhook.order
-pub async fn failed_delivery_keeps_own_retry_time(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn failed_delivery_keeps_own_retry_time(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
@@ -335,8 +327,7 @@ pub async fn failed_delivery_keeps_own_retry_time(fixture: impl Fixture) {
 }
 
 // rule: webhook.fair, webhook.isolation
-pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn busy_endpoint_leaves_capacity_for_others(world: World<impl Fixture>) {
     let (busy, at_busy) = world.listener("busy").await;
     let (calm, _) = world.listener("calm").await;
     for number in 0..30 {
@@ -366,8 +357,7 @@ pub async fn busy_endpoint_leaves_capacity_for_others(fixture: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn queue_stats_count_deliveries(world: World<impl Fixture>) {
     let port = &world.ports().deliveries;
     let standing = || port.queue_stats(Mode::Test, Service::Pools);
     assert_eq!(standing().await.unwrap(), QueueStats::default());
@@ -404,8 +394,7 @@ pub async fn queue_stats_count_deliveries(fixture: impl Fixture) {
 }
 
 // rule: webhook.one-holder
-pub async fn delivery_is_leased_to_one_worker(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn delivery_is_leased_to_one_worker(world: World<impl Fixture>) {
     for name in ["acme", "rival"] {
         let (member, _) = world.listener(name).await;
         for number in 0..40 {
@@ -430,8 +419,7 @@ pub async fn delivery_is_leased_to_one_worker(fixture: impl Fixture) {
 }
 
 // rule: webhook.hand-back
-pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn released_delivery_is_due_immediately(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
@@ -449,8 +437,7 @@ pub async fn released_delivery_is_due_immediately(fixture: impl Fixture) {
 }
 
 // rule: webhook.rotation-seen
-pub async fn claim_returns_current_endpoint(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn claim_returns_current_endpoint(world: World<impl Fixture>) {
     let (acme, endpoint) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let place = secret_place(endpoint.id);
@@ -478,8 +465,7 @@ pub async fn claim_returns_current_endpoint(fixture: impl Fixture) {
 }
 
 // rule: webhook.no-crossing
-pub async fn modes_and_services_have_separate_queues(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn modes_and_services_have_separate_queues(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     let [pools, gate] = [Service::Pools, Service::Gate];
@@ -524,8 +510,7 @@ impl QueueWaker for Bell {
 }
 
 // rule: webhook.woken
-pub async fn commit_with_delivery_wakes_worker(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn commit_with_delivery_wakes_worker(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     let nobody = world.member("nobody").await;
     let bell = Arc::new(Bell::default());
@@ -543,8 +528,7 @@ pub async fn commit_with_delivery_wakes_worker(fixture: impl Fixture) {
     assert_eq!(rung(), 1);
 }
 
-pub async fn concluding_absent_delivery_changes_nothing(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn concluding_absent_delivery_changes_nothing(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     let rival = world.member("rival").await;
     world.emit(&acme.who, "o", "e").await;

@@ -130,8 +130,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: background.isolated
-pub async fn overdue_sessions_are_read_partner_by_partner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn overdue_sessions_are_read_partner_by_partner(world: World<impl GateFixture>) {
     let overdue = world.overdue().await;
     let store = world.fixture.gate().store.clone();
     let read = |share| {
@@ -142,8 +141,7 @@ pub async fn overdue_sessions_are_read_partner_by_partner(store: impl GateFixtur
 }
 
 // rule: background.isolated
-pub async fn due_payments_are_read_partner_by_partner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn due_payments_are_read_partner_by_partner(world: World<impl GateFixture>) {
     let payments = world.payments().await;
     let store = world.fixture.gate().store.clone();
     let read = |share| {
@@ -154,8 +152,7 @@ pub async fn due_payments_are_read_partner_by_partner(store: impl GateFixture) {
 }
 
 // rule: background.isolated
-pub async fn due_verifications_are_read_partner_by_partner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn due_verifications_are_read_partner_by_partner(world: World<impl GateFixture>) {
     let pending = world.pending().await;
     let store = world.fixture.gate().store.clone();
     let read = |share| {
@@ -177,8 +174,7 @@ fn expect_one_unreadable<I>(read: Readable<(Tenant, I)>, table: &str, column: &s
 }
 
 // rule: background.unreadable
-pub async fn unreadable_row_hides_no_other_due_row(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn unreadable_row_hides_no_other_due_row(world: World<impl GateFixture>) {
     world.overdue().await;
     let spoil = async |table: &str, column: &str, id: String| {
         let sql = format!("UPDATE {table} SET {column} = '?' WHERE id = '{id}'");

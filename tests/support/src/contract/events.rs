@@ -10,8 +10,7 @@ use crate::contract::fixture::Fixture;
 use crate::contract::world::{ONE, World, assert_guarded, body_text, delivered, profile, sealer};
 
 // rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
-pub async fn trade_end_emits_one_event(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn trade_end_emits_one_event(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let object = trade.id.to_string();
@@ -41,8 +40,7 @@ pub async fn trade_end_emits_one_event(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses
-pub async fn foreign_event_is_absent(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn foreign_event_is_absent(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let other = world.member("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -56,8 +54,7 @@ pub async fn foreign_event_is_absent(store: impl Fixture) {
 
 /// The endpoint has the event's service, mode and partner at the time of the event.
 // rule: webhook.delivery-per-endpoint, webhook.no-crossing
-pub async fn delivery_requires_endpoint(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn delivery_requires_endpoint(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -92,8 +89,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.event.once, pools.event.none-else
-pub async fn only_trade_ends_emit_events(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn only_trade_ends_emit_events(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let ends = [
         (vec![InProgress], None),
@@ -115,8 +111,7 @@ pub async fn only_trade_ends_emit_events(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn event_id_is_used_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn event_id_is_used_once(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     for (kind, taken) in [("one", false), ("two", true)] {
@@ -130,8 +125,7 @@ pub async fn event_id_is_used_once(store: impl Fixture) {
     }
 }
 
-pub async fn events_of_object_are_claimed_in_order(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn events_of_object_are_claimed_in_order(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let ids = ["z", "a", "m", "b"];
@@ -149,8 +143,7 @@ pub async fn events_of_object_are_claimed_in_order(store: impl Fixture) {
 }
 
 /// A partner that changes its endpoint receives queued events at the new one.
-pub async fn endpoint_with_new_id_inherits_queued_deliveries(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn endpoint_with_new_id_inherits_queued_deliveries(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let listen = |url| world.listen(&member, Service::Pools, url);
     let first = listen("https://a.example/").await;

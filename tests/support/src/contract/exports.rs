@@ -64,8 +64,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: cli.export
-pub async fn trades_are_exported_once_in_order(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn trades_are_exported_once_in_order(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let trades = world.busy(&member, 23).await;
     for limit in [1, 2, 7, 23, 500] {
@@ -75,8 +74,7 @@ pub async fn trades_are_exported_once_in_order(store: impl Fixture) {
 }
 
 // rule: cli.export
-pub async fn export_window_includes_start_and_excludes_end(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn export_window_includes_start_and_excludes_end(world: World<impl Fixture>) {
     let start = world.now();
     let member = world.rich("acme").await;
     let trades = world.busy(&member, 20).await;
@@ -100,8 +98,7 @@ pub async fn export_window_includes_start_and_excludes_end(store: impl Fixture) 
 }
 
 // rule: cli.export
-pub async fn entries_of_every_currency_are_exported_in_order(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn entries_of_every_currency_are_exported_in_order(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let trades = world.busy(&member, 23).await;
     let found = world.entries_in(&member, ever(), 500).await;
@@ -133,8 +130,7 @@ pub async fn entries_of_every_currency_are_exported_in_order(store: impl Fixture
 }
 
 // rule: cli.export
-pub async fn exported_receipt_has_network(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn exported_receipt_has_network(world: World<impl Fixture>) {
     let who = world.member("acme").await.who;
     let mut tx = world.ports().store.begin("receive").await.unwrap();
     let before = tx.account_lock(&who, usdt()).await.unwrap();
@@ -163,8 +159,7 @@ pub async fn exported_receipt_has_network(store: impl Fixture) {
 
 /// Rows that are written between two pages are absent, and so are their changes.
 // rule: cli.export
-pub async fn export_reads_one_snapshot(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn export_reads_one_snapshot(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let trades = world.busy(&member, 8).await;
     let (who, exports) = (&member.who, &world.ports().exports);
@@ -184,8 +179,7 @@ pub async fn export_reads_one_snapshot(store: impl Fixture) {
 }
 
 // rule: cli.export, tenancy.nothing-crosses
-pub async fn exports_are_separate_by_partner_and_mode(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn exports_are_separate_by_partner_and_mode(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let other = world.member("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;

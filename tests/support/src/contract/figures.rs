@@ -29,8 +29,7 @@ fn standing(counts: [u64; 5], oldest_reserved: Option<u64>) -> TradeStats {
     }
 }
 
-pub async fn trades_are_counted_by_status(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn trades_are_counted_by_status(mut world: World<impl Fixture>) {
     let (member, other) = (world.rich("acme").await, world.rich("other").await);
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
@@ -61,8 +60,7 @@ pub async fn trades_are_counted_by_status(store: impl Fixture) {
 }
 
 // rule: pools.engine.which
-pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn reserved_trades_of_other_engines_are_counted(world: World<impl Fixture>) {
     let (member, other) = (world.rich("acme").await, world.rich("other").await);
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
@@ -102,8 +100,9 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
 }
 
 // rule: pools.engine.returnable
-pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn trades_of_other_engines_are_counted_until_return_window_ends(
+    world: World<impl Fixture>,
+) {
     let (member, other) = (world.rich("acme").await, world.rich("other").await);
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
@@ -158,8 +157,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(store:
 
 /// Trades of an earlier release name no engine. The first engine that starts claims them.
 // rule: pools.engine.which
-pub async fn reserved_trades_without_engine_are_claimed_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn reserved_trades_without_engine_are_claimed_once(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;

@@ -22,8 +22,7 @@ use crate::contract::gate_world::DAY;
 use crate::contract::world::{MILLI, World, expired_keys, profile};
 
 // rule: idempotency.gate-replay, idempotency.scope, idempotency.kept
-pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn stored_response_is_overwritten_after_expiry(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let scope = |tenant: &Tenant, route: &str| Scope {
@@ -106,8 +105,7 @@ pub async fn stored_response_is_overwritten_after_expiry(store: impl GateFixture
 }
 
 // rule: gate.quota.exact
-pub async fn changed_tally_is_not_overwritten(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn changed_tally_is_not_overwritten(world: World<impl GateFixture>) {
     let who = world.member_with("acme", Mode::Live, &profile()).await.who;
     let tally = |month: &str, created| Tally {
         month: Month::parse(month).unwrap(),
@@ -134,8 +132,7 @@ pub async fn changed_tally_is_not_overwritten(store: impl GateFixture) {
 }
 
 // rule: gate.branding.no-lost-update, gate.branding.fields
-pub async fn stale_branding_revision_is_refused(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn stale_branding_revision_is_refused(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let put = async |branding: &Branding| {
         let mut tx = world.gate_begin().await;
@@ -167,8 +164,7 @@ pub async fn stale_branding_revision_is_refused(store: impl GateFixture) {
 }
 
 // rule: gate.session.access-again, tenancy.nothing-crosses
-pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn key_lookup_returns_gate_profile(world: World<impl GateFixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await;
     let find = async || {
@@ -222,8 +218,7 @@ pub async fn key_lookup_returns_gate_profile(store: impl GateFixture) {
 }
 
 // rule: webhook.replay, gate.webhook-tools.list, gate.webhook-tools.replay, tenancy.foreign-is-absent
-pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn only_dead_letter_is_replayed(world: World<impl GateFixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await.who;
     let url = "https://shop.example/hooks";
@@ -296,8 +291,7 @@ pub async fn only_dead_letter_is_replayed(store: impl GateFixture) {
 }
 
 // rule: gate.webhook-tools.list, tenancy.foreign-is-absent
-pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn delivery_pages_are_contiguous_for_every_status(world: World<impl GateFixture>) {
     let (acme, other) = (world.member("acme").await, world.member("other").await);
     for member in [&acme, &other] {
         let url = "https://shop.example/hooks";
@@ -360,8 +354,7 @@ pub async fn delivery_pages_are_contiguous_for_every_status(store: impl GateFixt
 }
 
 // rule: webhook.replay, webhook.one-holder
-pub async fn replay_with_concurrent_workers_is_delivered_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn replay_with_concurrent_workers_is_delivered_once(world: World<impl GateFixture>) {
     let member = world.member("acme").await;
     let url = "https://shop.example/hooks";
     world.listen(&member, Service::Gate, url).await;

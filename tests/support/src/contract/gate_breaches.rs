@@ -278,8 +278,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_gate_breach_is_reported_by_name(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn every_gate_breach_is_reported_by_name(world: World<impl GateFixture>) {
     let victim = async |name: String| world.gated(&name).await;
     world.assert_found(BREACHES, victim).await;
 }

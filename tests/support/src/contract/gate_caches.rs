@@ -25,9 +25,8 @@ impl<F: Fixture> World<F> {
 /// A gate transaction reads quota, rails and trust in verified customers by the same rule.
 // rule: base.caches-five-seconds
 pub async fn gate_uses_new_entitlements_after_five_seconds_under_repeated_version(
-    store: impl GateFixture,
+    world: World<impl GateFixture>,
 ) {
-    let world = World::new(store);
     let member = world.member("acme").await;
     for quota in [1, 2] {
         world.gate_profile(&member, quota).await;

@@ -17,8 +17,7 @@ use crate::contract::gate_world::{DAY, answer, draft};
 use crate::contract::world::{MILLI, World, expired_keys};
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body
-pub async fn concurrent_creates_under_one_key_count_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_creates_under_one_key_count_once(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let mut racing = JoinSet::new();
     for number in 0..20 {
@@ -45,8 +44,7 @@ pub async fn concurrent_creates_under_one_key_count_once(store: impl GateFixture
 }
 
 // rule: idempotency.kept, idempotency.gate-replay
-pub async fn retries_with_concurrent_sweep_count_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn retries_with_concurrent_sweep_count_once(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     gate.opened("one", draft("5")).await;
     // The stored response counts in its last instant, is overwritten in the next, and is later swept concurrently.
@@ -78,8 +76,7 @@ pub async fn retries_with_concurrent_sweep_count_once(store: impl GateFixture) {
 }
 
 // rule: gate.quota.exact
-pub async fn concurrent_creates_stay_within_quota(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_creates_stay_within_quota(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Live, Some(7)).await;
     let mut racing = JoinSet::new();
     for number in 0..20 {
@@ -96,8 +93,7 @@ pub async fn concurrent_creates_stay_within_quota(store: impl GateFixture) {
 }
 
 // rule: gate.session.one-end, gate.event.once, gate.session.lazy-expiry
-pub async fn concurrent_ends_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_ends_have_one_winner(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = gate.access.tenant.clone();
     for round in 0..12_u32 {
@@ -141,8 +137,7 @@ async fn assert_one_end<F: GateFixture>(world: &World<F>, who: &Tenant, id: Sess
 }
 
 // rule: gate.branding.no-lost-update
-pub async fn concurrent_branding_changes_all_count(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_branding_changes_all_count(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let color = |number: u32| Change::Set(format!("#00000{number}"));
     let updates = [

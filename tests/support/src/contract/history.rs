@@ -88,8 +88,7 @@ impl<F: Fixture> World<F> {
 /// After a pause longer than the window, the first transact drops at most one batch of trades and stores that even if it opens
 /// no trade. One more step makes the total exact.
 // rule: pools.velocity.bounded, pools.velocity.exact, pools.velocity.cost
-pub async fn first_transact_after_pause_takes_one_step(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn first_transact_after_pause_takes_one_step(world: World<impl Fixture>) {
     let last = world.now().minus(WINDOW * 3);
     let member = world.with_history("acme", Some(100 * ONE), last).await;
     let before = world.total(&member.who).await.unwrap();
@@ -108,8 +107,7 @@ pub async fn first_transact_after_pause_takes_one_step(store: impl Fixture) {
 
 /// After a pause within the window, each step drops a bounded number of trades and is stored. At the end the total is exact.
 // rule: pools.velocity.bounded, pools.velocity.exact
-pub async fn catch_up_runs_in_bounded_steps(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn catch_up_runs_in_bounded_steps(world: World<impl Fixture>) {
     // Half of the trades are inside the window.
     let half = TRADES / 2;
     let last = world.now().minus(WINDOW).plus(MILLI * half);
@@ -128,8 +126,7 @@ pub async fn catch_up_runs_in_bounded_steps(store: impl Fixture) {
 
 /// Without a cap no trade is dropped and no transact waits, however long the history is.
 // rule: pools.velocity.bounded, pools.velocity.off
-pub async fn partner_without_cap_keeps_window_start(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn partner_without_cap_keeps_window_start(world: World<impl Fixture>) {
     let last = world.now().minus(WINDOW * 3);
     let member = world.with_history("acme", None, last).await;
     let before = world.total(&member.who).await.unwrap();
@@ -146,8 +143,7 @@ pub async fn partner_without_cap_keeps_window_start(store: impl Fixture) {
 
 /// A credit starts no recount while the stored figure leaves room. Otherwise it recounts in bounded slices before it refuses.
 // rule: money.recount, money.credit-limit
-pub async fn credit_reads_no_trade_below_limit(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn credit_reads_no_trade_below_limit(world: World<impl Fixture>) {
     let member = world.with_history("acme", None, world.now()).await;
     let (before, _) = world.stored_figure(&member).await;
     let credited = world.credit_once(&member, "one").await.unwrap();

@@ -27,8 +27,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: idempotency.same-transaction, idempotency.transact-stores-no-answer
-pub async fn snapshot_shows_result_of_transact(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn snapshot_shows_result_of_transact(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
     let command = world.command(&member, quote.id);
@@ -65,8 +64,7 @@ pub async fn snapshot_shows_result_of_transact(store: impl Fixture) {
 }
 
 // rule: idempotency.reused, pools.transact.repeat-leaves-key
-pub async fn reused_key_with_other_request_is_refused(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn reused_key_with_other_request_is_refused(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     let first = world.command_under(&member, one.id, "k", b"one");
@@ -95,8 +93,7 @@ pub async fn reused_key_with_other_request_is_refused(store: impl Fixture) {
 
 /// A batch sees its own keys too.
 // rule: idempotency.reused
-pub async fn key_used_twice_in_batch_has_one_effect(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_used_twice_in_batch_has_one_effect(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     let batch = [
@@ -113,8 +110,7 @@ pub async fn key_used_twice_in_batch_has_one_effect(store: impl Fixture) {
 }
 
 // rule: idempotency.scope
-pub async fn keys_are_separate_between_partners(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn keys_are_separate_between_partners(world: World<impl Fixture>) {
     for name in ["acme", "other"] {
         let member = world.funded(name).await;
         let quote = world.buy(&member, 1).await;
@@ -127,8 +123,7 @@ pub async fn keys_are_separate_between_partners(store: impl Fixture) {
 
 /// A record counts up to the last millisecond of its lifetime and is overwritten afterwards.
 // rule: idempotency.kept
-pub async fn expired_record_is_overwritten(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn expired_record_is_overwritten(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let one = world.buy(&member, 1).await;
     let first = world.command_under(&member, one.id, "k", b"one");
@@ -153,8 +148,7 @@ pub async fn expired_record_is_overwritten(store: impl Fixture) {
 }
 
 // rule: idempotency.only-success
-pub async fn refusal_stores_no_record(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_stores_no_record(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
     let command = world.command_under(&member, quote.id, "k", b"poor");
@@ -186,8 +180,7 @@ async fn five_records<F: Fixture>(world: &World<F>) -> Vec<TransactCommand> {
 
 /// A sweep continues after its last step. It deletes records by their own expiry, in its own mode and service.
 // rule: idempotency.own-expiry
-pub async fn sweep_deletes_only_its_own_expired_records(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn sweep_deletes_only_its_own_expired_records(world: World<impl Fixture>) {
     let commands = five_records(&world).await;
     let mut pools = expired_keys(Service::Pools);
     let first = world.answered(&commands[0]).await.unwrap().expires_at;
@@ -235,8 +228,7 @@ pub async fn sweep_deletes_only_its_own_expired_records(store: impl Fixture) {
 
 /// A changed setting applies to new records only: each record keeps its own expiry.
 // rule: idempotency.own-expiry, idempotency.kept, idempotency.no-expiry
-pub async fn record_expires_by_its_own_expiry(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn record_expires_by_its_own_expiry(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let hour = Duration::from_secs(3600);
     let day = hour * 24;

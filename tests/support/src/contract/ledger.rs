@@ -67,8 +67,7 @@ fn transfer(debit: AccountKind, credit: AccountKind) -> Transfer {
 }
 
 // rule: pools.ledger.chain, pools.ledger.order
-pub async fn entries_chain_from_first(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn entries_chain_from_first(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let reads = world.ports().store.clone();
     assert!(world.account(&member.who, eur()).await.is_none());
@@ -105,8 +104,7 @@ pub async fn entries_chain_from_first(store: impl Fixture) {
 }
 
 // rule: money.accounts, tenancy.nothing-crosses, cli.credit.scope
-pub async fn accounts_are_separate_by_partner_mode_and_currency(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn accounts_are_separate_by_partner_mode_and_currency(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let other = world.member("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -127,8 +125,7 @@ pub async fn accounts_are_separate_by_partner_mode_and_currency(store: impl Fixt
 
 /// The account's numbers are contiguous; entries of the settlement account are not visible to the partner.
 // rule: pools.ledger.order
-pub async fn pages_follow_account_numbers(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn pages_follow_account_numbers(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     for _ in 0..6 {
         let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -156,8 +153,7 @@ pub async fn pages_follow_account_numbers(store: impl Fixture) {
 
 /// Both bounds are inclusive, even if several entries share an instant.
 // rule: pools.ledger.filters
-pub async fn ledger_bounds_are_inclusive(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn ledger_bounds_are_inclusive(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     for round in 0..12 {
         world
@@ -206,8 +202,7 @@ pub async fn ledger_bounds_are_inclusive(store: impl Fixture) {
     }
 }
 
-pub async fn changed_account_is_not_overwritten(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn changed_account_is_not_overwritten(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let empty = Account::empty(eur());
     let after = world.fund(&member.who, amount("10", eur()), "one").await;
@@ -223,9 +218,8 @@ pub async fn changed_account_is_not_overwritten(store: impl Fixture) {
 }
 
 /// The schema refuses entries that the rules never make.
-pub async fn impossible_entries_are_refused(store: impl Fixture) {
+pub async fn impossible_entries_are_refused(world: World<impl Fixture>) {
     use AccountKind::{Operator, Outside, Partner, Reserved};
-    let world = World::new(store);
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -277,8 +271,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
 }
 
 // rule: cli.credit.once, cli.credit.scope
-pub async fn deposit_is_credited_once_per_reference(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposit_is_credited_once_per_reference(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await;
     world.fund(&member.who, amount("10", eur()), "ref").await;
@@ -296,8 +289,7 @@ pub async fn deposit_is_credited_once_per_reference(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn crypto_receipt_reads_back_network(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn crypto_receipt_reads_back_network(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let mut tx = world.ports().store.begin("receipt").await.unwrap();
     let before = tx.account_lock(&member.who, usdt()).await.unwrap();
@@ -326,8 +318,7 @@ pub async fn crypto_receipt_reads_back_network(store: impl Fixture) {
 
 /// A transaction that writes to every entity and is dropped.
 // rule: pools.transact.atomic, pools.event.same-transaction
-pub async fn dropped_transaction_writes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn dropped_transaction_writes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -383,8 +374,7 @@ pub async fn dropped_transaction_writes_nothing(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn entry_insert_requires_partner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn entry_insert_requires_partner(world: World<impl Fixture>) {
     let nobody = tenant("nobody", Mode::Test);
     let mut tx = world.ports().store.begin("nobody").await.unwrap();
     let before = tx.account_lock(&nobody, eur()).await.unwrap();
@@ -395,8 +385,7 @@ pub async fn entry_insert_requires_partner(store: impl Fixture) {
 // rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
 // rule: pools.refund.mirrors, pools.trade.settle, pools.trade.fail, pools.trade.release
 // rule: pools.trade.return
-pub async fn every_trade_end_moves_value_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn every_trade_end_moves_value_once(world: World<impl Fixture>) {
     let ends = [
         vec![delivered()],
         vec![CannotComplete],
@@ -441,8 +430,7 @@ pub async fn every_trade_end_moves_value_once(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn largest_balance_reads_back_exactly(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn largest_balance_reads_back_exactly(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let most = amount("10000000000", eur());
     for round in 0..9 {
@@ -453,8 +441,7 @@ pub async fn largest_balance_reads_back_exactly(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn deposit_requires_entry(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposit_requires_entry(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let deposit = Deposit {
         reference: "wire".to_owned(),
@@ -469,8 +456,7 @@ pub async fn deposit_requires_entry(store: impl Fixture) {
 
 /// A refused statement leaves none of its own writes.
 // rule: pools.transact.atomic
-pub async fn refused_entry_writes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refused_entry_writes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let before = world.standing(&member.who).await;
     let mut tx = world.ports().store.begin("refused").await.unwrap();

@@ -75,8 +75,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: list.order, list.no-loss
-pub async fn pages_contain_each_trade_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn pages_contain_each_trade_once(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
     for limit in [1, 2, 3, 7, 20, 200] {
         assert_eq!(
@@ -88,8 +87,7 @@ pub async fn pages_contain_each_trade_once(store: impl Fixture) {
 }
 
 // rule: pools.trades.filters
-pub async fn every_filter_returns_matching_trades(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn every_filter_returns_matching_trades(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
     let sides = [None, Some(Side::OnRamp), Some(Side::OffRamp)];
     let statuses = TradeStatus::ALL.map(Some);
@@ -122,8 +120,7 @@ pub async fn every_filter_returns_matching_trades(store: impl Fixture) {
 
 /// Both bounds are inclusive.
 // rule: pools.trades.bounds, pools.trades.filters
-pub async fn list_bounds_are_inclusive(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn list_bounds_are_inclusive(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
     let instants: Vec<_> = trades.iter().map(|trade| trade.created_at).collect();
     for after in [
@@ -163,8 +160,7 @@ pub async fn list_bounds_are_inclusive(store: impl Fixture) {
 }
 
 // rule: list.foreign-cursor
-pub async fn unknown_cursor_returns_empty_page(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn unknown_cursor_returns_empty_page(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
     let newer = TradeId::new(Mode::Test, world.now().plus(MILLI), &world.entropy);
     let twin = TradeId::from_parts(Mode::Live, trades[0].id.ulid());
@@ -184,8 +180,7 @@ pub async fn unknown_cursor_returns_empty_page(store: impl Fixture) {
 
 /// A trade made while a client pages appears on the first page, not on later ones.
 // rule: list.no-loss
-pub async fn paging_excludes_later_trades(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn paging_excludes_later_trades(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
     let first = world.page(&member, &TradeFilter::default(), 5).await;
     let new = world.trade(&member, Side::OnRamp, ONE).await;

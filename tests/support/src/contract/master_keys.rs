@@ -52,8 +52,7 @@ fn of_each_partner(column: &str) -> [usize; 2] {
 }
 
 // rule: base.master-key-rotation
-pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn sealed_values_are_paged_and_replaced_if_unchanged(world: World<impl GateFixture>) {
     for name in ["acme", "rival"] {
         let gate = world.open_listening_gate(name).await;
         let who = gate.member.who.clone();
@@ -104,8 +103,7 @@ pub async fn sealed_values_are_paged_and_replaced_if_unchanged(store: impl GateF
 
 /// With two concurrent rotations, the overtaken one does not mark the other's older key as unused.
 // rule: base.master-key-rotation
-pub async fn older_keys_are_retired_only_by_creator_of_current_key(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn older_keys_are_retired_only_by_creator_of_current_key(world: World<impl GateFixture>) {
     let ports = world.ports();
     let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));
     ports.provision.master_key_check(&first).await.unwrap();

@@ -30,8 +30,7 @@ const SECOND: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 const SECOND_AS_EVM: &str = "0x5cbdd86a2fa8dc4bddd8a8f69dba48572eec07fb";
 
 // rule: apply.deposits-of-one-partner
-pub async fn deposits_have_one_owner_per_mode(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposits_have_one_owner_per_mode(world: World<impl Fixture>) {
     let acme = world
         .member_with("acme", Mode::Test, &depositing("A", FIRST))
         .await;
@@ -65,8 +64,7 @@ pub async fn deposits_have_one_owner_per_mode(store: impl Fixture) {
 }
 
 // rule: apply.deposits-of-one-partner
-pub async fn deposits_can_be_exchanged(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposits_can_be_exchanged(world: World<impl Fixture>) {
     let (a, b) = (depositing("A", FIRST), depositing("B", SECOND));
     let acme = world.member_with("acme", Mode::Test, &a).await.who;
     let rival = world.member("rival").await.who;
@@ -87,8 +85,7 @@ pub async fn deposits_can_be_exchanged(store: impl Fixture) {
 }
 
 // rule: apply.deposits-of-one-partner, apply.deposits-compared
-pub async fn spellings_of_one_deposit_have_one_owner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn spellings_of_one_deposit_have_one_owner(world: World<impl Fixture>) {
     let acme = depositing("ACME-7F3K", SECOND);
     world.member_with("acme", Mode::Test, &acme).await;
     let rival = world.member("rival").await.who;
@@ -116,8 +113,7 @@ pub async fn spellings_of_one_deposit_have_one_owner(store: impl Fixture) {
 /// Two partners have had one reference since before the rule. Both keep it, also in a change of their profiles, and no third partner
 /// gets it.
 // rule: apply.deposits-compared
-pub async fn deposits_shared_before_the_rule_stay(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposits_shared_before_the_rule_stay(world: World<impl Fixture>) {
     let (first, second) = (depositing("PEN-1", SECOND), depositing("PEN 1", FIRST));
     let acme = world.member_with("acme", Mode::Test, &first).await.who;
     let other = world.member("other").await.who;
@@ -149,8 +145,7 @@ pub async fn deposits_shared_before_the_rule_stay(store: impl Fixture) {
 }
 
 // rule: cli.key-label, auth.expired
-pub async fn key_label_and_expiry_read_back(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_label_and_expiry_read_back(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let terms = KeyTerms {
         label: Some("shop \"1\"".to_owned()),
@@ -185,8 +180,7 @@ pub async fn key_label_and_expiry_read_back(store: impl Fixture) {
 }
 
 // rule: gate.session.url
-pub async fn text_of_older_publishable_key_is_stored_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn text_of_older_publishable_key_is_stored_once(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let rival = world.member("rival").await.who;
     let generate = |kind| NewKey::generate(kind, Mode::Test, world.now(), &world.entropy).0;
@@ -210,8 +204,7 @@ pub async fn text_of_older_publishable_key_is_stored_once(store: impl Fixture) {
 }
 
 // rule: gate.session.url
-pub async fn newest_publishable_key_has_a_stored_text(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn newest_publishable_key_has_a_stored_text(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let generate = || {
         let kind = KeyKind::Publishable;
@@ -248,8 +241,7 @@ pub async fn newest_publishable_key_has_a_stored_text(store: impl GateFixture) {
 }
 
 // rule: auth.last-use
-pub async fn last_uses_only_move_forward(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn last_uses_only_move_forward(world: World<impl Fixture>) {
     let acme = world.member("acme").await;
     let rival = world.member("rival").await;
     let begin = world.now();
@@ -281,8 +273,7 @@ pub async fn last_uses_only_move_forward(store: impl Fixture) {
 }
 
 // rule: gate.embed.tenancy
-pub async fn key_of_token_is_found_for_its_partner_only(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_of_token_is_found_for_its_partner_only(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await;
     let directory = world.ports().gate_directory.clone();

@@ -46,8 +46,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.embed-quote.superseded, gate.payment.once
-pub async fn quote_and_payment_at_once_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn quote_and_payment_at_once_have_one_winner(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     for round in 0..12 {
         let name = format!("round-{round}");
@@ -91,8 +90,7 @@ pub async fn quote_and_payment_at_once_have_one_winner(store: impl GateFixture) 
 }
 
 // rule: gate.session.payment-waits, gate.session.lazy-expiry, gate.event.once, time.read-after-lock
-pub async fn payment_and_expiry_at_once_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn payment_and_expiry_at_once_have_one_winner(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     for round in 0..12_u32 {
         let name = format!("round-{round}");
@@ -137,8 +135,7 @@ pub async fn payment_and_expiry_at_once_have_one_winner(store: impl GateFixture)
 }
 
 // rule: gate.embed.cancel, gate.session.one-end, gate.event.once
-pub async fn giving_up_and_settlement_at_once_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn giving_up_and_settlement_at_once_have_one_winner(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     for round in 0..12 {
         // A payment that fails leaves the session to its user, who may have given up after that.
@@ -174,8 +171,7 @@ pub async fn giving_up_and_settlement_at_once_have_one_winner(store: impl GateFi
 }
 
 // rule: gate.session.one-payment, gate.payment.once
-pub async fn widget_and_rails_of_server_at_once_pay_session_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn widget_and_rails_of_server_at_once_pay_session_once(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     for round in 0..12 {
         let name = format!("round-{round}");

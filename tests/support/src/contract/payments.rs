@@ -216,8 +216,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.embed-quote.bound, gate.embed-quote.superseded
-pub async fn session_has_one_quote_that_can_be_paid(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn session_has_one_quote_that_can_be_paid(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let session = widget.rails.gate.opened("one", draft("100.00")).await;
     let other = widget.rails.gate.opened("two", draft("100.00")).await;
@@ -258,8 +257,7 @@ pub async fn session_has_one_quote_that_can_be_paid(store: impl GateFixture) {
 }
 
 // rule: gate.payment.admitted-again
-pub async fn payment_is_refused_after_its_token_or_key_has_ended(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn payment_is_refused_after_its_token_or_key_has_ended(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let session = widget.rails.gate.opened("one", draft("100.00")).await;
     let quote = widget.quoted(session).await;
@@ -294,8 +292,7 @@ pub async fn payment_is_refused_after_its_token_or_key_has_ended(store: impl Gat
 }
 
 // rule: gate.payment.admitted-again
-pub async fn payment_is_refused_while_its_partner_may_not_use_gate(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn payment_is_refused_while_its_partner_may_not_use_gate(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let session = widget.rails.gate.opened("one", draft("100.00")).await;
     let quote = widget.quoted(session).await;
@@ -330,8 +327,7 @@ pub async fn payment_is_refused_while_its_partner_may_not_use_gate(store: impl G
 }
 
 // rule: gate.payment.once, gate.session.one-payment, gate.payment.events
-pub async fn concurrent_payments_of_session_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_payments_of_session_have_one_winner(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", false).await;
     let who = widget.who().clone();
     let session = widget.rails.gate.opened("one", draft("100.05")).await;
@@ -376,8 +372,7 @@ pub async fn concurrent_payments_of_session_have_one_winner(store: impl GateFixt
 }
 
 // rule: gate.payment.key
-pub async fn key_of_payment_counts_for_its_session_only(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn key_of_payment_counts_for_its_session_only(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let mut paid = Vec::new();
     for name in ["one", "two"] {
@@ -397,8 +392,7 @@ pub async fn key_of_payment_counts_for_its_session_only(store: impl GateFixture)
 }
 
 // rule: gate.embed-quote.swap, gate.payment.swap, gate.payment.once, gate.transaction.rail
-pub async fn swap_is_stored_whole_and_paid_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn swap_is_stored_whole_and_paid_once(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let who = widget.who().clone();
     let gate = world.fixture.gate().store.clone();
@@ -455,8 +449,7 @@ pub async fn swap_is_stored_whole_and_paid_once(store: impl GateFixture) {
 }
 
 // rule: gate.payment.payout
-pub async fn payout_account_is_sealed_and_erased_after_thirty_days(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn payout_account_is_sealed_and_erased_after_thirty_days(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let who = widget.who().clone();
     let (session, id) = widget.sold("sale", "100.00").await;

@@ -70,8 +70,7 @@ pub(crate) fn agreeing(id: PreviewId) -> Draft {
 }
 
 // rule: gate.preview.once, gate.preview.expiry, tenancy.foreign-is-absent, mode.on-every-row
-pub async fn preview_reads_back_and_is_used_once_before_expiry(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn preview_reads_back_and_is_used_once_before_expiry(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;
     let given = world.locked(who).await;
@@ -106,8 +105,7 @@ pub async fn preview_reads_back_and_is_used_once_before_expiry(store: impl GateF
 }
 
 // rule: gate.preview.once, gate.preview.match
-pub async fn concurrent_sessions_with_one_preview_count_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_sessions_with_one_preview_count_once(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;
     let preview = world.locked(who).await;
@@ -134,8 +132,7 @@ pub async fn concurrent_sessions_with_one_preview_count_once(store: impl GateFix
 }
 
 // rule: gate.preview.swept
-pub async fn usable_preview_is_not_swept(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn usable_preview_is_not_swept(world: World<impl GateFixture>) {
     let gate = world.open_gate("acme", Mode::Test, None).await;
     let who = &gate.access.tenant;
     let preview = world.locked(who).await;

@@ -41,8 +41,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
-pub async fn pools_read_back_in_order(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn pools_read_back_in_order(world: World<impl Fixture>) {
     let shown = |id: &str, networks: &[Network], available| Pool {
         id: PoolId::parse(id).unwrap(),
         networks: networks.to_vec(),
@@ -80,8 +79,7 @@ pub async fn pools_read_back_in_order(store: impl Fixture) {
     assert_eq!(listing(Mode::Test).await[1], changed);
 }
 
-pub async fn partners_read_back(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn partners_read_back(world: World<impl Fixture>) {
     let who = tenant("acme", Mode::Test);
     let mut tx = world.provision_begin("partners").await;
     assert!(tx.partner_lock(&who).await.unwrap().is_none());
@@ -103,8 +101,7 @@ pub async fn partners_read_back(store: impl Fixture) {
 }
 
 // rule: gate.cors.preflight
-pub async fn origins_list_active_partners_only(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn origins_list_active_partners_only(world: World<impl Fixture>) {
     let mut tx = world.provision_begin("origins").await;
     for (name, mode, status, domains) in [
         (
@@ -187,8 +184,7 @@ pub(crate) fn full_profile() -> PoolsProfile {
 }
 
 // rule: apply.table-replaces
-pub async fn profiles_are_replaced_completely(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn profiles_are_replaced_completely(world: World<impl Fixture>) {
     let who = tenant("acme", Mode::Test);
     let mut tx = world.provision_begin("profiles").await;
     let refused = tx.pools_profile_put(&who, &profile()).await;
@@ -216,8 +212,7 @@ pub async fn profiles_are_replaced_completely(store: impl Fixture) {
     );
 }
 
-pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn endpoints_are_replaced_with_their_secrets(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let secret = |byte: u8, expires_at| EndpointSecret {
         sealed: Sealed(vec![byte; 70]),
@@ -270,8 +265,7 @@ pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn keys_are_listed_oldest_first(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn keys_are_listed_oldest_first(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await;
     let mut tx = world.provision_begin("keys").await;
@@ -309,8 +303,7 @@ pub async fn keys_are_listed_oldest_first(store: impl Fixture) {
 }
 
 // rule: apply.key-conflict
-pub async fn key_hash_is_unique_across_modes(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_hash_is_unique_across_modes(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     for other in [&member, &live] {
@@ -325,8 +318,7 @@ pub async fn key_hash_is_unique_across_modes(store: impl Fixture) {
     }
 }
 
-pub async fn key_is_revoked_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_is_revoked_once(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
     assert_eq!(world.revoke(twin).await, Cas::Lost);
@@ -341,8 +333,7 @@ pub async fn key_is_revoked_once(store: impl Fixture) {
     assert_eq!(of_token.unwrap().key.revoked_at, Some(at));
 }
 
-pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_lookup_returns_its_partner(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let directory = world.ports().directory.clone();
     let access = world.access(&member.hash).await;
@@ -359,8 +350,7 @@ pub async fn key_lookup_returns_its_partner(store: impl Fixture) {
     assert_eq!(access.profile, full_profile());
 }
 
-pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn partner_without_pools_has_absent_profile(world: World<impl Fixture>) {
     let who = tenant("bare", Mode::Test);
     let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
     let mut tx = world.provision_begin("bare").await;
@@ -375,8 +365,7 @@ pub async fn partner_without_pools_has_absent_profile(store: impl Fixture) {
 
 /// A change raises the version even if the caller does not; a transaction without a change does not raise it.
 // rule: base.config-spreads
-pub async fn every_change_raises_version(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn every_change_raises_version(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let mut last = world.version().await;
     for change in 0..7 {
@@ -427,8 +416,7 @@ pub async fn every_change_raises_version(store: impl Fixture) {
     assert_eq!(world.version().await, last);
 }
 
-pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn dropped_provisioning_writes_nothing(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let before = world.version().await;
     let mut tx = world.provision_begin("dropped").await;
@@ -447,8 +435,7 @@ pub async fn dropped_provisioning_writes_nothing(store: impl Fixture) {
     assert_eq!(world.version().await, before);
 }
 
-pub async fn first_master_key_is_kept(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn first_master_key_is_kept(world: World<impl Fixture>) {
     let provision = &world.ports().provision;
     assert_eq!(provision.master_key_fingerprint().await.unwrap(), None);
     let check = |fingerprint| provision.master_key_check(fingerprint);
@@ -458,16 +445,14 @@ pub async fn first_master_key_is_kept(store: impl Fixture) {
     assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
 }
 
-pub async fn open_store_is_ready(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn open_store_is_ready(mut world: World<impl Fixture>) {
     crate::contract::outages::soon_ready(&*world.ports().readiness).await;
     world.fixture.reopen(crate::contract::fixture::WINDOW).await;
     crate::contract::outages::soon_ready(&*world.ports().readiness).await;
 }
 
 /// Stored rows survive a restart of the store.
-pub async fn reopened_store_has_everything(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn reopened_store_has_everything(mut world: World<impl Fixture>) {
     let member: Member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let figures = world.audit().await.figures;

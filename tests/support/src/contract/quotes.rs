@@ -45,8 +45,7 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.quote.firm, pools.quote-record.locked
-pub async fn opened_quote_reads_back(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn opened_quote_reads_back(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let batch = [
         world.new_quote(&member.who, terms(Side::OnRamp, 107 * ONE)),
@@ -73,8 +72,7 @@ pub async fn opened_quote_reads_back(store: impl Fixture) {
 }
 
 // rule: time.deadline-exclusive
-pub async fn reads_carry_store_instant(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn reads_carry_store_instant(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
     world.clock().advance(QUOTE_TTL);
@@ -91,8 +89,7 @@ pub async fn reads_carry_store_instant(store: impl Fixture) {
 
 /// Another partner, the other mode, an id of the other mode, and an unknown id.
 // rule: tenancy.nothing-crosses, id.other-mode, pools.transact.not-found, mode.on-every-row
-pub async fn foreign_quote_is_absent(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn foreign_quote_is_absent(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let other = world.funded("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -143,8 +140,7 @@ pub async fn foreign_quote_is_absent(store: impl Fixture) {
 }
 
 // rule: pools.reject.once, pools.reject.rejected, pools.transact.rejected
-pub async fn reject_succeeds_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn reject_succeeds_once(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
     assert_eq!(world.reject(&member.who, quote.id).await, Cas::Won);
@@ -160,8 +156,7 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
 }
 
 // rule: pools.reject.consumed
-pub async fn consumed_quote_cannot_be_rejected(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn consumed_quote_cannot_be_rejected(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     assert_eq!(world.reject(&member.who, trade.quote).await, Cas::Lost);
@@ -172,8 +167,7 @@ pub async fn consumed_quote_cannot_be_rejected(store: impl Fixture) {
 }
 
 // rule: pools.reject.or-consume
-pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn consume_and_reject_have_one_winner(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     for round in 0..20 {
         let quote = world.buy(&member, 1).await;
@@ -209,8 +203,7 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
 
 /// A quote is executable up to its last millisecond, and not at the instant of expiry.
 // rule: pools.transact.expired, pools.reject.expired, time.deadline-exclusive
-pub async fn expired_quote_is_refused_at_exact_millisecond(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn expired_quote_is_refused_at_exact_millisecond(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quotes = [world.buy(&member, 1).await, world.buy(&member, 1).await];
     world.clock().set(quotes[0].expires_at.minus(MILLI));
@@ -230,8 +223,7 @@ pub async fn expired_quote_is_refused_at_exact_millisecond(store: impl Fixture) 
 
 /// A reader that would return `expired` waits for the transaction that may consume the quote.
 // rule: pools.quote-record.monotone
-pub async fn read_behind_writes_waits_for_open_transaction(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn read_behind_writes_waits_for_open_transaction(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
     let mut tx = world.ports().store.begin("hold").await.unwrap();
@@ -257,15 +249,13 @@ pub async fn read_behind_writes_waits_for_open_transaction(store: impl Fixture) 
     assert_eq!(seen.value.outcome, QuoteOutcome::Rejected(world.now()));
 }
 
-pub async fn quote_insert_requires_partner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn quote_insert_requires_partner(world: World<impl Fixture>) {
     let nobody = crate::contract::world::tenant("nobody", Mode::Test);
     let new = world.new_quote(&nobody, terms(Side::OnRamp, ONE));
     assert_guarded(world.ports().quotes.quotes_open(&[new]).await);
 }
 
-pub async fn quote_batch_is_atomic(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn quote_batch_is_atomic(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let good = world.new_quote(&member.who, terms(Side::OnRamp, ONE));
     let mut worthless = terms(Side::OnRamp, ONE);
@@ -290,10 +280,9 @@ pub async fn quote_batch_is_atomic(store: impl Fixture) {
 }
 
 // rule: pools.quote-record.locked, pools.quote-record.pure
-pub async fn every_quote_field_reads_back(store: impl Fixture) {
+pub async fn every_quote_field_reads_back(world: World<impl Fixture>) {
     use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
     use pools_core::profile::{Network, PoolId};
-    let world = World::new(store);
     let member = world.member("acme").await;
     let quoted = Network::ALL.map(DestNetwork::Quoted);
     let named = EvmNetwork::ALL.map(DestNetwork::Named);
@@ -352,9 +341,8 @@ pub async fn every_quote_field_reads_back(store: impl Fixture) {
 /// Quotes that were never executed are deleted some time after expiry and are then unknown; a trade keeps its quote. Each step
 /// visits a bounded number of quotes, and each quote once.
 // rule: pools.quote.retention
-pub async fn old_unexecuted_quotes_are_deleted(store: impl Fixture) {
+pub async fn old_unexecuted_quotes_are_deleted(world: World<impl Fixture>) {
     const KEPT: Duration = Duration::from_secs(3600);
-    let world = World::new(store);
     let (member, other) = (world.funded("acme").await, world.funded("other").await);
     let (who, retention) = (&member.who, &world.ports().retention);
     let overdue = async || {

@@ -43,8 +43,7 @@ fn counted(decided: &[Decided], refusal: Refusal) -> (usize, usize) {
 }
 
 // rule: money.never-negative, pools.transact.balance
-pub async fn concurrent_batches_never_overspend(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_batches_never_overspend(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     world.fund(&member.who, amount("100", eur()), "start").await;
     let batches = world.purchases(&member, 200).await;
@@ -57,8 +56,7 @@ pub async fn concurrent_batches_never_overspend(store: impl Fixture) {
 }
 
 // rule: pools.velocity.exact
-pub async fn concurrent_batches_never_exceed_cap(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_batches_never_exceed_cap(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     world.cap(&member, 70 * ONE).await;
     let batches = world.purchases(&member, 150).await;
@@ -69,8 +67,7 @@ pub async fn concurrent_batches_never_exceed_cap(store: impl Fixture) {
 }
 
 // rule: pools.reject.once
-pub async fn concurrent_rejections_have_one_winner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_rejections_have_one_winner(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     for _ in 0..10 {
         let quote = world.buy(&member, 1).await;
@@ -83,8 +80,7 @@ pub async fn concurrent_rejections_have_one_winner(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn concurrent_claims_of_attempt_have_one_winner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_claims_of_attempt_have_one_winner(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let claim = async |token: u64| {
@@ -109,8 +105,7 @@ pub async fn concurrent_claims_of_attempt_have_one_winner(store: impl Fixture) {
     assert_eq!(lease.token, won[0]);
 }
 
-pub async fn concurrent_credits_all_count(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_credits_all_count(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let fund = |name: &'static str| world.fund(&member.who, amount("1", eur()), name);
     tokio::join!(fund("a"), fund("b"), fund("c"), fund("d"), fund("e"));
@@ -119,8 +114,7 @@ pub async fn concurrent_credits_all_count(store: impl Fixture) {
 }
 
 // rule: cli.credit.once
-pub async fn concurrent_deposits_under_one_reference_count_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_deposits_under_one_reference_count_once(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let deposit = async || -> Result<(), StoreError> {
         let mut tx = world.ports().store.begin("deposit").await?;
@@ -149,8 +143,7 @@ pub async fn concurrent_deposits_under_one_reference_count_once(store: impl Fixt
 
 /// Concurrent reads return committed states: an account with its entries, a consumed quote with its trade.
 // rule: pools.ledger.chain
-pub async fn concurrent_readers_see_committed_states(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_readers_see_committed_states(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quotes: Vec<QuoteId> = {
         let mut quotes = Vec::new();

@@ -316,8 +316,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
 ];
 
 // rule: cli.verify
-pub async fn every_rail_breach_is_reported_by_name(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn every_rail_breach_is_reported_by_name(world: World<impl GateFixture>) {
     let victim = async |name: String| world.railed(&name).await;
     world.assert_found(BREACHES, victim).await;
 }

@@ -206,8 +206,9 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.quote.answer, gate.quote.once
-pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(
+    world: World<impl GateFixture>,
+) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let id = rails.locked("quote", "100.00").await;
@@ -245,8 +246,7 @@ pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(store: i
 }
 
 // rule: gate.rail.record, gate.rail.states, rail.http.reference
-pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn rail_record_reads_back_and_ends_once(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let (session, id) = rails.redeemed("one", "100.00").await;
@@ -302,8 +302,7 @@ pub async fn rail_record_reads_back_and_ends_once(store: impl GateFixture) {
 }
 
 // rule: rail.notification.wakes
-pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let (_, id) = rails.redeemed("one", "100.00").await;
@@ -356,8 +355,7 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(store: impl GateFix
 }
 
 // rule: gate.rail.one-winner, gate.rail.atomic
-pub async fn concurrent_redemptions_count_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_redemptions_count_once(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let quote = rails.locked("quote", "100.00").await;
     let session = rails.gate.opened("session", draft("100.00")).await;
@@ -392,8 +390,7 @@ pub async fn concurrent_redemptions_count_once(store: impl GateFixture) {
 }
 
 // rule: gate.rail.settled, gate.rail.completes, gate.event.once
-pub async fn concurrent_settlements_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_settlements_have_one_winner(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let (session, settling) = rails.redeemed("settles", "100.00").await;
@@ -421,8 +418,7 @@ pub async fn concurrent_settlements_have_one_winner(store: impl GateFixture) {
 const PAYMENT_IN_PROGRESS: SessionRefusal = SessionRefusal::PaymentInProgress;
 
 // rule: gate.session.one-payment
-pub async fn concurrent_redemptions_of_session_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_redemptions_of_session_have_one_winner(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let session = rails.gate.opened("session", draft("100.05")).await;
@@ -453,9 +449,8 @@ pub async fn concurrent_redemptions_of_session_have_one_winner(store: impl GateF
 
 // rule: gate.session.one-payment, gate.session.payment-waits, gate.rail.completes
 pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
-    store: impl GateFixture,
+    world: World<impl GateFixture>,
 ) {
-    let world = World::new(store);
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let gate = world.fixture.gate().store.clone();
@@ -501,8 +496,9 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
 }
 
 // rule: gate.session.one-payment, gate.session.one-end
-pub async fn concurrent_redemption_and_end_of_session_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_redemption_and_end_of_session_have_one_winner(
+    world: World<impl GateFixture>,
+) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let gate = world.fixture.gate().store.clone();
@@ -530,8 +526,9 @@ pub async fn concurrent_redemption_and_end_of_session_have_one_winner(store: imp
 }
 
 // rule: gate.rail.settles-late, gate.session.one-payment
-pub async fn payments_older_than_rule_settle_and_session_completes_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn payments_older_than_rule_settle_and_session_completes_once(
+    world: World<impl GateFixture>,
+) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let (session, first) = rails.redeemed("one", "100.00").await;

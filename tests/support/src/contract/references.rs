@@ -4,8 +4,7 @@ use crate::contract::fixture::Fixture;
 use crate::contract::world::{MILLI, World, amount, eur, usdt};
 
 // rule: cli.credit.once, cli.credit.hash, text.compared
-pub async fn deposit_is_found_in_every_spelling(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn deposit_is_found_in_every_spelling(world: World<impl Fixture>) {
     let who = world.member("acme").await.who;
     let hash = "1b5b".repeat(16);
     let (prefixed, upper) = (format!("0x{hash}"), format!("0X{}", hash.to_uppercase()));
@@ -31,8 +30,7 @@ pub async fn deposit_is_found_in_every_spelling(store: impl Fixture) {
 }
 
 // rule: cli.credit.hash, text.compared
-pub async fn references_of_earlier_versions_become_comparable(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn references_of_earlier_versions_become_comparable(world: World<impl Fixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let hash = "1b5b".repeat(16);

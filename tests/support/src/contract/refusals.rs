@@ -45,8 +45,7 @@ impl<F: Fixture> World<F> {
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
 // rule: pools.transact.sale-needs-receipt, pools.transact.reservation-failed
 // rule: pools.transact.engine-silent, idempotency.only-success
-pub async fn refusal_for_funds_or_engine_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_for_funds_or_engine_changes_nothing(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     world.fund(&member.who, amount("5", eur()), "start").await;
     let dear = world.buy(&member, 6).await;
@@ -76,8 +75,7 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.transact.not-found
-pub async fn refusal_for_other_pool_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_for_other_pool_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let elsewhere = PoolId::parse("USD-USDT").unwrap();
     let mut wider = profile();
@@ -95,8 +93,7 @@ pub async fn refusal_for_other_pool_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.transact.side
-pub async fn refusal_of_disabled_sale_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_of_disabled_sale_changes_nothing(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
     let command = world.command(&member, quote.id);
@@ -112,8 +109,7 @@ pub async fn refusal_of_disabled_sale_changes_nothing(store: impl Fixture) {
 }
 
 // rule: auth.revocation-beats-money
-pub async fn refusal_of_revoked_key_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_of_revoked_key_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let other = world.another_key(&member).await;
     world.trade(&member, Side::OnRamp, ONE).await;
@@ -126,8 +122,7 @@ pub async fn refusal_of_revoked_key_changes_nothing(store: impl Fixture) {
 }
 
 // rule: auth.revocation-beats-money
-pub async fn refusal_of_unknown_key_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_of_unknown_key_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
@@ -143,8 +138,7 @@ pub async fn refusal_of_unknown_key_changes_nothing(store: impl Fixture) {
 }
 
 // rule: access.organisation-suspended
-pub async fn refusal_of_suspended_organization_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_of_suspended_organization_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
     let quote = world.buy(&member, 1).await;
@@ -161,8 +155,7 @@ pub async fn refusal_of_suspended_organization_changes_nothing(store: impl Fixtu
 }
 
 // rule: access.not-enabled, access.suspended, access.kyc, access.pool-not-allowed
-pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_for_lost_entitlement_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     world.trade(&member, Side::OnRamp, ONE).await;
     let quote = world.buy(&member, 1).await;
@@ -217,8 +210,7 @@ pub async fn refusal_for_lost_entitlement_changes_nothing(store: impl Fixture) {
 }
 
 /// An uncommitted change has no effect on transacts.
-pub async fn uncommitted_change_refuses_no_transact(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn uncommitted_change_refuses_no_transact(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let mut tx = world.provision_begin("dropped").await;
     let revoked = tx.key_revoke(member.key, world.now()).await.unwrap();
@@ -230,8 +222,7 @@ pub async fn uncommitted_change_refuses_no_transact(store: impl Fixture) {
 }
 
 // rule: pools.transact.expired, pools.transact.rejected
-pub async fn refusal_of_closed_quote_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_of_closed_quote_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let (expired, rejected) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     world.reject(&member.who, rejected.id).await.won().unwrap();
@@ -246,8 +237,7 @@ pub async fn refusal_of_closed_quote_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.velocity.boundary
-pub async fn refusal_by_cap_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_by_cap_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     world.cap(&member, ONE).await;
     let mut above = terms(Side::OnRamp, ONE);
@@ -262,8 +252,7 @@ pub async fn refusal_by_cap_changes_nothing(store: impl Fixture) {
 }
 
 // rule: idempotency.reused, idempotency.scope
-pub async fn key_scope_is_partner_and_route_without_credential(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn key_scope_is_partner_and_route_without_credential(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let second = world.another_key(&member).await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);

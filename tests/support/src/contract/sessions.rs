@@ -101,8 +101,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.session.bound, gate.session.amount-as-sent, gate.session.metadata-exact, gate.session.kyc-package
-pub async fn session_reads_back_field_by_field(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn session_reads_back_field_by_field(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let plain = world.open_session(&who).await;
     assert_eq!(world.read(&who, plain.id).await, Some(plain));
@@ -130,8 +129,7 @@ pub async fn session_reads_back_field_by_field(store: impl GateFixture) {
 }
 
 // rule: gate.session.one-end, gate.session.lazy-expiry
-pub async fn session_ends_once_before_its_deadline(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn session_ends_once_before_its_deadline(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let end = world.now().plus(DAY);
     let before = end.minus(MILLI);
@@ -162,8 +160,7 @@ pub async fn session_ends_once_before_its_deadline(store: impl GateFixture) {
 }
 
 // rule: tenancy.foreign-is-absent, id.other-mode, mode.on-every-row
-pub async fn foreign_session_is_absent(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn foreign_session_is_absent(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let live = world.member_with("acme", Mode::Live, &profile()).await.who;
@@ -189,8 +186,7 @@ pub async fn foreign_session_is_absent(store: impl GateFixture) {
 }
 
 // rule: gate.session.list, list.order, list.no-loss, list.foreign-cursor
-pub async fn session_pages_are_contiguous(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn session_pages_are_contiguous(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let mut made = Vec::new();
@@ -239,8 +235,7 @@ pub async fn session_pages_are_contiguous(store: impl GateFixture) {
 
 /// Without the session the page would be short, and the list would seem to end with it.
 // rule: list.no-loss
-pub async fn unreadable_session_fails_its_page(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn unreadable_session_fails_its_page(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let mut made = Vec::new();
     for _ in 0..3 {
@@ -263,8 +258,7 @@ pub async fn unreadable_session_fails_its_page(store: impl GateFixture) {
 }
 
 // rule: gate.session.sweep, time.deadline-exclusive
-pub async fn overdue_sessions_are_listed(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn overdue_sessions_are_listed(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let first = world.open_session(&who).await.id;
@@ -290,8 +284,7 @@ pub async fn overdue_sessions_are_listed(store: impl GateFixture) {
 }
 
 // rule: gate.transaction.list, gate.transaction.foreign, gate.session.one-end
-pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn transactions_read_back_and_one_pays(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let other = world.member("other").await.who;
     let session = world.open_session(&who).await;
@@ -347,8 +340,7 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
 }
 
 // rule: idempotency.same-transaction
-pub async fn dropped_gate_transaction_writes_nothing(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn dropped_gate_transaction_writes_nothing(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     let session = world.session(&who);
     let scope = Scope {
@@ -376,8 +368,7 @@ pub async fn dropped_gate_transaction_writes_nothing(store: impl GateFixture) {
 }
 
 // rule: gate.event.once
-pub async fn session_emits_each_event_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn session_emits_each_event_once(world: World<impl GateFixture>) {
     let who = world.member("acme").await.who;
     for kind in [
         "created",

@@ -61,8 +61,7 @@ fn settle(trade: &Trade, now: Timestamp) -> Step {
 
 // rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
 // rule: pools.trade.settled-at
-pub async fn trade_reads_back_in_every_state(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn trade_reads_back_in_every_state(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let paths = [
         vec![],
@@ -99,8 +98,7 @@ pub async fn trade_reads_back_in_every_state(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses, id.other-mode, list.foreign-cursor
-pub async fn foreign_trade_is_absent(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn foreign_trade_is_absent(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     let other = world.rich("other").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
@@ -161,8 +159,7 @@ pub async fn foreign_trade_is_absent(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn claim_requires_previous_attempt(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn claim_requires_previous_attempt(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let lease = Lease {
@@ -180,8 +177,7 @@ pub async fn claim_requires_previous_attempt(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn stale_token_changes_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn stale_token_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let step = settle(&trade, world.now());
@@ -208,8 +204,7 @@ pub async fn stale_token_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge, pools.trade.terminal
-pub async fn step_is_applied_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn step_is_applied_once(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let step = settle(&trade, world.now());
@@ -229,8 +224,7 @@ pub async fn step_is_applied_once(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
-pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_reports_have_one_winner(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     for _ in 0..10 {
         let trade = world.trade(&member, Side::OnRamp, ONE).await;
@@ -247,8 +241,7 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
 
 /// The schema refuses impossible steps too, without the rules.
 // rule: pools.trade.terminal
-pub async fn unknown_step_is_refused(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn unknown_step_is_refused(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let token = world.claim(&member.who, trade.id).await.unwrap();
@@ -275,8 +268,7 @@ pub async fn unknown_step_is_refused(store: impl Fixture) {
 }
 
 // rule: pools.trade.settled-at
-pub async fn settlement_never_changes(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn settlement_never_changes(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let settled = world.report(&member.who, trade.id, delivered()).await;
@@ -303,8 +295,7 @@ pub async fn settlement_never_changes(store: impl Fixture) {
 }
 
 // rule: pools.gate-off.reserves-nothing
-pub async fn purchase_without_balance_gate_reserves_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn purchase_without_balance_gate_reserves_nothing(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let mut ungated = profile();
     ungated.balance_gate = false;

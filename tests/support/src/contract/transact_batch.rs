@@ -14,8 +14,7 @@ use crate::contract::world::{
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
 // rule: money.reserved-account
-pub async fn purchase_reserves_fiat_and_sale_crypto(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn purchase_reserves_fiat_and_sale_crypto(world: World<impl Fixture>) {
     let member = world.rich("acme").await;
     for (side, asset, reason) in [
         (Side::OnRamp, eur(), "buy_debit"),
@@ -63,8 +62,7 @@ pub async fn purchase_reserves_fiat_and_sale_crypto(store: impl Fixture) {
 }
 
 // rule: pools.transact.idempotent, pools.transact.once
-pub async fn consumed_quote_returns_its_trade_under_every_key(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn consumed_quote_returns_its_trade_under_every_key(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let quote = world.buy(&member, 1).await;
     let batch = [
@@ -83,8 +81,7 @@ pub async fn consumed_quote_returns_its_trade_under_every_key(store: impl Fixtur
 }
 
 // rule: pools.transact.once
-pub async fn concurrent_transacts_of_quote_open_one_trade(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn concurrent_transacts_of_quote_open_one_trade(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     for _ in 0..5 {
         let quote = world.buy(&member, 1).await;
@@ -108,8 +105,7 @@ pub async fn concurrent_transacts_of_quote_open_one_trade(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-pub async fn batch_of_two_modes_is_refused(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn batch_of_two_modes_is_refused(world: World<impl Fixture>) {
     let test = world.funded("acme").await;
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     let batch = [
@@ -130,8 +126,7 @@ pub async fn batch_of_two_modes_is_refused(store: impl Fixture) {
 
 /// If one write of a batch fails, the whole batch is rolled back.
 // rule: pools.transact.atomic
-pub async fn transact_batch_is_atomic(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn transact_batch_is_atomic(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let taken = world.trade(&member, Side::OnRamp, ONE).await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
@@ -150,8 +145,7 @@ pub async fn transact_batch_is_atomic(store: impl Fixture) {
 
 /// Random commands of several partners, once in batches and once one by one, have equal outcomes and leave equal rows.
 // rule: pools.transact.batch-equals-single
-pub async fn batch_equals_its_commands_one_by_one(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn batch_equals_its_commands_one_by_one(world: World<impl Fixture>) {
     let mut twins = Vec::new();
     for at in 0..3 {
         twins.push((
@@ -286,8 +280,7 @@ impl<F: Fixture> World<F> {
 
 /// An expired quote in the middle of a batch is refused alone.
 // rule: pools.transact.batch-equals-single
-pub async fn refusal_affects_its_own_command_only(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusal_affects_its_own_command_only(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let old = world.buy(&member, 1).await;
     world.clock().set(old.expires_at);

@@ -39,8 +39,7 @@ impl<F: Fixture> World<F> {
 
 /// The delivery would fill the capacity of its endpoint, and fail every claim.
 // rule: background.unreadable
-pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn unreadable_delivery_is_left_out(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     let (other, _) = world.listener("other").await;
     for event in ["a1", "a2", "a3"] {
@@ -85,8 +84,7 @@ pub async fn unreadable_delivery_is_left_out(fixture: impl Fixture) {
 
 /// The attempts of its endpoint fail, as if the secret did not decrypt.
 // rule: background.unreadable
-pub async fn unreadable_secret_hides_no_other_endpoint(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn unreadable_secret_hides_no_other_endpoint(world: World<impl Fixture>) {
     let (acme, _) = world.listener("acme").await;
     let (other, endpoint) = world.listener("other").await;
     world.emit(&acme.who, "a1", "a1").await;
@@ -111,8 +109,7 @@ fn is_inconsistent<T>(read: &Result<T, StoreError>) -> bool {
 
 /// Without the row a page would be short, and the list would seem to end with it.
 // rule: list.no-loss, cli.export
-pub async fn unreadable_row_fails_its_page_and_its_export(fixture: impl Fixture) {
-    let world = World::new(fixture);
+pub async fn unreadable_row_fails_its_page_and_its_export(world: World<impl Fixture>) {
     let who = &world.rich("acme").await;
     let mut trades = Vec::new();
     for _ in 0..3 {
@@ -149,8 +146,7 @@ pub async fn unreadable_row_fails_its_page_and_its_export(fixture: impl Fixture)
 
 /// Without the row a page would be short, and the list would seem to end with it.
 // rule: list.no-loss
-pub async fn unreadable_customer_or_delivery_fails_its_page(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn unreadable_customer_or_delivery_fails_its_page(world: World<impl GateFixture>) {
     let (acme, _) = world.listener("acme").await;
     let who = &acme.who;
     let mut customers = Vec::new();

@@ -57,8 +57,7 @@ impl<F: Fixture> World<F> {
 
 /// A trade counts if it was made after now minus the window; a trade of exactly that instant does not count.
 // rule: pools.velocity.window
-pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn trade_stops_counting_at_window_end(world: World<impl Fixture>) {
     let member = world.capped("acme", 100 * ONE).await;
     let first = world.admitted(&member, 60).await;
     world.clock().advance(MILLI);
@@ -78,8 +77,7 @@ pub async fn trade_stops_counting_at_window_end(store: impl Fixture) {
 }
 
 // rule: pools.velocity.given-back
-pub async fn unsettled_trade_stops_counting_when_it_ends(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn unsettled_trade_stops_counting_when_it_ends(world: World<impl Fixture>) {
     let member = world.capped("acme", 100 * ONE).await;
     for report in [Released, CannotComplete] {
         let trade = world.admitted(&member, 100).await;
@@ -96,8 +94,7 @@ pub async fn unsettled_trade_stops_counting_when_it_ends(store: impl Fixture) {
 
 /// A failure after the trade has left the window does not change the total.
 // rule: pools.velocity.given-back
-pub async fn failure_outside_window_is_not_subtracted_again(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn failure_outside_window_is_not_subtracted_again(world: World<impl Fixture>) {
     let member = world.capped("acme", 100 * ONE).await;
     let old = world.admitted(&member, 70).await;
     world.clock().advance(WINDOW);
@@ -110,8 +107,7 @@ pub async fn failure_outside_window_is_not_subtracted_again(store: impl Fixture)
 
 /// A longer window counts earlier trades again.
 // rule: pools.velocity.window
-pub async fn longer_window_counts_earlier_trades_again(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn longer_window_counts_earlier_trades_again(mut world: World<impl Fixture>) {
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
     let gone = world.admitted(&member, 40).await;
@@ -129,8 +125,7 @@ pub async fn longer_window_counts_earlier_trades_again(store: impl Fixture) {
 
 /// Trades of a partner without a cap count too, in case it is given one.
 // rule: pools.velocity.off
-pub async fn later_cap_counts_earlier_trades(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn later_cap_counts_earlier_trades(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     assert!(world.total(&member.who).await.is_none());
     world.trade(&member, Side::OnRamp, 90 * ONE).await;
@@ -139,8 +134,7 @@ pub async fn later_cap_counts_earlier_trades(store: impl Fixture) {
     world.admitted(&member, 10).await;
 }
 
-pub async fn total_reads_back(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn total_reads_back(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let other = world.member("other").await;
     let wide = i128::from(i64::MAX) * 1_000;
@@ -158,8 +152,7 @@ pub async fn total_reads_back(store: impl Fixture) {
 }
 
 // rule: pools.velocity.window
-pub async fn shorter_window_drops_trades_at_exact_millisecond(store: impl Fixture) {
-    let mut world = World::new(store);
+pub async fn shorter_window_drops_trades_at_exact_millisecond(mut world: World<impl Fixture>) {
     let member = world.capped("acme", 10 * ONE).await;
     let ten = Duration::from_secs(10);
     world.admitted(&member, 4).await;
@@ -180,8 +173,7 @@ pub async fn shorter_window_drops_trades_at_exact_millisecond(store: impl Fixtur
 
 /// Refusals also move the window of the total, and only once.
 // rule: pools.velocity.window
-pub async fn refusals_move_window(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn refusals_move_window(world: World<impl Fixture>) {
     let member = world.capped("acme", 10 * ONE).await;
     world.admitted(&member, 3).await;
     world.clock().advance(MILLI);
@@ -198,8 +190,7 @@ pub async fn refusals_move_window(store: impl Fixture) {
 
 /// A trade that fails after it has left the window, before the total was moved, is subtracted once.
 // rule: pools.velocity.given-back
-pub async fn late_failure_is_subtracted_once(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn late_failure_is_subtracted_once(world: World<impl Fixture>) {
     let member = world.capped("acme", 10 * ONE).await;
     let gone = world.admitted(&member, 4).await;
     world.admitted(&member, 2).await;
@@ -212,8 +203,7 @@ pub async fn late_failure_is_subtracted_once(store: impl Fixture) {
 }
 
 // rule: pools.velocity.boundary
-pub async fn cap_is_exact_to_last_unit(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn cap_is_exact_to_last_unit(world: World<impl Fixture>) {
     let member = world.capped("acme", 10 * ONE).await;
     for (notional, fits) in [
         (10 * ONE - 1, true),
@@ -232,8 +222,7 @@ pub async fn cap_is_exact_to_last_unit(store: impl Fixture) {
 }
 
 // rule: mode.on-every-row
-pub async fn partners_and_modes_have_separate_totals(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn partners_and_modes_have_separate_totals(world: World<impl Fixture>) {
     let capped = PoolsProfile {
         velocity_cap: Some(5 * ONE),
         ..profile()
@@ -252,8 +241,7 @@ pub async fn partners_and_modes_have_separate_totals(store: impl Fixture) {
 
 /// The floor moves in steps, each stored whatever the outcome of the trade, and a lagging total refuses no transact.
 // rule: pools.velocity.bounded
-pub async fn lagging_total_catches_up_and_refuses_nothing(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn lagging_total_catches_up_and_refuses_nothing(world: World<impl Fixture>) {
     let member = world.capped("acme", 100 * ONE).await;
     world.admitted(&member, 60).await;
     world.clock().advance(MILLI);
@@ -271,8 +259,7 @@ pub async fn lagging_total_catches_up_and_refuses_nothing(store: impl Fixture) {
 
 /// A partner without a cap adds to its total and never moves it. A later cap counts the trades of the window only.
 // rule: pools.velocity.bounded, pools.velocity.off
-pub async fn cap_set_after_pause_counts_window_only(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn cap_set_after_pause_counts_window_only(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     for _ in 0..3 {
         world.trade(&member, Side::OnRamp, 90 * ONE).await;
@@ -291,8 +278,7 @@ pub async fn cap_set_after_pause_counts_window_only(store: impl Fixture) {
 }
 
 /// A step continues to the end of the instant at which it reaches its limit, from either end.
-pub async fn step_reads_at_most_its_limit(store: impl Fixture) {
-    let world = World::new(store);
+pub async fn step_reads_at_most_its_limit(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let mut made = Vec::new();
     for (euros, later) in [(1, 0), (2, 1), (4, 0), (8, 1), (16, 1)] {

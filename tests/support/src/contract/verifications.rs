@@ -155,8 +155,7 @@ impl<F: GateFixture> World<F> {
 }
 
 // rule: gate.verification.states, gate.verification.lease, gate.verification.poll
-pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn verification_reads_back_and_ends_once(world: World<impl GateFixture>) {
     let acme = world.open_verifications("acme").await;
     let who = acme.who().clone();
     let session = acme.gate.opened("session", draft("10.62")).await;
@@ -216,8 +215,7 @@ pub async fn verification_reads_back_and_ends_once(store: impl GateFixture) {
 }
 
 // rule: gate.verification.event-once
-pub async fn concurrent_starts_and_refusals_emit_one_event(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_starts_and_refusals_emit_one_event(world: World<impl GateFixture>) {
     let acme = world.open_verifications("acme").await;
     let who = acme.who().clone();
     let session = acme.gate.opened("session", draft("10.61")).await;
@@ -242,8 +240,7 @@ pub async fn concurrent_starts_and_refusals_emit_one_event(store: impl GateFixtu
 }
 
 // rule: gate.verification.lease
-pub async fn concurrent_polls_of_verification_have_one_winner(store: impl GateFixture) {
-    let world = World::new(store);
+pub async fn concurrent_polls_of_verification_have_one_winner(world: World<impl GateFixture>) {
     let acme = world.open_verifications("acme").await;
     let who = acme.who().clone();
     let session = acme.gate.opened("session", draft("10.63")).await;

@@ -36,7 +36,11 @@ pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
 pub(crate) type Decided = Result<TransactOutcome, Refusal>;
 
 /// A store with partners.
-pub(crate) struct World<F> {
+#[expect(
+    missing_debug_implementations,
+    reason = "a fixture has no text of its own"
+)]
+pub struct World<F> {
     pub(crate) fixture: F,
     pub(crate) entropy: Seeded,
     window: Duration,
@@ -164,7 +168,8 @@ pub(crate) fn delivered() -> EngineReport {
 pub(crate) const ONE: i64 = 100_000_000;
 
 impl<F: Fixture> World<F> {
-    pub(crate) fn new(fixture: F) -> Self {
+    /// A store without partners.
+    pub fn new(fixture: F) -> Self {
         Self {
             fixture,
             entropy: Seeded::new(7),
