@@ -167,18 +167,10 @@ pub async fn stopped_clock_prevents_trading(world: World<impl Fixture>) {
     world.clock().go_back(CLOCK_TOLERANCE + MILLI);
 
     let new = world.new_quote(&member.who, terms(Side::OnRamp, ONE));
-    let refused = world.ports().quotes.quotes_open(&[new]).await;
-    assert!(
-        matches!(refused, Err(StoreError::Unavailable(_))),
-        "{refused:?}"
-    );
+    assert_unavailable(world.ports().quotes.quotes_open(&[new]).await);
     let command = world.command(&member, quote.id);
     let transact = &world.ports().transact;
-    let refused = transact.transact(&[command]).await;
-    assert!(
-        matches!(refused, Err(StoreError::Unavailable(_))),
-        "{refused:?}"
-    );
+    assert_unavailable(transact.transact(&[command]).await);
     assert_eq!(world.standing(&member.who).await, before);
 
     // Open work is finished, and credits are accepted.

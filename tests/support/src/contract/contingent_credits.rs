@@ -199,6 +199,7 @@ pub async fn slice_reads_at_most_its_limit(world: World<impl Fixture>) {
         world.clock().advance(MILLI * later);
         made.push(world.trade(&member, Side::OffRamp, euros * ONE).await);
     }
+    let read = |asset, range, limit| world.read_back(who, asset, range, limit);
     let at = |place: usize| made[place].created_at;
     let start = at(0).minus(MILLI);
     let one = i128::from(ONE);
@@ -213,16 +214,8 @@ pub async fn slice_reads_at_most_its_limit(world: World<impl Fixture>) {
             reached,
         };
         let range = Range::Reserved { after: start };
-        assert_eq!(
-            world.read_back(who, eur(), range, limit).await,
-            amounts,
-            "{limit}"
-        );
-        assert_eq!(
-            world.read_back(who, usdt(), range, limit).await,
-            amounts,
-            "{limit}"
-        );
+        assert_eq!(read(eur(), range, limit).await, amounts, "{limit}");
+        assert_eq!(read(usdt(), range, limit).await, amounts, "{limit}");
     }
     for trade in &made {
         world.clock().advance(MILLI);
@@ -245,14 +238,10 @@ pub async fn slice_reads_at_most_its_limit(world: World<impl Fixture>) {
             amount: euros * one,
             reached,
         };
-        assert_eq!(
-            world.read_back(who, eur(), range, limit).await,
-            amounts,
-            "{limit}"
-        );
+        assert_eq!(read(eur(), range, limit).await, amounts, "{limit}");
         let none = Amounts::default();
         assert_eq!(
-            world.read_back(who, usdt(), range, limit).await,
+            read(usdt(), range, limit).await,
             none,
             "settled trades return no crypto"
         );

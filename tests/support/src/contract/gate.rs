@@ -44,13 +44,8 @@ pub async fn stored_response_is_overwritten_after_expiry(world: World<impl GateF
         outcome
     };
     let get = async |scope: &Scope| {
-        let seen = world
-            .fixture
-            .gate()
-            .store
-            .response_get(scope)
-            .await
-            .unwrap();
+        let store = &world.fixture.gate().store;
+        let seen = store.response_get(scope).await.unwrap();
         assert_eq!(seen.at, world.now());
         seen.value
     };
@@ -204,12 +199,8 @@ pub async fn key_lookup_returns_gate_profile(world: World<impl GateFixture>) {
         .unwrap()
         .unwrap();
     assert_eq!((&within.profile, &within.tenant), (&full, &member.who));
-    assert!(
-        tx.access_get(&member.who, other.key)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let foreign = tx.access_get(&member.who, other.key).await;
+    assert!(foreign.unwrap().is_none());
     assert!(
         !tx.endpoint_is_set(&member.who, Service::Gate)
             .await
@@ -273,13 +264,8 @@ pub async fn only_dead_letter_is_replayed(world: World<impl GateFixture>) {
         .await
         .unwrap();
     assert_eq!(read, Some(view));
-    assert!(
-        deliveries
-            .delivery_get(who, Service::Pools, said[0].delivery)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let foreign = deliveries.delivery_get(who, Service::Pools, said[0].delivery);
+    assert_eq!(foreign.await.unwrap(), None);
     assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
     // The replay comes before the later event of its object, under its original event id.
     let claimed = world.claim_by(&order).await;

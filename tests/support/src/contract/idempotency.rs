@@ -13,12 +13,9 @@ use crate::contract::world::{MILLI, World, assert_opened, expired_keys};
 
 impl<F: Fixture> World<F> {
     async fn look(&self, command: &TransactCommand) -> TransactSnapshot {
-        self.ports()
-            .store
-            .transact_snapshot(&command.scope, &command.pool, command.quote)
-            .await
-            .unwrap()
-            .value
+        let (store, quote) = (&self.ports().store, command.quote);
+        let look = store.transact_snapshot(&command.scope, &command.pool, quote);
+        look.await.unwrap().value
     }
 
     async fn answered(&self, command: &TransactCommand) -> Option<IdempotencyRecord> {

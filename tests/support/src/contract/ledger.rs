@@ -71,13 +71,9 @@ pub async fn entries_chain_from_first(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let reads = world.ports().store.clone();
     assert!(world.account(&member.who, eur()).await.is_none());
-    assert!(
-        reads
-            .ledger_page(&member.who, eur(), &LedgerFilter::default(), 10)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let all = LedgerFilter::default();
+    let page = reads.ledger_page(&member.who, eur(), &all, 10).await;
+    assert!(page.unwrap().is_none());
     let mut account = Account::empty(eur());
     for round in 1..=3 {
         account = world

@@ -11,11 +11,8 @@ use crate::contract::world::{MILLI, Member, ONE, World};
 
 impl<F: Fixture> World<F> {
     async fn page(&self, member: &Member, filter: &TradeFilter, limit: u32) -> Vec<Trade> {
-        self.ports()
-            .store
-            .trades_page(&member.who, filter, limit)
-            .await
-            .unwrap()
+        let page = self.ports().store.trades_page(&member.who, filter, limit);
+        page.await.unwrap()
     }
 
     /// Reads every page of a list by its cursor.
@@ -23,16 +20,9 @@ impl<F: Fixture> World<F> {
         let mut walked: Vec<Trade> = Vec::new();
         loop {
             let cursor = walked.last().map(|trade| trade.id);
-            let page = self
-                .page(
-                    member,
-                    &TradeFilter {
-                        cursor,
-                        ..filter.clone()
-                    },
-                    limit,
-                )
-                .await;
+            let mut filter = filter.clone();
+            filter.cursor = cursor;
+            let page = self.page(member, &filter, limit).await;
             assert!(page.len() <= usize::try_from(limit).unwrap());
             if page.is_empty() {
                 return walked;
@@ -122,19 +112,10 @@ pub async fn every_filter_returns_matching_trades(world: World<impl Fixture>) {
 // rule: pools.trades.bounds, pools.trades.filters
 pub async fn list_bounds_are_inclusive(world: World<impl Fixture>) {
     let (member, trades) = world.market().await;
-    let instants: Vec<_> = trades.iter().map(|trade| trade.created_at).collect();
-    for after in [
-        None,
-        Some(instants[0]),
-        Some(instants[9]),
-        Some(instants[19]),
-    ] {
-        for before in [
-            None,
-            Some(instants[0]),
-            Some(instants[9]),
-            Some(instants[19]),
-        ] {
+    let instant = |place: usize| trades[place].created_at;
+    let bounds = [None, Some(0), Some(9), Some(19)].map(|place| place.map(instant));
+    for after in bounds {
+        for before in bounds {
             for side in [None, Some(Side::OnRamp)] {
                 let filter = TradeFilter {
                     created_after: after,

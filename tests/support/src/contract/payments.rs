@@ -348,12 +348,8 @@ pub async fn concurrent_payments_of_session_have_one_winner(world: World<impl Ga
         assert_eq!(record.id.to_string(), *won[0]);
         let hosted = record.hosted.as_ref().unwrap();
         assert_eq!(hosted.wallet_address.as_deref(), Some(WALLET));
-        widget
-            .rails
-            .settling
-            .advance(&who, record.id)
-            .await
-            .unwrap();
+        let settling = &widget.rails.settling;
+        settling.advance(&who, record.id).await.unwrap();
         // Of two payments of one instant either could be the newest.
         world.clock().advance(MILLI);
     }
@@ -429,12 +425,8 @@ pub async fn swap_is_stored_whole_and_paid_once(world: World<impl GateFixture>) 
     }
     let due = world.rails_due(Mode::Test).await;
     assert_eq!(due, [(who.clone(), record.id)]);
-    widget
-        .rails
-        .settling
-        .advance(&who, record.id)
-        .await
-        .unwrap();
+    let settling = &widget.rails.settling;
+    settling.advance(&who, record.id).await.unwrap();
     let said = world.said(&who, session).await;
     let [_, ended @ ..] = &said[..] else {
         panic!("{said:?}")

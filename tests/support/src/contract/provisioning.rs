@@ -222,12 +222,8 @@ pub async fn endpoints_are_replaced_with_their_secrets(world: World<impl Fixture
     let mut endpoint = world.endpoint(Mode::Test, Service::Pools, "http://127.0.0.1:9999/pools");
     let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
     let mut tx = world.provision_begin("endpoints").await;
-    assert!(
-        tx.endpoint_get(&member.who, Service::Pools)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let stored = tx.endpoint_get(&member.who, Service::Pools).await;
+    assert_eq!(stored.unwrap(), None);
     tx.endpoint_put(&member.who, &gate).await.unwrap();
     let later = world.now().plus(Duration::from_secs(60));
     for secrets in [
@@ -243,24 +239,15 @@ pub async fn endpoints_are_replaced_with_their_secrets(world: World<impl Fixture
         endpoint.secrets = secrets;
         endpoint.url.push('x');
         tx.endpoint_put(&member.who, &endpoint).await.unwrap();
-        assert_eq!(
-            tx.endpoint_get(&member.who, Service::Pools)
-                .await
-                .unwrap()
-                .as_ref(),
-            Some(&endpoint)
-        );
+        let stored = tx.endpoint_get(&member.who, Service::Pools).await;
+        assert_eq!(stored.unwrap().as_ref(), Some(&endpoint));
     }
     let renamed = world.endpoint(Mode::Test, Service::Pools, "https://new.example/");
     tx.endpoint_put(&member.who, &renamed).await.unwrap();
-    assert_eq!(
-        tx.endpoint_get(&member.who, Service::Pools).await.unwrap(),
-        Some(renamed)
-    );
-    assert_eq!(
-        tx.endpoint_get(&member.who, Service::Gate).await.unwrap(),
-        Some(gate)
-    );
+    for (service, endpoint) in [(Service::Pools, renamed), (Service::Gate, gate)] {
+        let stored = tx.endpoint_get(&member.who, service).await;
+        assert_eq!(stored.unwrap(), Some(endpoint));
+    }
     tx.commit().await.unwrap();
     world.assert_clean().await;
 }

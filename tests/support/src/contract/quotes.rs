@@ -24,13 +24,8 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn seen(&self, who: &Tenant, id: QuoteId) -> Quote {
-        self.ports()
-            .store
-            .quote_get(who, id)
-            .await
-            .unwrap()
-            .unwrap()
-            .value
+        let seen = self.ports().store.quote_get(who, id).await;
+        seen.unwrap().unwrap().value
     }
 
     pub(crate) async fn reject(&self, who: &Tenant, id: QuoteId) -> Cas {
@@ -62,13 +57,8 @@ pub async fn opened_quote_reads_back(world: World<impl Fixture>) {
         assert_eq!(&world.seen(&member.who, quote.id).await, quote);
     }
     let mut tx = world.ports().store.begin("lock").await.unwrap();
-    assert_eq!(
-        tx.quote_lock(&member.who, opened[0].id)
-            .await
-            .unwrap()
-            .as_ref(),
-        Some(&opened[0])
-    );
+    let locked = tx.quote_lock(&member.who, opened[0].id).await;
+    assert_eq!(locked.unwrap().as_ref(), Some(&opened[0]));
 }
 
 // rule: time.deadline-exclusive
@@ -76,13 +66,8 @@ pub async fn reads_carry_store_instant(world: World<impl Fixture>) {
     let member = world.member("acme").await;
     let quote = world.buy(&member, 1).await;
     world.clock().advance(QUOTE_TTL);
-    let seen = world
-        .ports()
-        .store
-        .quote_get(&member.who, quote.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let seen = world.ports().store.quote_get(&member.who, quote.id).await;
+    let seen = seen.unwrap().unwrap();
     assert_eq!(seen.at, quote.expires_at);
     assert_eq!(seen.value.status(seen.at), QuoteStatus::Expired);
 }
@@ -105,13 +90,8 @@ pub async fn foreign_quote_is_absent(world: World<impl Fixture>) {
     ] {
         let reads = &world.ports().store;
         assert!(reads.quote_get(who, id).await.unwrap().is_none());
-        assert!(
-            reads
-                .quote_get_behind_writes(who, id)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let behind = reads.quote_get_behind_writes(who, id).await;
+        assert!(behind.unwrap().is_none());
         assert_eq!(world.reject(who, id).await, Cas::Lost);
     }
     for (thief, id) in [
@@ -266,15 +246,8 @@ pub async fn quote_batch_is_atomic(world: World<impl Fixture>) {
     };
     for bad in [world.new_quote(&member.who, worthless), twin] {
         assert_guarded(world.ports().quotes.quotes_open(&[good.clone(), bad]).await);
-        assert!(
-            world
-                .ports()
-                .store
-                .quote_get(&member.who, good.id)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let read = world.ports().store.quote_get(&member.who, good.id).await;
+        assert!(read.unwrap().is_none());
     }
     world.ports().quotes.quotes_open(&[good]).await.unwrap();
 }

@@ -50,14 +50,12 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(world: World<impl Fixtu
     world.fund(&member.who, amount("5", eur()), "start").await;
     let dear = world.buy(&member, 6).await;
     let command = world.command(&member, dear.id);
-    world
-        .assert_refused(&member, &command, Refusal::InsufficientBalance)
-        .await;
+    let refusal = Refusal::InsufficientBalance;
+    world.assert_refused(&member, &command, refusal).await;
     let sale = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
     let command = world.command(&member, sale.id);
-    world
-        .assert_refused(&member, &command, Refusal::InsufficientBalance)
-        .await;
+    let refusal = Refusal::InsufficientBalance;
+    world.assert_refused(&member, &command, refusal).await;
     let quote = world.buy(&member, 5).await;
     let mut command = world.command(&member, quote.id);
     for (hold, refusal) in [
@@ -84,9 +82,8 @@ pub async fn refusal_for_other_pool_changes_nothing(world: World<impl Fixture>) 
     let quote = world.buy(&member, 1).await;
     let mut command = world.command(&member, quote.id);
     command.pool = elsewhere;
-    world
-        .assert_refused(&member, &command, Refusal::QuoteUnknown)
-        .await;
+    let refusal = Refusal::QuoteUnknown;
+    world.assert_refused(&member, &command, refusal).await;
     let nobodys = QuoteId::new(Mode::Test, world.now(), &world.entropy);
     let decided = world.transact_one(world.command(&member, nobodys)).await;
     assert_eq!(decided, Err(Refusal::QuoteUnknown));
@@ -100,9 +97,8 @@ pub async fn refusal_of_disabled_sale_changes_nothing(world: World<impl Fixture>
     for terms in [BTreeMap::new(), [(pool(), PoolTerms::default())].into()] {
         let closed = PoolsProfile { terms, ..profile() };
         world.reprofile(&member, &closed).await;
-        world
-            .assert_refused(&member, &command, Refusal::SideNotEnabled)
-            .await;
+        let refusal = Refusal::SideNotEnabled;
+        world.assert_refused(&member, &command, refusal).await;
     }
     world.reprofile(&member, &profile()).await;
     assert_opened(&world.transact_one(command).await);

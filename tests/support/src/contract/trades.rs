@@ -84,13 +84,9 @@ pub async fn trade_reads_back_in_every_state(world: World<impl Fixture>) {
                 trade.lease = None;
                 assert_eq!(world.stored(&member, trade.id).await, trade);
             }
-            let of_quote = world
-                .ports()
-                .store
-                .trade_by_quote(&member.who, trade.quote)
-                .await
-                .unwrap();
-            let of_quote = of_quote.unwrap();
+            let store = &world.ports().store;
+            let of_quote = store.trade_by_quote(&member.who, trade.quote).await;
+            let of_quote = of_quote.unwrap().unwrap();
             assert_eq!((of_quote.value, of_quote.at), (trade, world.now()));
         }
     }
@@ -139,22 +135,11 @@ pub async fn foreign_trade_is_absent(world: World<impl Fixture>) {
             cursor: Some(id),
             ..TradeFilter::default()
         };
-        assert!(
-            store
-                .trades_page(who, &filter, 10)
-                .await
-                .unwrap()
-                .is_empty()
-        );
+        assert_eq!(store.trades_page(who, &filter, 10).await.unwrap(), []);
     }
     for who in [&other.who, &live.who] {
-        assert!(
-            store
-                .trade_by_quote(who, trade.quote)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let found = store.trade_by_quote(who, trade.quote).await.unwrap();
+        assert!(found.is_none());
     }
 }
 
@@ -181,17 +166,11 @@ pub async fn stale_token_changes_nothing(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let step = settle(&trade, world.now());
-    assert_eq!(
-        world.applied(&member, &trade, &step, 0).await,
-        Cas::Lost,
-        "never claimed"
-    );
+    let apply = |token| world.applied(&member, &trade, &step, token);
+    assert_eq!(apply(0).await, Cas::Lost, "never claimed");
     let stale = world.claim(&member.who, trade.id).await.unwrap();
     let fresh = world.claim(&member.who, trade.id).await.unwrap();
-    assert_eq!(
-        world.applied(&member, &trade, &step, stale).await,
-        Cas::Lost
-    );
+    assert_eq!(apply(stale).await, Cas::Lost);
     let mut tx = world.ports().store.begin("unclaim").await.unwrap();
     for (token, outcome) in [(stale, Cas::Lost), (fresh, Cas::Won), (fresh, Cas::Lost)] {
         let unclaimed = tx.trade_unclaim(&member.who, trade.id, token).await;
@@ -209,18 +188,11 @@ pub async fn step_is_applied_once(world: World<impl Fixture>) {
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     let step = settle(&trade, world.now());
     let token = world.claim(&member.who, trade.id).await.unwrap();
-    assert_eq!(world.applied(&member, &trade, &step, token).await, Cas::Won);
-    assert_eq!(
-        world.applied(&member, &trade, &step, token).await,
-        Cas::Lost,
-        "the lease is over"
-    );
+    let apply = |token| world.applied(&member, &trade, &step, token);
+    assert_eq!(apply(token).await, Cas::Won);
+    assert_eq!(apply(token).await, Cas::Lost, "the lease is over");
     let token = world.claim(&member.who, trade.id).await.unwrap();
-    assert_eq!(
-        world.applied(&member, &trade, &step, token).await,
-        Cas::Lost,
-        "the status has moved on"
-    );
+    assert_eq!(apply(token).await, Cas::Lost, "the status has moved on");
 }
 
 // rule: pools.trade.converge

@@ -363,13 +363,9 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn quote(&self, who: &Tenant, terms: Terms) -> Quote {
-        let opened = self
-            .ports()
-            .quotes
-            .quotes_open(&[self.new_quote(who, terms)])
-            .await
-            .unwrap();
-        opened[0].clone()
+        let new = self.new_quote(who, terms);
+        let opened = self.ports().quotes.quotes_open(&[new]).await;
+        opened.unwrap().remove(0)
     }
 
     /// Quotes a purchase of N whole euros.

@@ -8,14 +8,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::servers::process::{Server, User, find};
+use crate::servers::postgres::client;
+use crate::servers::process::{Server, User, find, program};
 use crate::servers::{Doing, Error, Result};
 
 const PACKAGES: [(&str, &str); 4] = [
@@ -160,19 +161,9 @@ impl Patroni {
     /// # Errors
     /// If the program is missing.
     pub fn client(&self, name: &'static str, database: &str) -> Result<Command> {
-        let program = find(name).ok_or(Error::Missing {
-            program: name,
-            package: "postgresql-client",
-        })?;
-        let mut command = Command::new(program);
-        command
-            .env("PGHOST", "127.0.0.1")
-            .env("PGPORT", self.haproxy_port.to_string())
-            .env("PGUSER", "postgres")
-            .env("PGPASSWORD", &self.password)
-            .env("PGDATABASE", database)
-            .stdin(Stdio::null());
-        Ok(command)
+        let program = program(name, "postgresql-client")?;
+        let port = self.haproxy_port;
+        Ok(client(&program, port, &self.password, database))
     }
 
     /// Returns the number of the node that reports itself as the primary.
@@ -226,13 +217,8 @@ impl Patroni {
         let state = node.state;
         let log = folder.join(format!("{}.log", node.name));
         let answers = || ask(state, "GET", "/liveness", "").is_some();
-        node.server = Some(Server::start(
-            "patroni",
-            command,
-            Signal::KILL,
-            log,
-            answers,
-        )?);
+        let server = Server::start("patroni", command, Signal::KILL, log, answers)?;
+        node.server = Some(server);
         Ok(())
     }
 
@@ -340,13 +326,6 @@ impl Drop for Patroni {
     }
 }
 
-fn program(name: &'static str, package: &'static str) -> Result<PathBuf> {
-    find(name).ok_or(Error::Missing {
-        program: name,
-        package,
-    })
-}
-
 /// Finds ports that are free at the same time.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut held = Vec::new();
@@ -375,13 +354,8 @@ fn start_etcd(user: User, folder: &Path, client: u16, peer: u16) -> Result<Serve
         .args(["--initial-advertise-peer-urls", &peer_url])
         .args(["--initial-cluster", &format!("etcd={peer_url}")]);
     let answers = || ask(client, "GET", "/health", "") == Some(200);
-    Server::start(
-        "etcd",
-        command,
-        Signal::KILL,
-        folder.join("etcd.log"),
-        answers,
-    )
+    let log = folder.join("etcd.log");
+    Server::start("etcd", command, Signal::KILL, log, answers)
 }
 
 /// Follows Patroni's own example: only the primary is up, and sessions to a server that is down are ended.
@@ -402,13 +376,8 @@ fn start_haproxy(user: User, folder: &Path, port: u16, nodes: &[Ports; 2]) -> Re
     let mut command = user.command(&program("haproxy", "haproxy")?, folder);
     command.args(["-db", "-f", "haproxy.cfg"]);
     let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-    Server::start(
-        "haproxy",
-        command,
-        Signal::KILL,
-        folder.join("haproxy.log"),
-        answers,
-    )
+    let log = folder.join("haproxy.log");
+    Server::start("haproxy", command, Signal::KILL, log, answers)
 }
 
 /// A missing leader is replaced after eight seconds, so that a test need not wait long; a production pair takes thirty.

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::servers::process::{Server, User, find, on_free_port};
+use crate::servers::process::{Server, User, on_free_port, program};
 use crate::servers::{Doing, Error, Postgres, Result};
 
 const NAME: &str = "pgbouncer";
@@ -38,10 +38,7 @@ impl Pgbouncer {
         password: &str,
         connections: u32,
     ) -> Result<Self> {
-        let program = find(NAME).ok_or(Error::Missing {
-            program: NAME,
-            package: PACKAGE,
-        })?;
+        let program = program(NAME, PACKAGE)?;
         let version = recent_enough(&program)?;
         let owner = User::unprivileged()?;
         let folder = owner.folder()?;
@@ -56,13 +53,8 @@ impl Pgbouncer {
             let mut command = owner.command(&program, folder.path());
             command.arg("settings");
             let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-            Server::start(
-                NAME,
-                command,
-                Signal::KILL,
-                folder.path().join("log"),
-                answers,
-            )
+            let log = folder.path().join("log");
+            Server::start(NAME, command, Signal::KILL, log, answers)
         })?;
         Ok(Self {
             _server: server,

@@ -2,14 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::servers::process::{Server, User, find, on_free_port, run};
-use crate::servers::{Doing, Error, Result};
+use crate::servers::process::{Server, User, on_free_port, program, run};
+use crate::servers::{Doing, Result};
 
 const PACKAGE: &str = "PostgreSQL 15 or newer (Debian and Ubuntu: `apt install postgresql`)";
 
@@ -42,7 +42,7 @@ impl Postgres {
     /// # Errors
     /// If a program is missing or does not start.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self> {
-        let initdb = program("initdb")?;
+        let initdb = program("initdb", PACKAGE)?;
         let user = User::unprivileged()?;
         let folder = user.folder()?;
         let password = password()?;
@@ -61,8 +61,8 @@ impl Postgres {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
-            postgres: program("postgres")?,
-            is_ready: program("pg_isready")?,
+            postgres: program("postgres", PACKAGE)?,
+            is_ready: program("pg_isready", PACKAGE)?,
             user,
             port: 0,
             password,
@@ -104,15 +104,8 @@ impl Postgres {
     /// # Errors
     /// If the program is missing.
     pub fn client(&self, name: &'static str, database: &str) -> Result<Command> {
-        let mut command = Command::new(program(name)?);
-        command
-            .env("PGHOST", "127.0.0.1")
-            .env("PGPORT", self.port.to_string())
-            .env("PGUSER", "postgres")
-            .env("PGPASSWORD", &self.password)
-            .env("PGDATABASE", database)
-            .stdin(Stdio::null());
-        Ok(command)
+        let program = program(name, PACKAGE)?;
+        Ok(client(&program, self.port, &self.password, database))
     }
 
     /// Stops the server and keeps its data.
@@ -163,21 +156,22 @@ impl Postgres {
                 .stderr(Stdio::null());
             command.status().is_ok_and(|status| status.success())
         };
-        Server::start(
-            "postgres",
-            command,
-            Signal::QUIT,
-            folder.join("log"),
-            answers,
-        )
+        let log = folder.join("log");
+        Server::start("postgres", command, Signal::QUIT, log, answers)
     }
 }
 
-fn program(name: &'static str) -> Result<PathBuf> {
-    find(name).ok_or(Error::Missing {
-        program: name,
-        package: PACKAGE,
-    })
+/// A command of a client program as the superuser.
+pub(super) fn client(program: &Path, port: u16, password: &str, database: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("PGHOST", "127.0.0.1")
+        .env("PGPORT", port.to_string())
+        .env("PGUSER", "postgres")
+        .env("PGPASSWORD", password)
+        .env("PGDATABASE", database)
+        .stdin(Stdio::null());
+    command
 }
 
 /// Makes a random password, because other users of the machine can reach the loopback too.

@@ -42,6 +42,11 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// Finds a program; an error that names its package if it is missing.
+pub(super) fn program(program: &'static str, package: &'static str) -> Result<PathBuf> {
+    find(program).ok_or(Error::Missing { program, package })
+}
+
 /// The user of the servers: the caller, or `nobody` if the caller is root, which Postgres refuses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct User(Option<(u32, u32)>);

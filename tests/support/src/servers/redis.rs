@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::servers::process::{Server, User, find, on_free_port};
-use crate::servers::{Error, Result};
+use crate::servers::Result;
+use crate::servers::process::{Server, User, on_free_port, program};
 
 const PACKAGE: &str = "Redis 7 or newer (Debian and Ubuntu: `apt install redis-server`)";
 
@@ -30,10 +30,7 @@ impl Redis {
     /// # Errors
     /// If the program is missing or does not start.
     pub fn start() -> Result<Self> {
-        let program = find("redis-server").ok_or(Error::Missing {
-            program: "redis-server",
-            package: PACKAGE,
-        })?;
+        let program = program("redis-server", PACKAGE)?;
         let user = User::unprivileged()?;
         let mut redis = Self {
             server: None,
@@ -108,13 +105,8 @@ impl Redis {
             .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no"]);
         let answers = move || ping(port).unwrap_or(false);
-        Server::start(
-            "redis-server",
-            command,
-            Signal::KILL,
-            folder.join("log"),
-            answers,
-        )
+        let log = folder.join("log");
+        Server::start("redis-server", command, Signal::KILL, log, answers)
     }
 }
 
