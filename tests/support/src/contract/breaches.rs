@@ -119,7 +119,11 @@ fn id(trade: &Trade) -> String {
 }
 
 fn quote_of(trade: &Trade) -> String {
-    format!("id = '{}'", trade.quote.ulid())
+    trade.quote.ulid().to_string()
+}
+
+fn quote(rows: &Rows, change: &str, id: &str) -> String {
+    update(rows, "quotes", change, &format!("id = '{id}'"))
 }
 
 fn part(trade: &Trade, part: &str) -> String {
@@ -158,51 +162,40 @@ const BREACHES: &[Breach] = &[
             .to_owned()
     }),
     breach("rows-can-be-read", |rows| {
-        let open = format!("id = '{}'", rows.open);
-        update(rows, "quotes", "dest_address = 'planted'", &open)
+        quote(rows, "dest_address = 'planted'", &rows.open)
     }),
     breach("consumed-quote-has-one-trade", |rows| {
-        let open = format!("id = '{}'", rows.open);
-        update(rows, "quotes", "consumed_at = created_at", &open)
+        quote(rows, "consumed_at = created_at", &rows.open)
     }),
     breach("trade-has-one-consumed-quote", |rows| {
-        let quote = quote_of(&rows.settled);
-        update(rows, "quotes", "consumed_at = NULL", &quote)
+        quote(rows, "consumed_at = NULL", &quote_of(&rows.settled))
     }),
     breach("quote-has-one-fate", |rows| {
-        let quote = quote_of(&rows.settled);
-        update(rows, "quotes", "rejected_at = consumed_at", &quote)
+        quote(rows, "rejected_at = consumed_at", &quote_of(&rows.settled))
     })
     .with(UNREADABLE),
     breach("quote-is-decided-in-time", |rows| {
-        let rejected = format!("id = '{}'", rows.rejected);
-        update(rows, "quotes", "rejected_at = expires_at", &rejected)
+        quote(rows, "rejected_at = expires_at", &rows.rejected)
     })
     .with(CHECKED),
     breach("trade-has-its-quotes-terms", |rows| {
-        let quote = quote_of(&rows.reserved);
-        update(rows, "quotes", "network = 'tron'", &quote)
+        quote(rows, "network = 'tron'", &quote_of(&rows.reserved))
     }),
     breach("trade-has-its-quotes-terms", |rows| {
-        let quote = quote_of(&rows.settled);
-        update(rows, "quotes", "dest_network = 'bsc'", &quote)
+        quote(rows, "dest_network = 'bsc'", &quote_of(&rows.settled))
     }),
     breach("legs-follow-the-rate", |rows| {
-        let open = format!("id = '{}'", rows.open);
-        update(rows, "quotes", "crypto = crypto + 100", &open)
+        quote(rows, "crypto = crypto + 100", &rows.open)
     }),
     breach("legs-follow-the-rate", |rows| {
-        let open = format!("id = '{}'", rows.rejected);
-        update(rows, "quotes", "rate = '1.1'", &open)
+        quote(rows, "rate = '1.1'", &rows.rejected)
     }),
     breach("bps-within-limits", |rows| {
-        let open = format!("id = '{}'", rows.open);
-        update(rows, "quotes", "spread_bps = 51", &open)
+        quote(rows, "spread_bps = 51", &rows.open)
     })
     .with(CHECKED),
     breach("bps-within-limits", |rows| {
-        let rejected = format!("id = '{}'", rows.rejected);
-        update(rows, "quotes", "fee_bps = 5001", &rejected)
+        quote(rows, "fee_bps = 5001", &rows.rejected)
     })
     .with(CHECKED),
     breach("trade-state-fits-its-facts", |rows| {

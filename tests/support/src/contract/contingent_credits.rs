@@ -134,9 +134,8 @@ pub async fn contingent_credits_exceed_account_limit_without_overflow(world: Wor
     let member = world.member("acme").await;
     let most = amount("10000000000", usdt());
     for round in 0..12 {
-        world
-            .fund(&member.who, most, &format!("wire-{round}"))
-            .await;
+        let reference = format!("wire-{round}");
+        world.fund(&member.who, most, &reference).await;
         assert_opened(&world.sell(&member, most.units()).await);
         world.commit_to(&member.who, eur(), 0).await;
     }

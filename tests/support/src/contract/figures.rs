@@ -166,10 +166,8 @@ pub async fn reserved_trades_without_engine_are_claimed_once(world: World<impl F
     }
     let settled = world.trade(&member, Side::OnRamp, ONE).await;
     world.report(&member.who, settled.id, delivered()).await;
-    world
-        .fixture
-        .damage("UPDATE trades SET engine = NULL")
-        .await;
+    let damage = "UPDATE trades SET engine = NULL";
+    world.fixture.damage(damage).await;
     let figures = &world.ports().figures;
     let (first, second) = (
         EngineName::built_in("engine-a"),

@@ -54,15 +54,11 @@ pub async fn stored_response_is_overwritten_after_expiry(world: World<impl GateF
     world.clock().advance(DAY);
     let second = kept(2, world.now());
     assert_eq!(put(&scope_a, &second, None).await, Cas::Lost);
-    assert_eq!(
-        put(&scope_a, &second, Some(second.created_at)).await,
-        Cas::Lost
-    );
+    let expired = Some(second.created_at);
+    assert_eq!(put(&scope_a, &second, expired).await, Cas::Lost);
     assert_eq!(get(&scope_a).await, Some(first.clone()));
-    assert_eq!(
-        put(&scope_a, &second, Some(first.created_at)).await,
-        Cas::Won
-    );
+    let expired = Some(first.created_at);
+    assert_eq!(put(&scope_a, &second, expired).await, Cas::Won);
     for elsewhere in [scope(&who, "POST /b"), scope(&other, "POST /a")] {
         assert_eq!(get(&elsewhere).await, None);
     }
@@ -136,10 +132,8 @@ pub async fn stale_branding_revision_is_refused(world: World<impl GateFixture>) 
         outcome
     };
     let gate = world.fixture.gate().store.clone();
-    assert_eq!(
-        gate.branding_get(&who).await.unwrap().value,
-        Branding::default()
-    );
+    let absent = gate.branding_get(&who).await.unwrap().value;
+    assert_eq!(absent, Branding::default());
     let mut branding = Branding {
         logo_url: Some("https://cdn.example/l".to_owned()),
         primary_color: Some("#111111".to_owned()),
@@ -186,26 +180,18 @@ pub async fn key_lookup_returns_gate_profile(world: World<impl GateFixture>) {
     let mut tx = world.provision_begin("gate").await;
     assert_eq!(tx.gate_profile_get(&member.who).await.unwrap(), None);
     tx.gate_profile_put(&member.who, &full).await.unwrap();
-    assert_eq!(
-        tx.gate_profile_get(&member.who).await.unwrap(),
-        Some(full.clone())
-    );
+    let stored = tx.gate_profile_get(&member.who).await.unwrap();
+    assert_eq!(stored.as_ref(), Some(&full));
     tx.commit().await.unwrap();
     assert_eq!(find().await, full);
     let mut tx = world.gate_begin().await;
-    let within = tx
-        .access_get(&member.who, member.key)
-        .await
-        .unwrap()
-        .unwrap();
+    let within = tx.access_get(&member.who, member.key).await;
+    let within = within.unwrap().unwrap();
     assert_eq!((&within.profile, &within.tenant), (&full, &member.who));
     let foreign = tx.access_get(&member.who, other.key).await;
     assert!(foreign.unwrap().is_none());
-    assert!(
-        !tx.endpoint_is_set(&member.who, Service::Gate)
-            .await
-            .unwrap()
-    );
+    let is_set = tx.endpoint_is_set(&member.who, Service::Gate).await;
+    assert!(!is_set.unwrap());
 }
 
 // rule: webhook.replay, gate.webhook-tools.list, gate.webhook-tools.replay, tenancy.foreign-is-absent

@@ -204,12 +204,8 @@ pub async fn profiles_are_replaced_completely(world: World<impl Fixture>) {
         tx.pools_profile_put(&who, &profile).await.unwrap();
         assert_eq!(tx.pools_profile_get(&who).await.unwrap(), Some(profile));
     }
-    assert!(
-        tx.pools_profile_get(&tenant("acme", Mode::Live))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let live = tenant("acme", Mode::Live);
+    assert_eq!(tx.pools_profile_get(&live).await.unwrap(), None);
 }
 
 pub async fn endpoints_are_replaced_with_their_secrets(world: World<impl Fixture>) {
@@ -257,10 +253,8 @@ pub async fn keys_are_listed_oldest_first(world: World<impl Fixture>) {
     let other = world.member("other").await;
     let mut tx = world.provision_begin("keys").await;
     let first = tx.keys_list(&member.who).await.unwrap();
-    assert_eq!(
-        first.iter().map(|key| key.id).collect::<Vec<_>>(),
-        [member.key]
-    );
+    let ids: Vec<KeyId> = first.iter().map(|key| key.id).collect();
+    assert_eq!(ids, [member.key]);
     let mut expected = first;
     for kind in [KeyKind::Publishable, KeyKind::Secret] {
         world.clock().advance(MILLI);
@@ -278,12 +272,8 @@ pub async fn keys_are_listed_oldest_first(world: World<impl Fixture>) {
     }
     assert_eq!(tx.keys_list(&member.who).await.unwrap(), expected);
     assert_eq!(tx.keys_list(&other.who).await.unwrap().len(), 1);
-    assert!(
-        tx.keys_list(&tenant("acme", Mode::Live))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    let live = tenant("acme", Mode::Live);
+    assert!(tx.keys_list(&live).await.unwrap().is_empty());
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
     assert!(tx.key_find(twin).await.unwrap().is_none());
     assert!(tx.key_owner(&KeyHash([0; 32])).await.unwrap().is_none());

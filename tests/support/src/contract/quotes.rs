@@ -113,10 +113,8 @@ pub async fn foreign_quote_is_absent(world: World<impl Fixture>) {
             Err(Refusal::QuoteUnknown)
         );
     }
-    assert_eq!(
-        world.seen(&member.who, quote.id).await.outcome,
-        QuoteOutcome::Open
-    );
+    let outcome = world.seen(&member.who, quote.id).await.outcome;
+    assert_eq!(outcome, QuoteOutcome::Open);
 }
 
 // rule: pools.reject.once, pools.reject.rejected, pools.transact.rejected
@@ -127,10 +125,8 @@ pub async fn reject_succeeds_once(world: World<impl Fixture>) {
     let at = world.now();
     world.clock().advance(MILLI);
     assert_eq!(world.reject(&member.who, quote.id).await, Cas::Lost);
-    assert_eq!(
-        world.seen(&member.who, quote.id).await.outcome,
-        QuoteOutcome::Rejected(at)
-    );
+    let outcome = world.seen(&member.who, quote.id).await.outcome;
+    assert_eq!(outcome, QuoteOutcome::Rejected(at));
     let refused = world.transact_one(world.command(&member, quote.id)).await;
     assert_eq!(refused, Err(Refusal::QuoteClosed(QuoteClosed::Rejected)));
 }
@@ -140,10 +136,8 @@ pub async fn consumed_quote_cannot_be_rejected(world: World<impl Fixture>) {
     let member = world.funded("acme").await;
     let trade = world.trade(&member, Side::OnRamp, ONE).await;
     assert_eq!(world.reject(&member.who, trade.quote).await, Cas::Lost);
-    assert_eq!(
-        world.seen(&member.who, trade.quote).await.outcome,
-        QuoteOutcome::Consumed(trade.created_at)
-    );
+    let outcome = world.seen(&member.who, trade.quote).await.outcome;
+    assert_eq!(outcome, QuoteOutcome::Consumed(trade.created_at));
 }
 
 // rule: pools.reject.or-consume
@@ -220,10 +214,8 @@ pub async fn read_behind_writes_waits_for_open_transaction(world: World<impl Fix
         tokio::spawn(async move { reads.quote_get_behind_writes(&who, quote.id).await });
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err(), "returned while the quote was locked");
-    assert_eq!(
-        world.seen(&member.who, quote.id).await.outcome,
-        QuoteOutcome::Open
-    );
+    let outcome = world.seen(&member.who, quote.id).await.outcome;
+    assert_eq!(outcome, QuoteOutcome::Open);
     tx.commit().await.unwrap();
     let seen = waiting.await.unwrap().unwrap().unwrap();
     assert_eq!(seen.value.outcome, QuoteOutcome::Rejected(world.now()));

@@ -224,12 +224,8 @@ pub async fn signed_quote_reads_back_and_is_consumed_once_before_expiry(
     assert_eq!(quote.terms.priced.fiat.to_string(), "100.00");
     assert_eq!(quote.consumed_at, None);
     let rival = world.open_rails("rival").await;
-    assert!(
-        gate.signed_quote_get(rival.who(), id)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let foreign = gate.signed_quote_get(rival.who(), id).await;
+    assert!(foreign.unwrap().is_none());
     let now = quote.created_at;
     assert_eq!(world.consumed(rival.who(), id, now).await, Cas::Lost);
     assert_eq!(world.consumed(&who, id, quote.expires_at).await, Cas::Lost);

@@ -204,13 +204,8 @@ pub async fn session_pages_are_contiguous(world: World<impl GateFixture>) {
     assert_eq!(cancelled.await, Cas::Won);
     let page = async |after, status, limit| {
         let filter = SessionFilter { after, status };
-        let seen = world
-            .fixture
-            .gate()
-            .store
-            .sessions_page(&who, &filter, limit)
-            .await
-            .unwrap();
+        let store = &world.fixture.gate().store;
+        let seen = store.sessions_page(&who, &filter, limit).await.unwrap();
         seen.value
             .iter()
             .map(|session| session.id)

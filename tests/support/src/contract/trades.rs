@@ -124,12 +124,9 @@ pub async fn foreign_trade_is_absent(world: World<impl Fixture>) {
             ..trade.clone()
         };
         let step = settle(&trade, world.now());
-        assert_eq!(
-            tx.trade_apply(who, &before, std::slice::from_ref(&step), token)
-                .await
-                .unwrap(),
-            Cas::Lost
-        );
+        let steps = std::slice::from_ref(&step);
+        let applied = tx.trade_apply(who, &before, steps, token).await;
+        assert_eq!(applied.unwrap(), Cas::Lost);
         drop(tx);
         let filter = TradeFilter {
             cursor: Some(id),

@@ -35,10 +35,8 @@ pub async fn purchase_reserves_fiat_and_sale_crypto(world: World<impl Fixture>) 
             (&TradeState::Reserved, Some(amount("7", asset)))
         );
         assert_eq!(world.stored(&member, trade.id).await, trade);
-        assert_eq!(
-            world.seen(&member.who, quote.id).await.outcome,
-            QuoteOutcome::Consumed(trade.created_at)
-        );
+        let outcome = world.seen(&member.who, quote.id).await.outcome;
+        assert_eq!(outcome, QuoteOutcome::Consumed(trade.created_at));
         let page = world
             .ports()
             .store

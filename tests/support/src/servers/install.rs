@@ -20,68 +20,38 @@ struct Needed {
     wanted: &'static str,
 }
 
+impl Needed {
+    const fn new(program: &'static str, package: &'static str, wanted: &'static str) -> Self {
+        Self {
+            program,
+            package,
+            wanted,
+        }
+    }
+}
+
 /// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
 const KNOWN: [Needed; 12] = [
-    Needed {
-        program: "initdb",
-        package: "postgresql",
-        wanted: "PostgreSQL 15 or newer",
-    },
-    Needed {
-        program: "pgbench",
-        package: "postgresql",
-        wanted: "PostgreSQL 15 or newer",
-    },
-    Needed {
-        program: "redis-server",
-        package: "redis-server",
-        wanted: "Redis 7 or newer",
-    },
-    Needed {
-        program: "zsh",
-        package: "zsh",
-        wanted: "zsh",
-    },
-    Needed {
-        program: "curl",
-        package: "curl",
-        wanted: "curl",
-    },
-    Needed {
-        program: "chromium",
-        package: "chromium",
-        wanted: "Chromium 110 or newer",
-    },
-    Needed {
-        program: "firefox-esr",
-        package: "firefox-esr",
-        wanted: "Firefox 128 or newer, on PATH as firefox-esr",
-    },
-    Needed {
-        program: "WebKitWebDriver",
-        package: "webkit2gtk-driver",
-        wanted: "WebKitGTK 2.40 or newer with WebKitWebDriver and MiniBrowser",
-    },
-    Needed {
-        program: "Xvfb",
-        package: "xvfb",
-        wanted: "the X server Xvfb",
-    },
-    Needed {
-        program: "patroni",
-        package: "patroni",
-        wanted: "Patroni 3 or newer",
-    },
-    Needed {
-        program: "etcd",
-        package: "etcd-server",
-        wanted: "etcd 3.4 or newer",
-    },
-    Needed {
-        program: "haproxy",
-        package: "haproxy",
-        wanted: "HAProxy 2.6 or newer",
-    },
+    Needed::new("initdb", "postgresql", "PostgreSQL 15 or newer"),
+    Needed::new("pgbench", "postgresql", "PostgreSQL 15 or newer"),
+    Needed::new("redis-server", "redis-server", "Redis 7 or newer"),
+    Needed::new("zsh", "zsh", "zsh"),
+    Needed::new("curl", "curl", "curl"),
+    Needed::new("chromium", "chromium", "Chromium 110 or newer"),
+    Needed::new(
+        "firefox-esr",
+        "firefox-esr",
+        "Firefox 128 or newer, on PATH as firefox-esr",
+    ),
+    Needed::new(
+        "WebKitWebDriver",
+        "webkit2gtk-driver",
+        "WebKitGTK 2.40 or newer with WebKitWebDriver and MiniBrowser",
+    ),
+    Needed::new("Xvfb", "xvfb", "the X server Xvfb"),
+    Needed::new("patroni", "patroni", "Patroni 3 or newer"),
+    Needed::new("etcd", "etcd-server", "etcd 3.4 or newer"),
+    Needed::new("haproxy", "haproxy", "HAProxy 2.6 or newer"),
 ];
 /// Number of the [`KNOWN`] programs that the servers run.
 const SERVERS: usize = 3;
