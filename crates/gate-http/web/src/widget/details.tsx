@@ -1,26 +1,27 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { areChecksLoaded, loadChecks, readAddress } from './address';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { areChecksLoaded, loadChecks } from './address';
 import type { ScreenProps } from './app';
 import { accountOf, faultsOf, sameName, type Fault } from './draft';
 import { crypto, methodName, money, networkName, t, type MessageKey } from './i18n';
 import { Button, Groups, Picture } from './parts';
 import { ACCOUNT_TYPES, ibanFits, payoutFields, payoutOf } from './payout';
 import { say } from './speech';
-import type { Flow } from './flow';
 
 /** A click that leaves a field ends within this time. */
 const JUDGE_MS = 300;
+
+// No text and no choice of the customer is set by `value` or `checked`. Each redraw compares these two with the page, and would overwrite
+// what autofill has set without an event. It compares all other properties with the last redraw.
 
 interface SelectProps {
   name: string;
   label: string;
   value: string;
   choices: [string, string][];
-  onPick: (value: string) => void;
 }
 
 /** A choice of one is a text. */
-function Select({ name, label, value, choices, onPick }: SelectProps) {
+function Select({ name, label, value, choices }: SelectProps) {
   const [only, ...others] = choices;
   if (only && others.length === 0) {
     return <div class="field"><span class="label">{label}</span><p class="fixed">{only[1]}</p><input type="hidden" name={name} value={only[0]} /></div>;
@@ -28,7 +29,7 @@ function Select({ name, label, value, choices, onPick }: SelectProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
-      <select name={name} value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+      <select name={name}>
         {choices.map(([id, text]) => <option key={id} value={id} selected={id === value}>{text}</option>)}
       </select>
     </label>
@@ -46,15 +47,15 @@ interface InputProps {
   good?: string | undefined;
   error?: Fault | undefined;
   network: string;
-  onType: (value: string) => void;
-  onLeave: () => void;
 }
 
-function Input({ name, label, value, hint, good, error, network, onType, onLeave }: InputProps) {
+function Input({ name, label, value, hint, good, error, network }: InputProps) {
   const texts = [error && `${name}-error`, good && `${name}-good`, hint && `${name}-hint`].filter(Boolean).join(' ');
+  // After its first value the field keeps its own text.
+  const [first] = useState(value);
   const common = {
-    id: name, name, value, ref: neverCorrect, spellcheck: false, autocapitalize: 'none' as const, autocomplete: name === 'account_holder' ? 'name' : 'off',
-    'aria-invalid': error !== undefined, 'aria-describedby': texts || undefined, onBlur: onLeave,
+    id: name, name, defaultValue: first, ref: neverCorrect, spellcheck: false, autocapitalize: 'none' as const, autocomplete: name === 'account_holder' ? 'name' : 'off',
+    'aria-invalid': error !== undefined, 'aria-describedby': texts || undefined,
   };
   // The two lines of an address are one line of text.
   const press = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
@@ -66,8 +67,8 @@ function Input({ name, label, value, hint, good, error, network, onType, onLeave
     <div class="field">
       <label class="label" for={name}>{label}</label>
       {name === 'wallet_address'
-        ? <textarea {...common} rows={2} class="code" onKeyDown={press} onInput={(event) => onType(event.currentTarget.value)} />
-        : <input {...common} onInput={(event) => onType(event.currentTarget.value)} />}
+        ? <textarea {...common} rows={2} class="code" onKeyDown={press} />
+        : <input {...common} />}
       <div class="texts">
         {error && <p class="fault" role="alert" data-code={error.code} id={`${name}-error`}><Picture icon="bad" /><span>{t(error.text, { network, other: networkName(error.other ?? '') })}</span></p>}
         {good && !error && <p class="fine" id={`${name}-good`}><Picture icon="good" /><span>{good}</span></p>}
@@ -75,21 +76,6 @@ function Input({ name, label, value, hint, good, error, network, onType, onLeave
       </div>
     </div>
   );
-}
-
-/** Takes the texts from the form itself, because autofill can set a value without an event. */
-function readForm(flow: Flow, form: HTMLFormElement): void {
-  const { draft, session } = flow;
-  if (!draft) return;
-  const values = new FormData(form);
-  const payout = { ...draft.payout };
-  for (const name of payoutFields(accountOf(draft, flow.sideOptions))) {
-    const value = values.get(name);
-    if (typeof value === 'string') payout[name] = value;
-  }
-  const address = values.get('wallet_address');
-  const isOwn = typeof address === 'string' && !session?.wallet_address;
-  flow.edit({ payout, ...(isOwn ? { wallet_address: readAddress(address) } : {}) });
 }
 
 /** The methods with what the customer receives by each, if the catalogue's example fits the choice. */
@@ -107,7 +93,7 @@ function Methods({ flow }: ScreenProps) {
         const row = fits ? sideOptions.indicative?.find((one) => one.asset === asset && one.payment_method === method.id) : undefined;
         return (
           <label key={method.id}>
-            <input type="radio" name="payment_method" value={method.id} checked={method.id === draft.payment_method} onChange={() => flow.edit({ payment_method: method.id })} />
+            <input type="radio" name="payment_method" value={method.id} defaultChecked={method.id === draft.payment_method} />
             <span class="name">{methodName(method)}</span>
             {row && <span class="get">{t('approx', { amount: crypto(row.crypto_amount, asset, 2) })}</span>}
             {row && <small>{t('feesAre', { amount: money(row.fees.total, row.fees.currency) })}</small>}
@@ -120,23 +106,22 @@ function Methods({ flow }: ScreenProps) {
 
 type Checked = Record<string, Fault | undefined>;
 
-function PayoutFields({ flow, errors, onLeave }: ScreenProps & { errors: Checked; onLeave: (name: string) => void }) {
+function PayoutFields({ flow, errors }: ScreenProps & { errors: Checked }) {
   const { draft } = flow;
   if (!draft) return null;
-  const change = (name: string, value: string) => flow.edit({ payout: { ...draft.payout, [name]: value } });
   return (
     <>
       {payoutFields(accountOf(draft, flow.sideOptions)).map((name) => {
-        const value = draft.payout[name] ?? '';
+        const value = draft[name] ?? '';
         if (name === 'account_type') {
           const choices = ACCOUNT_TYPES.map((one): [string, string] => [one, t(one)]);
-          return <Select key={name} name={name} label={t(name)} value={value || ACCOUNT_TYPES[0]} choices={choices} onPick={(picked) => change(name, picked)} />;
+          return <Select key={name} name={name} label={t(name)} value={value || ACCOUNT_TYPES[0]} choices={choices} />;
         }
         const label = name === 'account_holder' ? t('optional', { field: t(name) }) : t(name);
         const isFine = name === 'iban' && ibanFits(value);
         return (
           <div key={name}>
-            <Input name={name} label={label} value={value} error={errors[name]} network="" hint={name === 'iban' && !isFine ? t('ibanHint') : undefined} onType={(typed) => change(name, typed)} onLeave={() => onLeave(name)} />
+            <Input name={name} label={label} value={value} error={errors[name]} network="" hint={name === 'iban' && !isFine ? t('ibanHint') : undefined} />
             {isFine && !errors[name] && <p class="fine"><Picture icon="good" /><Groups text={payoutOf('iban', { iban: value })['iban'] ?? ''} /></p>}
           </div>
         );
@@ -145,12 +130,11 @@ function PayoutFields({ flow, errors, onLeave }: ScreenProps & { errors: Checked
   );
 }
 
-function Wallet({ flow, error, onLeave }: ScreenProps & { error: Fault | undefined; onLeave: () => void }) {
+function Wallet({ flow, error }: ScreenProps & { error: Fault | undefined }) {
   const { draft, session, sideOptions } = flow;
-  const raw = draft?.wallet_address ?? '';
-  const address = readAddress(raw);
+  const address = draft?.wallet_address ?? '';
   const network = networkName(draft?.network ?? '');
-  const isFine = draft !== null && address !== '' && areChecksLoaded() && !faultsOf({ ...draft, wallet_address: address }, session, sideOptions)['wallet_address'];
+  const isFine = draft !== null && address !== '' && areChecksLoaded() && !faultsOf(draft, session, sideOptions)['wallet_address'];
   const good = isFine ? t('walletOk', { network, end: address.slice(-4) }) : undefined;
   const [, redraw] = useState(0);
   useEffect(() => void loadChecks().then(() => redraw(1)), []);
@@ -168,7 +152,7 @@ function Wallet({ flow, error, onLeave }: ScreenProps & { error: Fault | undefin
       </div>
     );
   }
-  return <Input name="wallet_address" label={t('wallet')} value={raw} network={network} good={good} hint={t('walletHint', { asset: draft.asset, network })} error={error} onType={(value) => flow.edit({ wallet_address: value })} onLeave={onLeave} />;
+  return <Input name="wallet_address" label={t('wallet')} value={address} network={network} good={good} hint={t('walletHint', { asset: draft.asset, network })} error={error} />;
 }
 
 export function Details({ flow }: ScreenProps) {
@@ -176,45 +160,53 @@ export function Details({ flow }: ScreenProps) {
   const [left, setLeft] = useState<string[]>([]);
   const form = useRef<HTMLFormElement>(null);
   const { draft, session, sideOptions } = flow;
+  const read = () => {
+    if (form.current) flow.read(form.current);
+  };
+  // Another screen removes the form. A passive effect would end too late to read it.
+  useLayoutEffect(() => read, []);
   if (!draft || !sideOptions) return null;
   const { side } = draft;
-  const tidy = { ...draft, wallet_address: readAddress(draft.wallet_address) };
-  const faults = faultsOf(tidy, session, sideOptions);
+  const faults = faultsOf(draft, session, sideOptions);
   // A field is judged after the customer has left it with something in it, and from the first "Continue" on.
   const isJudged = (name: string) => asked || left.includes(name);
   const errors: Checked = Object.fromEntries(Object.entries(faults).filter(([name]) => isJudged(name)));
-  const leave = (name: string) => {
-    const value = name === 'wallet_address' ? draft.wallet_address : draft.payout[name];
+  const leave = ({ target }: FocusEvent) => {
+    const { name, value } = target as HTMLInputElement;
+    const judge = () => {
+      read();
+      setLeft((names) => [...names, name]);
+    };
     // A text that appears at once would move the button that is being pressed.
-    if (value) setTimeout(() => setLeft((names) => [...names, name]), JUDGE_MS);
+    if (value) setTimeout(judge, JUDGE_MS);
   };
   const assets = sideOptions.assets.map((one): [string, string] => [one.symbol, one.symbol]);
   const networks = (symbol: string) => (sideOptions.assets.find((one) => one.symbol === symbol)?.networks ?? []).map((one): [string, string] => [one.chain, networkName(one.chain)]);
   const only = (choices: [string, string][], fixed: string | null | undefined) => (side !== 'off_ramp' && fixed ? choices.filter(([id]) => sameName(id, fixed)) : choices);
   const submit = async (event: Event) => {
     event.preventDefault();
-    // A redraw would overwrite what autofill has set.
-    if (form.current) readForm(flow, form.current);
     if (side !== 'off_ramp') await loadChecks();
+    if (!form.current) return;
+    flow.edit(form.current);
     const [first] = Object.keys(faultsOf(flow.draft, session, sideOptions));
     setAsked(true);
     if (first) document.getElementById(first)?.focus();
     else void flow.next();
   };
   return (
-    <form onSubmit={(event) => void submit(event)} ref={form} noValidate>
+    <form onSubmit={(event) => void submit(event)} onInput={(event) => flow.edit(event.currentTarget)} onFocusOut={leave} ref={form} noValidate>
       {side === 'swap' && (
         <div class="pair">
-          <Select name="source_asset" label={t('youSend')} value={draft.source_asset} choices={assets.filter(([id]) => id !== draft.asset)} onPick={(value) => flow.edit({ source_asset: value })} />
-          <Select name="source_network" label={t('onNetwork')} value={draft.source_network} choices={networks(draft.source_asset)} onPick={(value) => flow.edit({ source_network: value })} />
+          <Select name="source_asset" label={t('youSend')} value={draft.source_asset} choices={assets.filter(([id]) => id !== draft.asset)} />
+          <Select name="source_network" label={t('onNetwork')} value={draft.source_network} choices={networks(draft.source_asset)} />
         </div>
       )}
       <div class="pair">
-        <Select name="asset" label={side === 'swap' ? t('youReceive') : t(`asset_${side}` as MessageKey)} value={draft.asset} choices={only(assets, session?.target_token)} onPick={(value) => flow.edit({ asset: value })} />
-        <Select name="network" label={t(side === 'swap' ? 'onNetwork' : 'network')} value={draft.network} choices={only(networks(draft.asset), session?.target_network)} onPick={(value) => flow.edit({ network: value })} />
+        <Select name="asset" label={side === 'swap' ? t('youReceive') : t(`asset_${side}` as MessageKey)} value={draft.asset} choices={only(assets, session?.target_token)} />
+        <Select name="network" label={t(side === 'swap' ? 'onNetwork' : 'network')} value={draft.network} choices={only(networks(draft.asset), session?.target_network)} />
       </div>
       {side !== 'swap' && <Methods flow={flow} />}
-      {side === 'off_ramp' ? <PayoutFields flow={flow} errors={errors} onLeave={leave} /> : <Wallet flow={flow} error={errors['wallet_address']} onLeave={() => leave('wallet_address')} />}
+      {side === 'off_ramp' ? <PayoutFields flow={flow} errors={errors} /> : <Wallet flow={flow} error={errors['wallet_address']} />}
       <div class="foot"><Button action="continue" flow={flow} submit /></div>
     </form>
   );

@@ -1,10 +1,10 @@
 import { isName, misfitOf } from './address';
-import { payoutFaults } from './payout';
+import { payoutFaults, type PayoutTexts } from './payout';
 import type { MessageKey } from './i18n';
 import type { Payment, Session, Side, SideOptions } from './types';
 
-/** What the user chooses before a payment. */
-export interface Draft {
+/** What the user chooses and types before a payment. Each field of the form has the name of its member. */
+export interface Draft extends PayoutTexts {
   side: Side;
   asset: string;
   network: string;
@@ -12,7 +12,6 @@ export interface Draft {
   source_asset: string;
   source_network: string;
   wallet_address: string;
-  payout: Record<string, string>;
 }
 
 /** A session names its targets in upper case, and the catalogue names networks in lower case. */
@@ -24,6 +23,7 @@ export function draftOf(side: Side, entry: SideOptions | undefined, session: Ses
   const source = entry?.assets.find((one) => one.symbol !== asset?.symbol);
   const network = asset?.networks.find((one) => sameName(one.chain, session?.target_network)) ?? asset?.networks[0];
   return {
+    ...earlier,
     side,
     asset: asset?.symbol ?? '',
     network: network?.chain ?? '',
@@ -31,7 +31,6 @@ export function draftOf(side: Side, entry: SideOptions | undefined, session: Ses
     source_asset: source?.symbol ?? '',
     source_network: source?.networks[0]?.chain ?? '',
     wallet_address: session?.wallet_address ?? earlier?.wallet_address ?? '',
-    payout: earlier?.payout ?? {},
   };
 }
 
@@ -91,7 +90,7 @@ function addressFault(draft: Draft, entry: SideOptions | undefined): Fault | nul
 export function faultsOf(draft: Draft | null, session: Session | null, entry: SideOptions | undefined): Record<string, Fault> {
   if (!draft) return {};
   if (draft.side === 'off_ramp') {
-    return Object.fromEntries(payoutFaults(accountOf(draft, entry), draft.payout).map(([name, text]) => [name, { code: `invalid_${name}`, text }]));
+    return Object.fromEntries(payoutFaults(accountOf(draft, entry), draft).map(([name, text]) => [name, { code: `invalid_${name}`, text }]));
   }
   const fault = session?.wallet_address ? null : addressFault(draft, entry);
   return fault ? { wallet_address: fault } : {};

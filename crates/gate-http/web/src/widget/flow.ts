@@ -1,4 +1,5 @@
 import { Api, NoAnswer, Refusal } from './api';
+import { readAddress } from './address';
 import { adopt, draftOf, faultsOf, mend, type Draft } from './draft';
 import type { Frame } from './frame';
 import { forgetIntent, intentKey, isOwnKey, recall, remember, settleIntent } from './memory';
@@ -117,7 +118,7 @@ export class Flow {
   /** The payout method that the user has chosen, on a sale. */
   get payout(): Record<string, string> {
     const method = this.sideOptions?.methods.find((one) => one.id === this.draft?.payment_method);
-    return payoutOf(method?.account, this.draft?.payout ?? {});
+    return payoutOf(method?.account, this.draft ?? {});
   }
 
   /** False while a click could not mean the price that is shown: it ran out, or it changed a moment ago. */
@@ -158,10 +159,18 @@ export class Flow {
     this.draw();
   }
 
-  edit(change: Partial<Draft>): void {
-    if (!this.draft) return;
-    Object.assign(this.draft, change);
-    mend(this.draft, this.sideOptions);
+  /** Takes what the form shows, because autofill can set a value without an event. */
+  read(form: HTMLFormElement): void {
+    const { draft } = this;
+    if (!draft) return;
+    Object.assign(draft, Object.fromEntries(new FormData(form)));
+    if (!this.session?.wallet_address) draft.wallet_address = readAddress(draft.wallet_address);
+    mend(draft, this.sideOptions);
+  }
+
+  /** Takes a change of the form. */
+  edit(form: HTMLFormElement): void {
+    this.read(form);
     this.problem = null;
     this.draw();
   }

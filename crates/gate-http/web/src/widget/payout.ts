@@ -5,6 +5,9 @@ export type Account = 'iban' | 'uk' | 'us';
 
 export type PayoutField = 'iban' | 'sort_code' | 'routing_number' | 'account_number' | 'account_type' | 'account_holder';
 
+/** The texts of an account, as they were typed. */
+export type PayoutTexts = Partial<Record<PayoutField, string>>;
+
 const FIELDS: Record<Account, PayoutField[]> = {
   iban: ['iban', 'account_holder'],
   uk: ['sort_code', 'account_number', 'account_holder'],
@@ -43,7 +46,7 @@ function tidy(name: PayoutField, value: string): string {
 }
 
 /** The fields of this form of account alone. An optional field that is empty is left out. */
-export function payoutOf(account: Account | null | undefined, values: Record<string, string>): Record<string, string> {
+export function payoutOf(account: Account | null | undefined, values: PayoutTexts): Record<string, string> {
   const payout: Record<string, string> = {};
   for (const name of payoutFields(account)) {
     const value = tidy(name, values[name] ?? (name === 'account_type' ? ACCOUNT_TYPES[0] : ''));
@@ -67,7 +70,7 @@ function fault(name: PayoutField, value: string, account: Account): MessageKey |
 }
 
 /** Returns the text for each field that needs attention, in the order of the fields. */
-export function payoutFaults(account: Account | null | undefined, values: Record<string, string>): [PayoutField, MessageKey][] {
+export function payoutFaults(account: Account | null | undefined, values: PayoutTexts): [PayoutField, MessageKey][] {
   if (!account) return [];
   return Object.entries(payoutOf(account, values)).flatMap(([name, value]): [PayoutField, MessageKey][] => {
     const found = fault(name as PayoutField, value, account);

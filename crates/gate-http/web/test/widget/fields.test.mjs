@@ -18,6 +18,10 @@ async function checkout(settings, options) {
 
 async function payFromDetails(page) {
   await act(page, 'continue');
+  await payFromPrice(page);
+}
+
+async function payFromPrice(page) {
   await step(page, 'price');
   await act(page, 'continue');
   await step(page, 'confirm');
@@ -52,15 +56,58 @@ test('name and wrong address are refused with codes of their own', async () => {
   await page.context().close();
 });
 
-test('value that autofill sets without an event is what continue sends', async () => {
+/** Sets values as autofill may: without an event. */
+async function autofill(page, values) {
+  for (const [name, value] of Object.entries(values)) {
+    await page.$eval(`[name="${name}"]`, (field, filled) => { field.value = filled; }, value);
+  }
+}
+
+async function expectShown(page, values) {
+  for (const [name, value] of Object.entries(values)) {
+    assert.equal(await page.inputValue(`[name="${name}"]`), value, name);
+  }
+}
+
+/** Keeps the checks of addresses from loading until the test calls `load`. */
+async function holdChecks(page) {
+  const script = '**/address_checks-*.js';
+  let load;
+  const held = new Promise((resolve) => { load = resolve; });
+  await page.route(script, async (route) => {
+    await held;
+    await route.continue();
+  });
+  return { load, asked: page.waitForRequest(script) };
+}
+
+test('address that autofill sets before the checks of addresses are loaded is what continue sends', async () => {
   const page = await checkout({});
+  const checks = await holdChecks(page);
   await walk(page, 'details');
-  // The note shows that the checks of addresses are loaded, after which nothing redraws the field.
-  await page.fill('[name="wallet_address"]', WALLET);
-  await page.waitForSelector('#wallet_address-good');
-  await page.fill('[name="wallet_address"]', '');
-  await page.$eval('[name="wallet_address"]', (field, value) => { field.value = value; }, WALLET);
+  const url = (await checks.asked).url();
+  await autofill(page, { wallet_address: WALLET });
+  checks.load();
+  // The page redraws the field soon after the module is loaded.
+  await page.evaluate(async (script) => {
+    await import(script);
+    for (let frames = 0; frames < 3; frames += 1) await new Promise(requestAnimationFrame);
+  }, url);
+  await expectShown(page, { wallet_address: WALLET });
   await payFromDetails(page);
+  assert.equal(simulation().paid.wallet_address, WALLET);
+  await page.context().close();
+});
+
+test('address that autofill sets while continue waits for the checks of addresses is what continue sends', async () => {
+  const page = await checkout({});
+  const checks = await holdChecks(page);
+  await walk(page, 'details');
+  await checks.asked;
+  await act(page, 'continue');
+  await autofill(page, { wallet_address: WALLET });
+  checks.load();
+  await payFromPrice(page);
   assert.equal(simulation().paid.wallet_address, WALLET);
   await page.context().close();
 });
@@ -108,6 +155,51 @@ for (const [method, [typed, sent]] of Object.entries(ACCOUNTS)) {
   });
 }
 
+for (const [method, [, values]] of Object.entries({ wallet: [null, { wallet_address: WALLET }], ...ACCOUNTS })) {
+  test(`values of ${method} that autofill sets without an event stay through redraws and other screens`, async () => {
+    const side = method === 'wallet' ? 'on_ramp' : 'off_ramp';
+    const page = await checkout({ methods: METHODS.filter(({ id }) => side === 'on_ramp' || id === method) });
+    await walk(page, 'details', side);
+    await autofill(page, values);
+    // Each choice redraws the page.
+    await page.selectOption('[name="network"]', 'solana');
+    await page.selectOption('[name="network"]', 'ethereum');
+    await expectShown(page, values);
+    const changed = Object.fromEntries(Object.keys(values).map((name) => [name, name === 'account_type' ? 'checking' : 'x']));
+    for (const filled of [changed, values]) {
+      await autofill(page, filled);
+      await act(page, 'back');
+      await walk(page, 'details', side);
+      await expectShown(page, filled);
+    }
+    await autofill(page, changed);
+    await page.context().setOffline(true);
+    await step(page, 'offline');
+    await page.context().setOffline(false);
+    await step(page, 'details');
+    await expectShown(page, changed);
+    await autofill(page, values);
+    await payFromDetails(page);
+    const { wallet_address, payout } = simulation().paid;
+    assert.deepEqual(side === 'on_ramp' ? { wallet_address } : payout, values);
+    await page.context().close();
+  });
+}
+
+test('wrong value that autofill sets without an event is judged after the customer leaves the field', async () => {
+  const page = await checkout({});
+  for (const [side, name] of [['on_ramp', 'wallet_address'], ['off_ramp', 'iban']]) {
+    await walk(page, 'details', side);
+    await autofill(page, { [name]: 'x' });
+    await page.focus(`[name="${name}"]`);
+    await page.focus('[name="network"]');
+    await page.waitForSelector(`[role="alert"][data-code="invalid_${side === 'on_ramp' ? 'address' : name}"]`);
+    await expectShown(page, { [name]: 'x' });
+    await act(page, 'back');
+  }
+  await page.context().close();
+});
+
 test('account holder is optional, and one letter is too short', async () => {
   const page = await checkout({});
   await walk(page, 'details', 'off_ramp');
@@ -140,6 +232,28 @@ test('form of a provider checks its fields and leaves empty ones out', async () 
   await act(page, 'continue');
   await step(page, 'confirm');
   assert.deepEqual(simulation().answers, { email: 'ada@shop.example' });
+  await page.context().close();
+});
+
+test('answers that autofill sets without an event stay when the page redraws', async () => {
+  const answers = { name: 'Ada Example', email: 'ada@shop.example', born_on: '1990-12-31', residence: 'FR' };
+  const form = {
+    type: 'object',
+    properties: { name: { type: 'string' }, email: { type: 'string', format: 'email' }, born_on: { type: 'string', format: 'date' }, residence: { type: 'string', enum: ['DE', 'FR'] } },
+    required: Object.keys(answers),
+  };
+  const page = await checkout({ amount: '100.61', verifyBy: 'form', form });
+  await walk(page, 'verification');
+  await act(page, 'continue');
+  await page.waitForSelector('[name="email"]');
+  await autofill(page, answers);
+  simulation().session.branding.brand_name = 'South Shop';
+  simulation().changed();
+  await page.getByText('South Shop').first().waitFor();
+  await expectShown(page, answers);
+  await act(page, 'continue');
+  await step(page, 'confirm');
+  assert.deepEqual(simulation().answers, answers);
   await page.context().close();
 });
 
