@@ -284,6 +284,8 @@ const fn sort(kind: Kind) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn op(kind: Kind, key: &str, span: (u64, u64), outcome: Outcome, seen: &str) -> Op {
