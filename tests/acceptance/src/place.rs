@@ -10,12 +10,16 @@ use store_postgres::{PostgresStore, Waits};
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use test_support::test_database::{LONG_TIMEOUTS, LONG_WAITS, StoreKind};
+use tokio::sync::OnceCell;
 
 use crate::database::Database;
 use crate::setup::Setup;
 
 /// Enough connections for two batch queues and the reads.
 const CONNECTIONS: u32 = 6;
+
+/// The bytes of a migrated database file. Each world gets a copy, because migrating a file takes longer than most tests.
+static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
 
 /// A database for one world, deleted when the value is dropped.
 #[derive(Debug)]
@@ -27,7 +31,12 @@ pub(crate) enum Place {
 impl Place {
     pub(crate) async fn new() -> Self {
         match StoreKind::of_run() {
-            StoreKind::Sqlite => Self::File(temporary_folder()),
+            StoreKind::Sqlite => {
+                let folder = temporary_folder();
+                let migrated = MIGRATED.get_or_init(migrated).await;
+                std::fs::write(file(&folder), migrated).expect("a copy of the database");
+                Self::File(folder)
+            }
             StoreKind::Postgres => {
                 Self::Server(test_support::test_database::Database::make().await)
             }
@@ -105,6 +114,13 @@ impl Place {
             Self::Server(database) => database.damage(sql).await,
         }
     }
+}
+
+async fn migrated() -> Vec<u8> {
+    let folder = temporary_folder();
+    let file = file(&folder);
+    SqliteStore::migrate(&file).await.expect("a database");
+    std::fs::read(file).expect("a database file")
 }
 
 fn file(folder: &TempDir) -> PathBuf {

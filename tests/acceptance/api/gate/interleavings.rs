@@ -1,5 +1,6 @@
-//! Pairs of requests about one session in every order of their steps, on the real store. Every invariant is checked after each
-//! order, and that the session has at most one quote that can be paid and at most one payment in progress or settled.
+//! Pairs of requests about one session in every order of their steps, on the real store. After each order the
+//! session has at most one quote that can be paid and at most one payment in progress or settled; every invariant is checked after at
+//! most 25 orders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Scene {
         self.played.play(cast).await
     }
 
-    /// Records the outcome of an order and checks the invariants.
+    /// Records the outcome of an order, and checks the session.
     async fn ended(&mut self, paying: &Paying, outcome: &str) {
         assert!(paying.quotes().await <= 1, "{outcome}");
         assert!(paying.payments().await <= 1, "{outcome}");
