@@ -103,21 +103,8 @@ impl<F: Fixture> World<F> {
         claimed: &ClaimedDelivery,
         outcome: AttemptOutcome,
     ) -> Cas {
-        let (response_status, error) = match outcome {
-            Delivered => (Some(204), None),
-            RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
-            GivenUp => (None, Some("connection refused".to_owned())),
-            Released => (None, None),
-        };
-        let concluded = ConcludedDelivery {
-            tenant: claimed.tenant.clone(),
-            id: claimed.id,
-            token,
-            outcome,
-            response_status,
-            error,
-        };
-        let (port, batch) = (&self.ports().deliveries, [concluded]);
+        let port = &self.ports().deliveries;
+        let batch = [concluded(token, claimed, outcome)];
         for _ in 0..1_000 {
             let outcomes = port.deliveries_conclude(&batch).await.unwrap();
             assert_eq!(outcomes.len(), 1);
@@ -141,6 +128,24 @@ impl<F: Fixture> World<F> {
         port.deliveries_next(Mode::Test, Service::Pools)
             .await
             .unwrap()
+    }
+}
+
+/// The report of an attempt, with the response of its endpoint.
+fn concluded(token: u64, claimed: &ClaimedDelivery, outcome: AttemptOutcome) -> ConcludedDelivery {
+    let (response_status, error) = match outcome {
+        Delivered => (Some(204), None),
+        RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
+        GivenUp => (None, Some("connection refused".to_owned())),
+        Released => (None, None),
+    };
+    ConcludedDelivery {
+        tenant: claimed.tenant.clone(),
+        id: claimed.id,
+        token,
+        outcome,
+        response_status,
+        error,
     }
 }
 
@@ -208,6 +213,49 @@ pub async fn stale_token_changes_nothing(world: World<impl Fixture>) {
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Succeeded { at: world.now() };
     assert_eq!(done.progress, Progress { state, attempts: 1 });
+    world.assert_clean().await;
+}
+
+/// Workers record many attempts in one call. Each report changes its own delivery only.
+// rule: webhook.one-holder
+pub async fn batch_of_reports_has_outcomes_in_its_order(world: World<impl Fixture>) {
+    let (acme, _) = world.listener("acme").await;
+    let (rival, _) = world.listener("rival").await;
+    for (member, event) in [(&acme, "a"), (&rival, "b"), (&acme, "c"), (&rival, "d")] {
+        world.emit(&member.who, event, event).await;
+    }
+    let claimed = world.claim_all().await;
+    let (token, stale) = (claimed[0].0, world.entropy.next());
+    let report = |event: &str, token: u64, outcome: AttemptOutcome| {
+        let of_event = claimed.iter().find(|(_, one)| one.event.id == event);
+        concluded(token, &of_event.unwrap().1, outcome)
+    };
+    let batch = [
+        report("d", token, GivenUp),
+        report("a", token, Delivered),
+        report("c", stale, Delivered),
+        report("b", token, RetryAfter(WAIT)),
+    ];
+    let port = &world.ports().deliveries;
+    let outcomes = port.deliveries_conclude(&batch).await.unwrap();
+    let expected = [Cas::Won, Cas::Won, Cas::Lost, Cas::Won].map(Some);
+    assert_eq!(outcomes, expected);
+    let delivered = DeliveryState::Succeeded { at: world.now() };
+    let due = world.now().plus(WAIT);
+    let waits = DeliveryState::Pending { due };
+    let dead = DeliveryState::DeadLettered;
+    for (who, event, state, status, error) in [
+        (&acme.who, "a", delivered, Some(204), None),
+        (&rival.who, "b", waits, Some(503), Some("status 503")),
+        (&rival.who, "d", dead, None, Some("connection refused")),
+    ] {
+        let stored = world.deliveries(who, event).await.remove(0);
+        assert_eq!(stored.progress, Progress { state, attempts: 1 }, "{event}");
+        assert_eq!(stored.last_response_status, status, "{event}");
+        assert_eq!(stored.last_error.as_deref(), error, "{event}");
+    }
+    let held = world.deliveries(&acme.who, "c").await.remove(0);
+    assert!(matches!(held.progress.state, DeliveryState::InFlight(lease) if lease.token == token));
     world.assert_clean().await;
 }
 

@@ -58,6 +58,7 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(world: World<impl Fixtu
     world.assert_refused(&member, &command, refusal).await;
     let quote = world.buy(&member, 5).await;
     let mut command = world.command(&member, quote.id);
+    let rows = world.audit().await.figures;
     for (hold, refusal) in [
         (Some(Hold::Refused), Refusal::ReservationFailed),
         (Some(Hold::Unsent), Refusal::EngineUnavailable),
@@ -66,6 +67,7 @@ pub async fn refusal_for_funds_or_engine_changes_nothing(world: World<impl Fixtu
         command.hold = hold;
         world.assert_refused(&member, &command, refusal).await;
     }
+    assert_eq!(world.audit().await.figures, rows);
     command.hold = Some(Hold::Held);
     assert_opened(&world.transact_one(command).await);
     assert_eq!(world.available(&member.who, eur()).await, 0);
