@@ -325,8 +325,13 @@ impl Visitor<'_, '_, '_> {
         let Some(answer) = self.get(Kind::ReadBooks, partner, &path, None) else {
             return;
         };
-        if let Some(page) = page(asset, &answer.json(), invoked) {
-            partner.book.lock().pages.push(page);
+        let read = page(asset, &answer.json(), invoked);
+        let mut book = partner.book.lock();
+        match read {
+            Some(page) => book.pages.push(page),
+            None => book
+                .breaches
+                .push(format!("GET {path} cannot be read: {answer:?}")),
         }
     }
 }

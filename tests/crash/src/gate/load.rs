@@ -20,6 +20,7 @@ use crate::caller::{Begun, Caller, number};
 use crate::history::{Kind, Op};
 use crate::http::{Answer, Client, Lost, request};
 use crate::load::unknown_id;
+use crate::pages;
 use crate::storm::cut;
 use crate::time;
 
@@ -315,9 +316,12 @@ impl Visitor<'_, '_, '_> {
         let Some(answer) = self.get(Kind::ReadList, &path, None) else {
             return;
         };
-        let said = answer.json();
-        let listed = said.get("data").and_then(Value::as_array);
-        for session in listed.into_iter().flatten() {
+        let read = answer.parse();
+        let listed = match read.and_then(|page| pages::followed(&path, &page)) {
+            Ok((listed, _)) => listed,
+            Err(fault) => return self.complain(fault.to_string()),
+        };
+        for session in &listed {
             let text = |field: &str| session.get(field).and_then(Value::as_str);
             let (id, status) = (text("id").unwrap_or_default(), text("status"));
             let ended = known.iter().find(|(known, _)| known == id);
