@@ -63,28 +63,36 @@ async fn idempotency_header_is_validated() {
 async fn same_body_is_replayed_and_another_body_conflicts() {
     let world = funded().await;
     let acme = world.acme();
-    let (first, second) = (
+    let (first, second, third) = (
         acme.buy("EUR-USDT", "10").await,
         acme.buy("EUR-USDT", "20").await,
+        acme.buy("EUR-USDT", "30").await,
     );
     let (id, repeat) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
     assert!(!repeat);
     let before = world.database().digest().await;
-    for key in ["k", "other", "\"k\""] {
+    for key in ["k", "other"] {
         assert_eq!(
             trade(&acme.transact("EUR-USDT", &first, key).await.ok()),
             (id.clone(), true)
         );
     }
-    acme.transact("EUR-USDT", &second, "k")
-        .await
-        .refused(409, "idempotency_key_reused");
+    for key in ["k", "\"k\""] {
+        acme.transact("EUR-USDT", &second, key)
+            .await
+            .refused(409, "idempotency_key_reused");
+    }
     assert_eq!(
         world.database().digest().await,
         before,
         "repeats change no row"
     );
     assert_eq!(acme.quote(&second).await.ok()["status"], "active");
+    // The key of a repeat is free, and a key in upper case is another key.
+    for (quote, key) in [(&second, "other"), (&third, "K")] {
+        let ack = acme.transact("EUR-USDT", quote, key).await.ok();
+        assert!(!trade(&ack).1, "{key}");
+    }
     world.finish().await;
 }
 
