@@ -20,6 +20,7 @@ const LIVE: &str = "sk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 const LIVE_PUBLISHABLE: &str = "pk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
 const LIVE_UNKNOWN: &str = "sk_live_NobodyNobodyNobodyNobodyNobody99";
 const SHUT_PUBLISHABLE: &str = "pk_test_ShutShutShutShutShutShutShut0002";
+const SHUT_GONE: &str = "sk_test_ShutShutShutShutShutShutShut0003";
 const GONE_PUBLISHABLE: &str = "pk_test_GoneGoneGoneGoneGoneGoneGone0001";
 const LATE: &str = "sk_test_LateLateLateLateLateLateLate0001";
 const LATE_PUBLISHABLE: &str = "pk_test_LateLateLateLateLateLateLate0002";
@@ -39,7 +40,7 @@ type Dress = fn(Call) -> Call;
 
 /// Credential of a request, and its result on routes for any key, for secret keys, and for
 /// secret keys of entitled partners.
-const TABLE: [(&str, Dress, [Verdict; 3]); 27] = [
+const TABLE: [(&str, Dress, [Verdict; 3]); 28] = [
     ("secret", |c| c.bearer(ACME_SECRET), [IN, IN, IN]),
     (
         "named",
@@ -124,6 +125,11 @@ const TABLE: [(&str, Dress, [Verdict; 3]); 27] = [
         |c| c.bearer(GONE_PUBLISHABLE),
         [REVOKED; 3],
     ),
+    (
+        "revoked, of a suspended partner",
+        |c| c.bearer(SHUT_GONE),
+        [REVOKED; 3],
+    ),
     ("expired", |c| c.bearer(LATE), [EXPIRED; 3]),
     (
         "expired publishable",
@@ -154,6 +160,8 @@ async fn every_credential_on_every_route() {
     operator.put_partner("shut", PartnerStatus::Suspended).await;
     operator.put_key("shut", SHUT).await;
     operator.put_key("shut", SHUT_PUBLISHABLE).await;
+    operator.put_key("shut", SHUT_GONE).await;
+    operator.revoke(SHUT_GONE).await;
     operator.put_key(ACME, GONE_PUBLISHABLE).await;
     operator.revoke(GONE_PUBLISHABLE).await;
     for key in [LATE, LATE_PUBLISHABLE] {
