@@ -1,6 +1,6 @@
 //! The status poll: the only call that moves a trade.
 
-use acceptance::{ACME, Asked, RIVAL, Reply, World, keys};
+use acceptance::{ACME, ADDRESS, Asked, RIVAL, Reply, World, keys, money, purchase, sale};
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::{Value, json};
 
@@ -273,37 +273,42 @@ async fn settled_trade_is_polled_for_thirty_days() {
     }
 }
 
-// rule: pools.trade.delivers-to-quote, pools.engine.confirm
+// rule: pools.trade.delivers-to-quote, pools.quote.amount-side, pools.engine.confirm
 #[tokio::test]
 async fn engine_receives_the_order_of_the_quote() {
     let world = funded().await;
     let acme = world.acme();
-    let mut body = acceptance::purchase("EUR-USDT", "100.21");
-    body["cryptoNetwork"] = json!("bsc");
-    body["destNetwork"] = json!("arbitrum");
-    let quote = acme.ask("EUR-USDT", &body).await.ok()["quoteId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    acme.transact("EUR-USDT", &quote, "k").await.ok();
-    acme.poll(&quote).await.ok();
-    let asked = world.engine().asked();
-    let [
-        Asked::Depth(quoted),
-        Asked::Hold(_, held),
-        Asked::Confirm(_),
-        Asked::Confirm(_),
-        Asked::Report(request),
-    ] = &asked[..]
-    else {
-        panic!("{asked:?}")
-    };
-    assert_eq!((quoted, held), (&request.order, &request.order));
-    let destination = request.order.destination.as_ref().unwrap();
-    assert_eq!(
-        (destination.network.as_str(), destination.address.as_str()),
-        ("arbitrum", acceptance::ADDRESS)
-    );
+    let mut bought = purchase("EUR-USDT", "100.21");
+    bought["cryptoNetwork"] = json!("bsc");
+    bought["destNetwork"] = json!("arbitrum");
+    for (body, amount, delivered) in [
+        (bought, money("100.21", "EUR"), Some(("arbitrum", ADDRESS))),
+        (sale("EUR-USDT", "100.21"), money("100.21", "USDT"), None),
+    ] {
+        let quote = acme.ask("EUR-USDT", &body).await.ok()["quoteId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        acme.transact("EUR-USDT", &quote, &quote).await.ok();
+        acme.poll(&quote).await.ok();
+        let asked = world.engine().asked();
+        let [
+            Asked::Depth(quoted),
+            Asked::Hold(_, held),
+            Asked::Confirm(_),
+            Asked::Confirm(_),
+            Asked::Report(request),
+        ] = &asked[..]
+        else {
+            panic!("{asked:?}")
+        };
+        let order = &request.order;
+        assert_eq!((quoted, held), (order, order));
+        assert_eq!(order.amount, amount);
+        let destination = order.destination.as_ref();
+        let destination = destination.map(|it| (it.network.as_str(), it.address.as_str()));
+        assert_eq!(destination, delivered);
+    }
     world.finish().await;
 }
 
