@@ -145,17 +145,20 @@ fn states() -> [TradeState; 5] {
 }
 
 fn reports() -> [(&'static str, EngineReport); 7] {
-    let fill = || "first fill".to_owned();
     [
         ("in progress", EngineReport::InProgress),
-        ("delivered", EngineReport::Delivered(fill().into())),
+        ("delivered", EngineReport::Delivered("first fill".into())),
         (
             "delivered, another fill",
             EngineReport::Delivered("another".into()),
         ),
         ("cannot complete", EngineReport::CannotComplete),
         ("released", EngineReport::Released),
-        ("reversed", EngineReport::Reversed(Some(fill()))),
+        // A return under another fill id leaves the fill id of the settlement.
+        (
+            "reversed",
+            EngineReport::Reversed(Some("another".to_owned())),
+        ),
         ("reversed, no fill", EngineReport::Reversed(None)),
     ]
 }
