@@ -235,6 +235,10 @@ async fn wrong_field_is_named() {
         (json!({ "payment_method": "ach" }), "invalid_request"),
         (json!({ "country_code": "XX" }), "invalid_request"),
         (json!({ "amount": "100.001" }), "amount_precision"),
+        (
+            json!({ "amount": "100.0000001", "side": "off_ramp" }),
+            "amount_precision",
+        ),
         (json!({ "amount": "10000000000.01" }), "amount_out_of_range"),
         (json!({ "amount": "0" }), "invalid_request"),
         (json!({ "amount": "1e2" }), "invalid_request"),
