@@ -1,10 +1,24 @@
 //! Authentication of the gate, and the order of its checks.
 
+use std::sync::Arc;
+
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET,
 };
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Extensions, Request};
+use axum::routing::get;
+use coordination::MemoryThrottle;
+use gate_core::profile::GateProfile;
+use http_kit::{
+    Class, Door, DoorConfig, Embedded, PresentedToken, ProductErrorCodes, ReadToken,
+    TrustedProxies, codes,
+};
+use kernel::{Clock, Mode, Timestamp};
 use partner_core::PartnerStatus;
 use test_support::recorded::{recorded, unknown_for};
+use tower::ServiceExt;
 
 /// A request about unknown objects for every operation that takes a secret key.
 fn calls() -> Vec<(&'static Operation, Call)> {
@@ -144,5 +158,75 @@ async fn unknown_routes_and_methods_return_the_envelope_without_a_key() {
     let mut methods: Vec<&str> = allow.header("allow").unwrap().split(',').collect();
     methods.sort_unstable();
     assert_eq!(methods, ["GET", "HEAD", "POST"]);
+    gate.finish().await;
+}
+
+/// One route of the widget's class over the gate's store.
+fn widget_route(gate: &Gate, read_token: Option<ReadToken>) -> Router {
+    let clock: Arc<dyn Clock> = gate.world().ticking();
+    let door = Door::<GateProfile>::new(DoorConfig {
+        mode: Mode::Test,
+        directory: gate.world().store(),
+        throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
+        proxies: TrustedProxies::default(),
+        // The service has other codes. These have the same status.
+        error_codes: ProductErrorCodes {
+            test_key_on_live: codes::KEY_REVOKED,
+            live_key_on_test: codes::KEY_REVOKED,
+            wrong_kind: codes::KEY_REVOKED,
+            not_in_live: codes::KEY_REVOKED,
+        },
+        failed_auth_limit: None,
+        clock,
+        entitled: |_| Ok(()),
+    });
+    let layer = match read_token {
+        Some(read_token) => door.embedded(None, read_token),
+        None => door.of(Class::Embedded, None),
+    };
+    let inside = async |_: Embedded<GateProfile>| "in";
+    layer.around(Router::new().route("/", get(inside)))
+}
+
+/// The status of a request with this header.
+async fn status_with(route: Router, name: &str, value: &str) -> u16 {
+    let request = Request::get("/").header(name, value);
+    let request = request.body(Body::empty()).unwrap();
+    let Ok(answer) = route.oneshot(request).await;
+    answer.status().as_u16()
+}
+
+/// The gate mounts no widget's call without a reader of tokens.
+#[tokio::test]
+async fn widget_class_without_reader_admits_no_key_and_no_token() {
+    let gate = Gate::new().await;
+    for (name, value) in [
+        ("x-embed-token", "token"),
+        ("x-publishable-key", ACME_PUBLISHABLE),
+        ("x-secret-key", ACME_SECRET),
+    ] {
+        let route = widget_route(&gate, None);
+        assert_eq!(status_with(route, name, value).await, 401, "{name}");
+    }
+    gate.finish().await;
+}
+
+/// A bootstrap issues tokens for publishable keys only.
+#[tokio::test]
+async fn token_of_a_secret_key_is_refused() {
+    let gate = Gate::new().await;
+    for (key, status) in [(ACME_PUBLISHABLE, 200), (ACME_SECRET, 403)] {
+        let access = gate.access(key).await;
+        let token = PresentedToken {
+            id: "token".to_owned(),
+            tenant: access.tenant.clone(),
+            key: access.key.id,
+            claims: Extensions::new(),
+        };
+        let read_token: ReadToken = Arc::new(move |_: &str, _: Timestamp| Some(token.clone()));
+        let route = widget_route(&gate, Some(read_token));
+        let found = status_with(route, "x-embed-token", "token").await;
+        assert_eq!(found, status, "{key}");
+    }
     gate.finish().await;
 }
