@@ -36,6 +36,23 @@ impl Pointer {
         let mut tokens = self.tokens.iter();
         tokens.try_fold(document.whole, |value, token| document.step(value, token))
     }
+
+    /// Whether this place would be an item of a list that is empty.
+    pub(super) fn is_in_empty_list(&self, document: &Document<'_>) -> bool {
+        let mut value = document.whole;
+        for token in &self.tokens {
+            match document.step(value, token) {
+                Some(next) => value = next,
+                None => return is_empty_list(value) && token.parse::<usize>().is_ok(),
+            }
+        }
+        false
+    }
+}
+
+fn is_empty_list(value: &RawValue) -> bool {
+    let items = value.get().strip_prefix('[');
+    items.is_some_and(|items| items.trim_start().starts_with(']'))
 }
 
 impl fmt::Display for Pointer {
@@ -285,6 +302,27 @@ mod tests {
         assert_eq!(found.map(RawValue::get), Some("1.5"));
         for bad in ["a", "a/b", "/~", "/~2", "/a~"] {
             assert_eq!(Pointer::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn place_is_in_empty_list_only_if_it_would_be_an_item() {
+        let text = raw(r#"{"b":[ ],"a":[[]],"c":[1],"d":{},"e":"[]"}"#);
+        let document = Document::new(&text);
+        for (pointer, expected) in [
+            ("/b/0", true),
+            ("/b/0/0", true),
+            ("/a/0/1", true),
+            ("/b", false),
+            ("/b/price", false),
+            ("/a/1", false),
+            ("/c/1", false),
+            ("/d/0", false),
+            ("/e/0", false),
+            ("/none/0", false),
+        ] {
+            let place = Pointer::parse(pointer).unwrap();
+            assert_eq!(place.is_in_empty_list(&document), expected, "{pointer}");
         }
     }
 

@@ -306,9 +306,10 @@ impl Lookup {
         let (mid, at) = match &self.price {
             Quoted::Mid(at) => (Some(price(at)?), at),
             Quoted::BidAndAsk(bid_at, ask_at) => {
+                // Without orders the lists of both sides are empty.
                 let is_book = [bid_at, ask_at]
                     .iter()
-                    .any(|at| at.find(document).is_some());
+                    .any(|at| at.find(document).is_some() || at.is_in_empty_list(document));
                 let side = |at: &Pointer| match price(at) {
                     Err(_) if is_book => Err(SourceError::Empty(pair, at.clone())),
                     read => read,
@@ -389,32 +390,45 @@ mod tests {
         timeout: Duration::from_secs(1),
     };
 
+    fn pair() -> PoolId {
+        PoolId::parse("EUR-USDT").unwrap()
+    }
+
+    /// A source of one pair's book.
+    fn source_of_book(bid: &str, ask: &str, inverse: bool) -> Source {
+        let at = |text| Pointer::parse(text).unwrap();
+        let book = Lookup {
+            price: Quoted::BidAndAsk(at(bid), at(ask)),
+            inverse,
+            made_at: None,
+        };
+        let uri = Uri::from_static("http://alpha.example/");
+        let lookups = BTreeMap::from([(pair(), book)]);
+        Source::new("alpha".to_owned(), uri, Vec::new(), lookups)
+    }
+
+    /// The price of the pair after this response.
+    fn price_after(source: &Source, response: &str) -> Option<String> {
+        let document: &RawValue = serde_json::from_str(response).unwrap();
+        let at = (Instant::now(), Timestamp::EARLIEST);
+        let (found, error) = source.read(document, at, &TERMS);
+        source.keep(found, error.is_none());
+        let price = source.price(pair());
+        price.map(|price| price.mid.normalize().to_string())
+    }
+
     // rule: rates.http.width
     #[tokio::test]
     async fn book_without_a_price_ends_the_earlier_price_of_its_pair() {
-        let pair = PoolId::parse("EUR-USDT").unwrap();
-        let at = |text| Pointer::parse(text).unwrap();
-        let book = Lookup {
-            price: Quoted::BidAndAsk(at("/bid"), at("/ask")),
-            inverse: false,
-            made_at: None,
-        };
-        let lookups = BTreeMap::from([(pair, book)]);
-        let uri = Uri::from_static("http://alpha.example/");
-        let source = Source::new("alpha".to_owned(), uri, Vec::new(), lookups);
-        let take = |text: &str| {
-            let response: &RawValue = serde_json::from_str(text).unwrap();
-            let at = (Instant::now(), Timestamp::EARLIEST);
-            let (found, error) = source.read(response, at, &TERMS);
-            source.keep(found, error.is_none());
-            let price = source.price(pair);
-            price.map(|price| price.mid.normalize().to_string())
-        };
+        let source = source_of_book("/bid", "/ask", false);
+        let take = |text: &str| price_after(&source, text);
         let (good, mid) = (r#"{"bid":1.0849,"ask":1.0851}"#, Some("1.085".to_owned()));
         for without in [
             r#"{"bid":1,"ask":1.085}"#,
             r#"{"bid":1.0851,"ask":1.0849}"#,
             r#"{"bid":0,"ask":1.0851}"#,
+            r#"{"bid":-1.0849,"ask":1.0851}"#,
+            r#"{"bid":-1.0851,"ask":-1.0849}"#,
             r#"{"bid":1.0849,"ask":null}"#,
             r#"{"bid":1.0849}"#,
             r#"{"bid":null,"ask":null}"#,
@@ -429,6 +443,40 @@ mod tests {
             assert_eq!(take(good), mid);
             assert_eq!(take(other), mid, "{other}");
             assert!(!source.is_answering(), "{other}");
+        }
+    }
+
+    // rule: rates.http.width
+    #[tokio::test]
+    async fn book_whose_lists_are_empty_ends_the_earlier_price_of_its_pair() {
+        let source = source_of_book("/b/0/0", "/a/0/0", false);
+        let good = r#"{"b":[["1.0849","3"]],"a":[["1.0851","1"]]}"#;
+        for without in [
+            r#"{"b":[],"a":[]}"#,
+            r#"{"b":[],"a":[["1.0851","1"]]}"#,
+            r#"{"b":[["1.0849","3"]],"a":[ ]}"#,
+        ] {
+            assert_eq!(price_after(&source, good).as_deref(), Some("1.085"));
+            assert_eq!(price_after(&source, without), None, "{without}");
+            assert!(!source.is_answering(), "{without}");
+        }
+        assert_eq!(price_after(&source, good).as_deref(), Some("1.085"));
+        let other = r#"{"error":[]}"#;
+        assert_eq!(price_after(&source, other).as_deref(), Some("1.085"));
+    }
+
+    // rule: rates.http.width
+    #[tokio::test]
+    async fn inverse_book_gives_the_inverse_of_its_mean() {
+        let source = source_of_book("/bid", "/ask", true);
+        for (book, price) in [
+            (r#"{"bid":0.8,"ask":0.8}"#, Some("1.25")),
+            (r#"{"bid":0.796,"ask":0.804}"#, Some("1.25")),
+            (r#"{"bid":1,"ask":1.0200000000000001}"#, None),
+            (r#"{"bid":0.804,"ask":0.796}"#, None),
+            (r#"{"bid":-0.8,"ask":-0.8}"#, None),
+        ] {
+            assert_eq!(price_after(&source, book).as_deref(), price, "{book}");
         }
     }
 
