@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -5,8 +6,10 @@ use gate_core::payout::{AccountForm, Payout};
 use gate_core::rail::RailKind;
 use gate_core::usecases::advance_rails::RAIL_TIMEOUT;
 use hyper::header::HeaderValue;
+use partner_core::PartnerId;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::client::tests::late;
@@ -246,6 +249,40 @@ async fn invalid_or_late_response_to_cancellation_decides_nothing() {
     let cancelling = late(|| far.lines().len() == 1, rail.cancel(&order));
     assert_eq!(cancelling.await, None);
     assert_eq!(lines(&far), asked);
+}
+
+// rule: rail.http.share
+#[tokio::test]
+async fn cancellations_of_one_partner_that_hang_delay_no_other_partner() {
+    let far = Upstream::start(|request| match request.json()["fiat_amount"].as_str() {
+        Some("66.66") => Reply::Waits,
+        _ => says(r#"{"id":"ID","status":"cancelled"}"#),
+    });
+    let url = UpstreamUrl::parse(&far.url()).unwrap();
+    let rail = Arc::new(HttpRail::new(url, None, PATIENT).unwrap());
+    let mut flood = JoinSet::new();
+    // More calls than the client makes at the same time.
+    for _ in 0..300 {
+        let rail = Arc::clone(&rail);
+        flood.spawn(async move { rail.cancel(&pay_in("66.66")).await });
+    }
+    for _ in 0..6_000 {
+        if far.received().len() >= 128 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(far.received().len(), 128);
+    let others = RailOrder {
+        partner: PartnerId::parse("globex").unwrap(),
+        ..order()
+    };
+    assert_eq!(rail.cancel(&others).await, Some(CancelReport::Cancelled));
+    assert_eq!(far.received().len(), 128 + 1);
+    assert!(flood.try_join_next().is_none());
+    flood.shutdown().await;
+    // The calls that were given up have left their places.
+    assert_eq!(rail.cancel(&order()).await, Some(CancelReport::Cancelled));
 }
 
 // rule: rail.http.share
