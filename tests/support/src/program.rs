@@ -1,15 +1,21 @@
 //! The programs of this workspace, each in a process of its own: how a test starts, reads and ends them.
 
-use std::io::{BufRead as _, BufReader, PipeReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, PipeReader, Read, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// How long a test waits for a line of a program, and for a program that must end by itself.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A program that serves, and the variables of its listeners.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
+    /// The name that the program prints.
+    pub name: &'static str,
     /// The path of the built program.
     pub path: &'static str,
     /// The names of the variables without their prefix.
@@ -23,17 +29,19 @@ impl Program {
         in_environment(Command::new(self.path), folder, variables)
     }
 
-    /// Runs the program to its end.
+    /// Runs the program to its end. A program that does not end by itself is killed, and has no exit code.
     #[must_use]
     pub fn output(&self, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = self.command(folder, variables);
-        command.args(arguments).output().unwrap()
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        output_of(command.spawn().unwrap())
     }
 
     /// Starts the program on free ports.
     #[must_use]
     pub fn start(&self, folder: &Path, variables: &[(&str, &str)]) -> Served {
-        Served::start(self.command(folder, variables), self.listeners)
+        Served::start(self.command(folder, variables), self)
     }
 
     /// Starts the program after a command of the shell, which changes what the program may use.
@@ -43,7 +51,7 @@ impl Program {
         let mut command = Command::new("sh");
         command.args(["-c", &script, self.path]);
         let command = in_environment(command, folder, variables);
-        Served::start(command, self.listeners)
+        Served::start(command, self)
     }
 }
 
@@ -53,6 +61,20 @@ fn in_environment(mut command: Command, folder: &Path, variables: &[(&str, &str)
         command.env(variable(name), text);
     }
     command
+}
+
+fn output_of(process: Child) -> Output {
+    let id = process.id();
+    let (ended, ending) = channel::<()>();
+    let watching = std::thread::spawn(move || {
+        if ending.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            signal(id, "-KILL");
+        }
+    });
+    let output = process.wait_with_output().unwrap();
+    drop(ended);
+    watching.join().unwrap();
+    output
 }
 
 /// The name of a variable with its prefix.
@@ -68,21 +90,22 @@ pub fn variable(name: &str) -> String {
 #[derive(Debug)]
 pub struct Served {
     process: Child,
+    name: &'static str,
     /// The address of the first listener.
     pub address: String,
-    out: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     /// The log so far. It is read continuously, so that the program never blocks on a full pipe.
     logged: Arc<Mutex<String>>,
     reading: Option<JoinHandle<()>>,
 }
 
 impl Served {
-    fn start(mut command: Command, listeners: &[&str]) -> Self {
+    fn start(mut command: Command, program: &Program) -> Self {
         let given: Vec<_> = command
             .get_envs()
             .map(|(name, _)| name.to_owned())
             .collect();
-        let free = listeners.iter().map(|name| variable(name));
+        let free = program.listeners.iter().map(|name| variable(name));
         for name in free.filter(|name| !given.iter().any(|given| given == name.as_str())) {
             command.env(name, "127.0.0.1:0");
         }
@@ -90,11 +113,12 @@ impl Served {
         let mut process = command.spawn().unwrap();
         let logged = Arc::new(Mutex::new(String::new()));
         let reading = read(process.stderr.take().unwrap(), Arc::clone(&logged));
-        let out = BufReader::new(process.stdout.take().unwrap());
+        let lines = lines_of(process.stdout.take().unwrap());
         let mut started = Self {
             process,
+            name: program.name,
             address: String::new(),
-            out,
+            lines,
             logged,
             reading: Some(reading),
         };
@@ -103,12 +127,14 @@ impl Served {
     }
 
     /// The address in the next line of the output, which says what the program does there.
-    pub fn next_address(&mut self, what: &str) -> String {
-        let mut line = String::new();
-        self.out.read_line(&mut line).unwrap();
-        let address = line.split_once(&format!("-service {what} on http://"));
-        let (_, address) = address.unwrap_or_else(|| panic!("{line:?}: {}", self.logged()));
-        address.trim_end().to_owned()
+    #[must_use]
+    pub fn next_address(&self, what: &str) -> String {
+        let line = self.lines.recv_timeout(PATIENCE);
+        let begin = format!("{} {what} on http://", self.name);
+        let address = line.as_deref().ok();
+        let address = address.and_then(|line| line.strip_prefix(&begin));
+        let address = address.unwrap_or_else(|| panic!("{line:?}: {}", self.logged()));
+        address.to_owned()
     }
 
     /// The id of the process.
@@ -153,10 +179,10 @@ impl Served {
         })
     }
 
-    /// Sends a signal. Returns the exit code and the log.
+    /// Sends a signal, after which the program must end. Returns the exit code and the log.
     pub fn end(mut self, sign: &str) -> (Option<i32>, String) {
         signal(self.id(), sign);
-        let code = self.process.wait().unwrap().code();
+        let code = eventually(|| self.process.try_wait().unwrap()).code();
         if let Some(reading) = self.reading.take() {
             reading.join().unwrap();
         }
@@ -170,6 +196,19 @@ impl Drop for Served {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The lines of an output. They are read continuously, so that the program never blocks on a full pipe.
+pub fn lines_of(out: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {

@@ -5,6 +5,7 @@ use test_support::program::{Program, text};
 
 /// The program of the gate.
 pub(crate) const GATE: Program = Program {
+    name: "gate-service",
     path: env!("CARGO_BIN_EXE_gate-service"),
     listeners: &["GATE_LISTEN", "WIDGET_LISTEN"],
 };
@@ -28,7 +29,7 @@ fn assert_serves_widget(widget: &str, gate: &str) {
 #[test]
 fn gate_service_serves_from_empty_folder_and_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
-    let mut served = GATE.start(folder.path(), &[]);
+    let served = GATE.start(folder.path(), &[]);
     let widget = served.next_address("widget");
     assert_serves_widget(&widget, &served.address);
     assert!(served.get("/health").starts_with("HTTP/1.1 200"));
@@ -77,14 +78,28 @@ fn gate_service_reports_every_configuration_error_and_does_not_start() {
     assert!(text(&ended.stderr).contains("PENSTOCK_GATE_LISTEN"));
 }
 
-// rule: program.openapi, program.migrate
+// rule: program.openapi, program.migrate, rail.http.contract, verifier.http.contract
 #[test]
-fn gate_service_prints_contract_and_configuration_and_migrates() {
+fn gate_service_prints_contracts_and_configuration_and_migrates() {
     let folder = tempfile::tempdir().unwrap();
     let printed = GATE.output(folder.path(), &["openapi"], &[("MODE", "prod")]);
     assert_eq!(printed.status.code(), Some(0));
     let contract = text(&printed.stdout);
     assert!(contract.starts_with("openapi: ") && contract.contains("createSession"));
+    for (name, published) in [
+        (
+            "rail-v1",
+            include_str!("../../../../docs/openapi/rail-v1.yaml"),
+        ),
+        (
+            "verifier-v1",
+            include_str!("../../../../docs/openapi/verifier-v1.yaml"),
+        ),
+    ] {
+        let printed = GATE.output(folder.path(), &["openapi", name], &[]);
+        let stale = "the published file is stale: run `cargo xtask openapi`";
+        assert!(text(&printed.stdout) == published, "{name}: {stale}");
+    }
     let migrated = GATE.output(folder.path(), &["migrate"], &[]);
     assert_eq!(migrated.status.code(), Some(0));
     assert!(folder.path().join("penstock-data/penstock.db").exists());

@@ -2,13 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
 
-/// How long a test waits for a line.
-const PATIENCE: Duration = Duration::from_secs(60);
+use test_support::program::{PATIENCE, lines_of};
 
 /// A process that is killed with the test.
 struct Killed(Child);
@@ -18,18 +16,6 @@ impl Drop for Killed {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn lines_of(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(out).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 /// An upstream for trials, which takes commands.

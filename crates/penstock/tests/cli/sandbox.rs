@@ -1,16 +1,16 @@
 //! `sandbox`: the first command that a developer runs.
 
-use std::io::{BufRead as _, BufReader, Lines};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::Receiver;
 
 use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::{PartnerId, Tenant};
 use serde_json::Value;
 use test_support::http::{json, nowhere, send, try_send};
-use test_support::program::{eventually, full_pipe, signal};
+use test_support::program::{PATIENCE, eventually, full_pipe, lines_of, signal};
 
 use crate::fixture::{Installation, POOL};
 
@@ -57,7 +57,7 @@ fn failed_check_names_step_and_exits_1() {
 /// A sandbox on free ports, and the lines that it prints.
 pub(crate) struct Sandbox {
     process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Receiver<String>,
     printed: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl Sandbox {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let lines = lines_of(process.stdout.take().unwrap());
         let printed = Vec::new();
         let mut started = Self {
             process,
@@ -102,9 +102,8 @@ impl Sandbox {
         loop {
             let line = self
                 .lines
-                .next()
-                .expect("the sandbox should print this line")
-                .unwrap();
+                .recv_timeout(PATIENCE)
+                .expect("the sandbox should print this line");
             self.printed.push(line.clone());
             if line.contains(text) {
                 return line;
@@ -127,7 +126,8 @@ impl Sandbox {
 
     pub(crate) fn stop(mut self) {
         signal(self.process.id(), "-TERM");
-        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+        let status = eventually(|| self.process.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0));
     }
 }
 

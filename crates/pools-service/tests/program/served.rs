@@ -18,6 +18,7 @@ pub(crate) use test_support::program::{Served, eventually, text};
 
 /// The program of the pools.
 pub(crate) const POOLS: Program = Program {
+    name: "pools-service",
     path: env!("CARGO_BIN_EXE_pools-service"),
     listeners: &["POOLS_LISTEN"],
 };
