@@ -138,6 +138,11 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         ("verify --config nowhere.toml", 2),
         ("verify now", 2),
         ("sandbox --dir", 2),
+        ("sandbox --check --mode live", 2),
+        (
+            "sandbox --check --database-url postgres://u@127.0.0.1:1/x",
+            2,
+        ),
         ("webhook", 2),
         ("webhook rotate-secret --partner acme --service gate", 1),
         ("webhook rotate-secret --partner acme --service pools", 1),

@@ -136,6 +136,25 @@ fn rotation_encrypts_everything_again_while_services_run() {
     );
 }
 
+/// A gate with only the old key stores nothing under it after another key became current.
+// rule: base.master-key-rotation, health.ready
+#[test]
+fn gate_without_new_key_stores_nothing_under_the_old_one() {
+    let installation = Installation::in_a_file();
+    let cli = |words: &[&str]| installation.json(&[words, &["--database-url", URL]].concat());
+    let sandbox = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    cli(&["master-key", "add"]);
+    let rotated = cli(&["master-key", "rotate"]);
+    assert_eq!(rotated["outcome"], "rotated", "{rotated}");
+    let refused = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
+    assert_eq!(refused["code"], "service_unavailable", "{refused}");
+    let ready = http::json(&http::get(sandbox.gate(), "/health/ready"));
+    assert_eq!(ready["code"], "not_ready", "{ready}");
+    sandbox.stop();
+    assert_eq!(older(&installation), "0");
+}
+
 /// Runs the program with these master keys on the database of the test run.
 fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
     let run = installation

@@ -182,6 +182,19 @@ async fn file_without_secret_keeps_rotated_secrets() {
     assert_eq!(secrets(&base).await, [(FIRST.to_owned(), None)]);
 }
 
+// rule: cli.webhook.rotate
+#[test]
+fn new_secret_is_printed_once_with_the_next_step() {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(&file(), &[]).code, 0);
+    let words = "webhook rotate-secret --partner acme --service pools --overlap 90m";
+    let done = installation.run(&words.split(' ').collect::<Vec<_>>());
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.out.matches("whsec_").count(), 1, "{done:?}");
+    let next = "next: give it to the partner";
+    assert!(done.out.contains(next), "{done:?}");
+}
+
 // rule: cli.exit-codes
 #[test]
 fn invalid_arguments_are_refused_on_one_line() {

@@ -161,6 +161,25 @@ fn missing_database_is_reported_with_server_and_remedy() {
     );
 }
 
+// rule: base.database-suitable
+#[tokio::test]
+async fn database_with_another_encoding_is_reported_with_remedy() {
+    let database = Database::bare().await;
+    let url = database.owning();
+    let (base, name) = url.rsplit_once('/').unwrap();
+    let latin = format!("{name}_latin");
+    let making = format!(
+        "CREATE DATABASE {latin} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    );
+    let mut owner = database.owner().await;
+    test_support::test_database::run(&mut owner, &making).await;
+    let done = verify_on(&format!("{base}/{latin}"));
+    let dropping = format!("DROP DATABASE {latin} WITH (FORCE)");
+    test_support::test_database::run(&mut owner, &dropping).await;
+    let server = format!("the server at {}, database `{latin}`: ", place(&url));
+    assert_names(&done, &[&server, "its encoding is LATIN1", "createdb"]);
+}
+
 // rule: cli.database-faults
 #[test]
 fn refused_role_is_reported_with_remedy() {

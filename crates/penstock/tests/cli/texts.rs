@@ -1,6 +1,6 @@
 //! Texts that people type and that must be unique: what is refused, and what counts as the same text.
 
-use crate::fixture::{ACME, Done, Installation};
+use crate::fixture::{ACME, Done, Installation, POOL};
 
 fn with_acme() -> Installation {
     let installation = Installation::new();
@@ -120,4 +120,24 @@ fn label_in_another_normal_form_generates_no_second_key() {
     assert!(again["changed"].as_array().unwrap().is_empty(), "{again}");
     let other = labelled("b\u{fc}ro");
     assert_eq!(other["created_keys"].as_array().unwrap().len(), 1);
+}
+
+// rule: apply.sepa-warning, apply.dry-run
+#[test]
+fn apply_warns_of_reference_that_a_transfer_does_not_carry() {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let file = format!(
+        "{ACME}[partners.pools]\nfunding_reference = \"\u{c9}_1\"\n[[partners.keys]]\nkind = \"secret\"\n"
+    );
+    let warning = "warning: partner acme: a SEPA transfer does not carry '\u{c9}' '_' of funding_reference \"\u{c9}_1\", ";
+    for (words, is_applied) in [(&["--dry-run"][..], false), (&[], true)] {
+        let done = installation.apply(&file, words);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.err.starts_with(warning), "{done:?}");
+        assert_eq!(done.err.lines().count(), 1, "{done:?}");
+        assert_eq!(done.out.contains("sk_test_"), is_applied, "{done:?}");
+        let listed = installation.run(&["key", "list", "--partner", "acme"]);
+        assert_eq!(listed.code == 0, is_applied, "{listed:?}");
+    }
 }
