@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
-use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError};
 use partner_core::Tenant;
 
@@ -16,9 +15,17 @@ impl BrandingTx for StoreTx {
     }
 
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(who).await?, who, branding);
-        let outcome = around("branding.put", putting).await?;
-        Ok(self.record_race(outcome))
+        let values = values![
+            who.mode,
+            &who.partner,
+            &branding.logo_url,
+            &branding.primary_color,
+            &branding.secondary_color,
+            &branding.accent_color,
+            &branding.brand_name,
+            branding.revision,
+        ];
+        self.swap_around("branding.put", who, &PUT, values).await
     }
 }
 
@@ -48,24 +55,6 @@ pub(crate) fn branding(row: &dyn Row) -> Result<Branding, StoreError> {
         brand_name: row.opt_string("brand_name")?,
         revision: row.integer("revision")?,
     })
-}
-
-async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    branding: &Branding,
-) -> Result<Cas, StoreError> {
-    let values = values![
-        who.mode,
-        &who.partner,
-        &branding.logo_url,
-        &branding.primary_color,
-        &branding.secondary_color,
-        &branding.accent_color,
-        &branding.brand_name,
-        branding.revision,
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
 }
 
 /// The first revision requires that no row exists; a later revision requires the one before it.

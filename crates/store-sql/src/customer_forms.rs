@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use gate_core::customer::{CustomerId, Forms, SealedCustomer};
 use gate_core::ports::{CustomerFormsTx, FormsPage, HeldForms};
 use kernel::{Cas, Mode, Readable, StoreError};
-use partner_core::sealing::BlindIndex;
 use partner_core::{PartnerId, Tenant};
 use ulid::Ulid;
 
-use crate::{Connection, Reader, Row, Statement, StoreTx, values};
+use crate::customers::opt_bytes;
+use crate::{Reader, Row, Statement, StoreTx, values};
 
 /// Partners of a mode, in the order of their ids.
 pub async fn partners_after(
@@ -87,7 +87,13 @@ impl CustomerFormsTx for StoreTx {
         who: &Tenant,
         forms: &Forms,
     ) -> Result<HeldForms, StoreError> {
-        held(self.locked(who).await?, who, forms).await
+        let (email, external_id) = (opt_bytes(&forms.email), opt_bytes(&forms.external_id));
+        let values = values![who.mode, &who.partner, email, external_id];
+        let row = self.locked(who).await?.fetch_one(&HELD, values).await?;
+        Ok(HeldForms {
+            email: row.opt_id("email", who.mode)?,
+            external_id: row.opt_id("external_id", who.mode)?,
+        })
     }
 
     async fn customer_forms_put(
@@ -96,27 +102,17 @@ impl CustomerFormsTx for StoreTx {
         customer: &SealedCustomer,
         forms: &Forms,
     ) -> Result<Cas, StoreError> {
-        let outcome = put(self.locked(who).await?, who, customer, forms).await?;
-        Ok(self.record_race(outcome))
+        let values = values![
+            who.mode,
+            &who.partner,
+            customer.id.in_mode(who.mode),
+            customer.revision,
+            opt_bytes(&forms.email),
+            opt_bytes(&forms.external_id),
+        ];
+        let written = self.locked(who).await?.execute(&PUT, values).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
     }
-}
-
-fn opt_bytes(index: &Option<BlindIndex>) -> Option<&[u8]> {
-    index.as_ref().map(|index| index.0.as_slice())
-}
-
-async fn held(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    forms: &Forms,
-) -> Result<HeldForms, StoreError> {
-    let (email, external_id) = (opt_bytes(&forms.email), opt_bytes(&forms.external_id));
-    let values = values![who.mode, &who.partner, email, external_id];
-    let row = connection.fetch_one(&HELD, values).await?;
-    Ok(HeldForms {
-        email: row.opt_id("email", who.mode)?,
-        external_id: row.opt_id("external_id", who.mode)?,
-    })
 }
 
 pub static HELD: Statement = Statement::new(
@@ -125,26 +121,6 @@ pub static HELD: Statement = Statement::new(
             (SELECT id FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_compared = $4 LIMIT 1)
                 AS external_id",
 );
-
-async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    customer: &SealedCustomer,
-    forms: &Forms,
-) -> Result<Cas, StoreError> {
-    let Some(id) = customer.id.in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        customer.revision,
-        opt_bytes(&forms.email),
-        opt_bytes(&forms.external_id),
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
-}
 
 pub static PUT: Statement = Statement::new(
     "customers",

@@ -8,12 +8,12 @@ use gate_core::customer::{
     CustomerId, CustomerIndexes, IdentityIndexes, KycStatus, SealedCustomer, TextIndexes, Unique,
 };
 use gate_core::ports::{CustomerFilter, CustomerTx};
-use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::sealing::{BlindIndex, Sealed};
 use ulid::Ulid;
 
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
@@ -23,7 +23,30 @@ impl CustomerTx for StoreTx {
         who: &Tenant,
         identity: &IdentityIndexes,
     ) -> Result<Option<Unique>, StoreError> {
-        taken(self.locked(who).await?, who, identity).await
+        let (email, external_id) = (&identity.email, identity.external_id.as_ref());
+        let [one, two, three, four] = spellings(email);
+        let ids = external_id.map(spellings);
+        let id = |number: usize| ids.and_then(|ids| ids.get(number).copied());
+        let values = values![
+            who.mode,
+            &who.partner,
+            email.compared.0.as_slice(),
+            one,
+            two,
+            three,
+            four,
+            external_id.map(|text| text.compared.0.as_slice()),
+            id(0),
+            id(1),
+            id(2),
+            id(3),
+        ];
+        let row = self.locked(who).await?.fetch_one(&TAKEN, values).await?;
+        Ok(if row.flag("email")? {
+            Some(Unique::Email)
+        } else {
+            row.flag("external_id")?.then_some(Unique::ExternalId)
+        })
     }
 
     async fn customer_insert(
@@ -31,8 +54,26 @@ impl CustomerTx for StoreTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, customer);
-        around("customer.insert", inserting).await
+        let fits = customer.id.mode() == who.mode && customer.deleted_at.is_none();
+        guard(fits, || {
+            format!("customers: {} has another mode or is deleted", customer.id)
+        })?;
+        let values = values![
+            who.mode,
+            &who.partner,
+            customer.id,
+            customer.person.0.as_slice(),
+            customer.marks.email.0.as_slice(),
+            opt_bytes(&customer.marks.external_id),
+            opt_bytes(&customer.marks.email_compared),
+            opt_bytes(&customer.marks.external_id_compared),
+            customer.kyc.as_str(),
+            customer.created_at,
+            customer.updated_at,
+            customer.revision,
+        ];
+        self.insert_around("customer.insert", who, &INSERT, values)
+            .await
     }
 
     async fn customer_lock(
@@ -48,29 +89,26 @@ impl CustomerTx for StoreTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(who).await?, who, customer);
-        let outcome = around("customer.put", putting).await?;
-        Ok(self.record_race(outcome))
+        let values = values![
+            who.mode,
+            &who.partner,
+            customer.id.in_mode(who.mode),
+            customer.person.0.as_slice(),
+            customer.kyc.as_str(),
+            customer.updated_at,
+            customer.deleted_at,
+            customer.revision,
+        ];
+        self.swap_around("customer.put", who, &PUT, values).await
     }
 }
 
-pub async fn get(
-    reader: &mut dyn Reader,
-    who: &Tenant,
-    id: CustomerId,
-) -> Result<Option<SealedCustomer>, StoreError> {
-    find(reader.connection(), who, id).await
-}
-
-async fn find(
+pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: CustomerId,
 ) -> Result<Option<SealedCustomer>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| customer(&*row, who.mode)).transpose()
 }
@@ -184,7 +222,7 @@ fn spellings(text: &TextIndexes) -> [&[u8]; 4] {
     text.spellings.each_ref().map(|index| index.0.as_slice())
 }
 
-fn opt_bytes(index: &Option<BlindIndex>) -> Option<&[u8]> {
+pub(crate) fn opt_bytes(index: &Option<BlindIndex>) -> Option<&[u8]> {
     index.as_ref().map(|index| index.0.as_slice())
 }
 
@@ -217,38 +255,6 @@ pub static BY_SPELLED_EXTERNAL_ID: Statement = Statement::new(
     customers_with!("external_id_mark IN ($3, $4, $5, $6) AND external_id_compared IS NULL"),
 );
 
-async fn taken(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    identity: &IdentityIndexes,
-) -> Result<Option<Unique>, StoreError> {
-    let (email, external_id) = (&identity.email, identity.external_id.as_ref());
-    let [one, two, three, four] = spellings(email);
-    let ids = external_id.map(spellings);
-    let id = |number: usize| ids.and_then(|ids| ids.get(number).copied());
-    let values = values![
-        who.mode,
-        &who.partner,
-        email.compared.0.as_slice(),
-        one,
-        two,
-        three,
-        four,
-        external_id.map(|text| text.compared.0.as_slice()),
-        id(0),
-        id(1),
-        id(2),
-        id(3),
-    ];
-    let row = connection.fetch_optional(&TAKEN, values).await?;
-    let row = row.ok_or_else(|| StoreError::unexpected("customers: no row of TAKEN"))?;
-    Ok(if row.flag("email")? {
-        Some(Unique::Email)
-    } else {
-        row.flag("external_id")?.then_some(Unique::ExternalId)
-    })
-}
-
 pub static TAKEN: Statement = Statement::new(
     "customers",
     "SELECT EXISTS (SELECT 1 FROM customers WHERE mode = $1 AND partner_id = $2 AND email_compared = $3)
@@ -279,67 +285,12 @@ pub(crate) fn customer(row: &dyn Row, mode: Mode) -> Result<SealedCustomer, Stor
     })
 }
 
-/// A new customer belongs to the tenant and is not deleted.
-fn check_new(who: &Tenant, customer: &SealedCustomer) -> Result<(), StoreError> {
-    if customer.id.mode() == who.mode && customer.deleted_at.is_none() {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "customers: {} has another mode or is deleted",
-        customer.id
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    customer: &SealedCustomer,
-) -> Result<(), StoreError> {
-    check_new(who, customer)?;
-    let values = values![
-        who.mode,
-        &who.partner,
-        customer.id,
-        customer.person.0.as_slice(),
-        customer.marks.email.0.as_slice(),
-        opt_bytes(&customer.marks.external_id),
-        opt_bytes(&customer.marks.email_compared),
-        opt_bytes(&customer.marks.external_id_compared),
-        customer.kyc.as_str(),
-        customer.created_at,
-        customer.updated_at,
-        customer.revision,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "customers",
     "INSERT INTO customers (mode, partner_id, id, person, email_mark, external_id_mark, email_compared,
                             external_id_compared, kyc_status, created_at, updated_at, revision)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 );
-
-async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    customer: &SealedCustomer,
-) -> Result<Cas, StoreError> {
-    let Some(id) = customer.id.in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        customer.person.0.as_slice(),
-        customer.kyc.as_str(),
-        customer.updated_at,
-        customer.deleted_at,
-        customer.revision,
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
-}
 
 static PUT: Statement = Statement::new(
     "customers",

@@ -7,6 +7,7 @@ use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::ports::EndpointTx;
 use partner_core::sealing::Sealed;
 
+use crate::store_tx::guard;
 use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
@@ -77,7 +78,9 @@ pub async fn put(
     who: &Tenant,
     endpoint: &Endpoint,
 ) -> Result<(), StoreError> {
-    check_mode(who, endpoint)?;
+    guard(endpoint.id.mode() == who.mode, || {
+        format!("webhook_endpoints: {} has another mode", endpoint.id)
+    })?;
     let service = endpoint.service.as_str();
     let values = values![who.mode, &who.partner, service];
     connection.execute(&DELETE_SECRETS, values).await?;
@@ -96,17 +99,6 @@ pub async fn put(
         connection.execute(&INSERT_SECRET, values).await?;
     }
     Ok(())
-}
-
-/// An endpoint has its tenant's mode.
-fn check_mode(who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
-    if endpoint.id.mode() == who.mode {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "webhook_endpoints: {} has another mode",
-        endpoint.id
-    )))
 }
 
 static DELETE_SECRETS: Statement = Statement::new(

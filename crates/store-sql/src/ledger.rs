@@ -32,8 +32,25 @@ impl LedgerTx for StoreTx {
             let moved = put_account(self.locked(who).await?, who, before, posting).await?;
             self.record_race(moved).won()?;
         }
-        let inserting = insert(self.locked(who).await?, who, entry);
-        around("entry.post", inserting).await
+        let transfer = &entry.transfer;
+        let asset = transfer.amount.asset();
+        let values = values![
+            who.mode,
+            &who.partner,
+            entry.id,
+            asset.code(),
+            transfer.debit.as_str(),
+            transfer.credit.as_str(),
+            transfer.amount.units(),
+            transfer.reason.as_str(),
+            entry.mark.map(|posting| posting.sequence),
+            entry.mark.map(|posting| posting.balance_after.units()),
+            &entry.reference,
+            entry.trade.map(|(trade, _)| trade),
+            entry.trade.map(|(_, role)| role.as_str()),
+            entry.created_at,
+        ];
+        self.insert_around("entry.post", who, &INSERT, values).await
     }
 
     async fn refundable(
@@ -295,32 +312,6 @@ static NEXT_ENTRY: Statement = Statement::new(
     "UPDATE accounts SET available = $4, sequence = $5
      WHERE mode = $1 AND partner_id = $2 AND asset = $3 AND sequence = $6",
 );
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    entry: &Entry,
-) -> Result<(), StoreError> {
-    let transfer = &entry.transfer;
-    let asset = transfer.amount.asset();
-    let values = values![
-        who.mode,
-        &who.partner,
-        entry.id,
-        asset.code(),
-        transfer.debit.as_str(),
-        transfer.credit.as_str(),
-        transfer.amount.units(),
-        transfer.reason.as_str(),
-        entry.mark.map(|posting| posting.sequence),
-        entry.mark.map(|posting| posting.balance_after.units()),
-        &entry.reference,
-        entry.trade.map(|(trade, _)| trade),
-        entry.trade.map(|(_, role)| role.as_str()),
-        entry.created_at,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
 
 static INSERT: Statement = Statement::new(
     "ledger_entries",

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId, PreviewTerms};
 use gate_core::session::SessionId;
-use instruments::failpoint::around;
 use kernel::rates::Side;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -14,8 +13,20 @@ use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 #[async_trait]
 impl PreviewTx for StoreTx {
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, preview);
-        around("preview.insert", inserting).await
+        let (id, bound) = (preview.id.to_string(), &preview.bound);
+        let values = values![
+            who.mode,
+            &who.partner,
+            &id,
+            bound.side.as_str(),
+            bound.currency.code(),
+            &bound.asset,
+            bound.units,
+            preview.created_at,
+            preview.expires_at,
+        ];
+        self.insert_around("preview.insert", who, &INSERT, values)
+            .await
     }
 
     async fn preview_lock(
@@ -23,7 +34,11 @@ impl PreviewTx for StoreTx {
         who: &Tenant,
         id: PreviewId,
     ) -> Result<Option<Preview>, StoreError> {
-        find(self.locked(who).await?, who, id).await
+        let id = id.to_string();
+        let values = values![who.mode, &who.partner, &id];
+        let connection = self.locked(who).await?;
+        let row = connection.fetch_optional(&FIND, values).await?;
+        row.map(|row| preview(&*row, who.mode)).transpose()
     }
 
     async fn preview_use(
@@ -33,21 +48,10 @@ impl PreviewTx for StoreTx {
         session: SessionId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let using = record_use(self.locked(who).await?, who, id, session, now);
-        let outcome = around("preview.use", using).await?;
-        Ok(self.record_race(outcome))
+        let id = id.to_string();
+        let values = values![who.mode, &who.partner, &id, session, now];
+        self.swap_around("preview.use", who, &USE, values).await
     }
-}
-
-async fn find(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: PreviewId,
-) -> Result<Option<Preview>, StoreError> {
-    let id = id.to_string();
-    let values = values![who.mode, &who.partner, &id];
-    let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| preview(&*row, who.mode)).transpose()
 }
 
 static FIND: Statement = Statement::new(
@@ -72,43 +76,11 @@ pub(crate) fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> 
     })
 }
 
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    preview: &Preview,
-) -> Result<(), StoreError> {
-    let (id, bound) = (preview.id.to_string(), &preview.bound);
-    let values = values![
-        who.mode,
-        &who.partner,
-        &id,
-        bound.side.as_str(),
-        bound.currency.code(),
-        &bound.asset,
-        bound.units,
-        preview.created_at,
-        preview.expires_at,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "quote_previews",
     "INSERT INTO quote_previews (mode, partner_id, id, side, currency, asset, amount, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
 );
-
-async fn record_use(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: PreviewId,
-    session: SessionId,
-    now: Timestamp,
-) -> Result<Cas, StoreError> {
-    let id = id.to_string();
-    let values = values![who.mode, &who.partner, &id, session, now];
-    Cas::from_rows(connection.execute(&USE, values).await?)
-}
 
 static USE: Statement = Statement::new(
     "quote_previews",

@@ -1,7 +1,6 @@
 //! Quotes, and the terms that quotes and trades have in common. Each engine has its own insert of quotes.
 
 use async_trait::async_trait;
-use instruments::failpoint::around;
 use kernel::{Cas, Mid, Mode, Rate, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
@@ -9,6 +8,7 @@ use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::profile::{Network, PoolId};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
@@ -28,13 +28,8 @@ impl QuoteTx for StoreTx {
         id: QuoteId,
         at: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let Some(id) = id.in_mode(who.mode) else {
-            return Ok(Cas::Lost);
-        };
-        let values = values![who.mode, &who.partner, id, at];
-        let rejecting = self.locked(who).await?.execute(&REJECT, values);
-        let written = around("quote.reject", rejecting).await?;
-        Ok(self.record_race(Cas::from_rows(written)?))
+        let values = values![who.mode, &who.partner, id.in_mode(who.mode), at];
+        self.swap_around("quote.reject", who, &REJECT, values).await
     }
 }
 
@@ -76,10 +71,7 @@ pub async fn find(
     who: &Tenant,
     id: QuoteId,
 ) -> Result<Option<(Quote, Box<dyn Row>)>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let Some(row) = connection.fetch_optional(&FIND, values).await? else {
         return Ok(None);
     };
@@ -164,13 +156,10 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
     let terms = &new.terms;
     let pool_fits =
         terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
-    if pool_fits && new.id.mode() == new.who.mode {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "quotes: {} has another mode or currencies other than its pool's",
-        new.id
-    )))
+    guard(pool_fits && new.id.mode() == new.who.mode, || {
+        let id = new.id;
+        format!("quotes: {id} has another mode or currencies other than its pool's")
+    })
 }
 
 /// The quotes of a batch that was inserted at this instant. The insert must have written all of them.

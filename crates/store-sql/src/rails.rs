@@ -11,19 +11,46 @@ use gate_core::rail::{
 };
 use gate_core::session::SessionId;
 use gate_core::transaction::RefId;
-use instruments::failpoint::around;
 use kernel::{Cas, Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
 use crate::due::{self, due_of_each_partner};
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, json, signed_quotes, values};
 
 #[async_trait]
 impl RailTx for StoreTx {
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, record);
-        around("rail.insert", inserting).await
+        let fits = record.id.in_mode(who.mode).is_some() && record.state == RailState::Processing;
+        guard(fits, || {
+            let id = record.id;
+            format!("rail_records: {id} has another mode or is not in progress")
+        })?;
+        let instructions = record.instructions.as_ref();
+        let instructions = instructions.map(|it| json(&it.0)).transpose()?;
+        let hosted = record.hosted.as_ref();
+        let payout = hosted.and_then(|hosted| hosted.payout.as_ref());
+        let values = values![
+            who.mode,
+            &who.partner,
+            record.id.id(),
+            record.id.kind().as_str(),
+            record.quote,
+            record.session,
+            record.refid.id(),
+            &instructions,
+            record.created_at,
+            record.asking.attempts,
+            record.asking.token.map(u64::cast_signed),
+            record.asking.next_at,
+            hosted.is_some(),
+            record.has_rail_events(),
+            hosted.and_then(|hosted| hosted.wallet_address.as_deref()),
+            payout.map(|payout| payout.0.as_slice()),
+        ];
+        self.insert_around("rail.insert", who, &INSERT, values)
+            .await
     }
 
     async fn rail_lock(
@@ -41,9 +68,17 @@ impl RailTx for StoreTx {
         before: &PollLease,
         after: &PollLease,
     ) -> Result<Cas, StoreError> {
-        let asking = ask(self.locked(who).await?, who, id, before, after);
-        let outcome = around("rail.ask", asking).await?;
-        Ok(self.record_race(outcome))
+        let values = values![
+            who.mode,
+            &who.partner,
+            id.id().in_mode(who.mode),
+            before.attempts,
+            before.token.map(u64::cast_signed),
+            after.attempts,
+            after.token.map(u64::cast_signed),
+            after.next_at,
+        ];
+        self.swap_around("rail.ask", who, &ASK, values).await
     }
 
     async fn rail_wake(
@@ -52,9 +87,8 @@ impl RailTx for StoreTx {
         id: RailId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let waking = wake(self.locked(who).await?, who, id, now);
-        let outcome = around("rail.wake", waking).await?;
-        Ok(self.record_race(outcome))
+        let values = values![who.mode, &who.partner, id.id().in_mode(who.mode), now];
+        self.swap_around("rail.wake", who, &WAKE, values).await
     }
 
     async fn rail_apply(
@@ -64,28 +98,30 @@ impl RailTx for StoreTx {
         before: &PollLease,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
-        let applying = apply(self.locked(who).await?, who, id, before, step);
-        let outcome = around("rail.apply", applying).await?;
-        Ok(self.record_race(outcome))
+        let Some(ended) = step.0.ended_at() else {
+            return Ok(self.record_race(Cas::Lost));
+        };
+        let values = values![
+            who.mode,
+            &who.partner,
+            id.id().in_mode(who.mode),
+            before.attempts,
+            before.token.map(u64::cast_signed),
+            step.0.status().as_str(),
+            step.0.failure_code(),
+            ended,
+            step.0.reference(),
+        ];
+        self.swap_around("rail.apply", who, &APPLY, values).await
     }
 }
 
-pub async fn get(
-    reader: &mut dyn Reader,
-    who: &Tenant,
-    id: RailId,
-) -> Result<Option<RailRecord>, StoreError> {
-    find(reader.connection(), who, id).await
-}
-
-async fn find(
+pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: RailId,
 ) -> Result<Option<RailRecord>, StoreError> {
-    let Some(key) = id.id().in_mode(who.mode) else {
-        return Ok(None);
-    };
+    let key = id.id().in_mode(who.mode);
     let values = values![who.mode, &who.partner, key, id.kind().as_str()];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| record(&*row, who.mode)).transpose()
@@ -120,10 +156,7 @@ pub async fn of_session(
     who: &Tenant,
     session: SessionId,
 ) -> Result<Option<RailRecord>, StoreError> {
-    let Some(session) = session.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, session];
+    let values = values![who.mode, &who.partner, session.in_mode(who.mode)];
     let row = reader
         .connection()
         .fetch_optional(&NEWEST_OF_SESSION, values)
@@ -166,11 +199,8 @@ pub async fn asleep(
     mode: Mode,
     id: RailId,
 ) -> Result<Option<Tenant>, StoreError> {
-    let Some(key) = id.id().in_mode(mode) else {
-        return Ok(None);
-    };
     let now = reader.now().await?;
-    let values = values![mode, key, id.kind().as_str(), now];
+    let values = values![mode, id.id().in_mode(mode), id.kind().as_str(), now];
     let row = reader.connection().fetch_optional(&ASLEEP, values).await?;
     row.map(|row| {
         let partner = row.partner()?;
@@ -246,48 +276,6 @@ fn id(row: &dyn Row, mode: Mode) -> Result<RailId, StoreError> {
     Ok(RailId::from_parts(kind, row.id("id", mode)?))
 }
 
-/// A new record belongs to the tenant and is in progress.
-fn check_new(who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
-    if record.id.in_mode(who.mode).is_some() && record.state == RailState::Processing {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "rail_records: {} has another mode or is not in progress",
-        record.id
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    record: &RailRecord,
-) -> Result<(), StoreError> {
-    check_new(who, record)?;
-    let instructions = record.instructions.as_ref();
-    let instructions = instructions.map(|it| json(&it.0)).transpose()?;
-    let hosted = record.hosted.as_ref();
-    let payout = hosted.and_then(|hosted| hosted.payout.as_ref());
-    let values = values![
-        who.mode,
-        &who.partner,
-        record.id.id(),
-        record.id.kind().as_str(),
-        record.quote,
-        record.session,
-        record.refid.id(),
-        &instructions,
-        record.created_at,
-        record.asking.attempts,
-        record.asking.token.map(u64::cast_signed),
-        record.asking.next_at,
-        hosted.is_some(),
-        record.has_rail_events(),
-        hosted.and_then(|hosted| hosted.wallet_address.as_deref()),
-        payout.map(|payout| payout.0.as_slice()),
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "rail_records",
     "INSERT INTO rail_records (mode, partner_id, id, kind, quote_id, session_id, transaction_id, instructions,
@@ -323,29 +311,6 @@ pub static ERASE_PAYOUTS: Statement = Statement::per_engine(
     },
 );
 
-async fn ask(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: RailId,
-    before: &PollLease,
-    after: &PollLease,
-) -> Result<Cas, StoreError> {
-    let Some(id) = id.id().in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        before.attempts,
-        before.token.map(u64::cast_signed),
-        after.attempts,
-        after.token.map(u64::cast_signed),
-        after.next_at,
-    ];
-    Cas::from_rows(connection.execute(&ASK, values).await?)
-}
-
 /// A record in progress has no end. Said by its status, Postgres could look it up among all records in progress.
 pub static ASK: Statement = Statement::new(
     "rail_records",
@@ -355,19 +320,6 @@ pub static ASK: Statement = Statement::new(
        AND ask_token IS NOT DISTINCT FROM $5",
 );
 
-async fn wake(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: RailId,
-    now: Timestamp,
-) -> Result<Cas, StoreError> {
-    let Some(id) = id.id().in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![who.mode, &who.partner, id, now];
-    Cas::from_rows(connection.execute(&WAKE, values).await?)
-}
-
 /// A poll that is under way keeps its lease.
 static WAKE: Statement = Statement::new(
     "rail_records",
@@ -375,30 +327,6 @@ static WAKE: Statement = Statement::new(
                              woken_at = CASE WHEN ask_token IS NULL THEN NULL ELSE $4 END
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing' AND ask_at > $4 AND woken_at IS NULL",
 );
-
-async fn apply(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: RailId,
-    before: &PollLease,
-    step: &RailStep,
-) -> Result<Cas, StoreError> {
-    let (Some(id), Some(ended)) = (id.id().in_mode(who.mode), step.0.ended_at()) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        before.attempts,
-        before.token.map(u64::cast_signed),
-        step.0.status().as_str(),
-        step.0.failure_code(),
-        ended,
-        step.0.reference(),
-    ];
-    Cas::from_rows(connection.execute(&APPLY, values).await?)
-}
 
 pub static APPLY: Statement = Statement::new(
     "rail_records",

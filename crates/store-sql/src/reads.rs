@@ -29,7 +29,7 @@ pub mod names {
     pub use partner_core::{PartnerId, Tenant};
 
     pub use crate::{
-        ReadStore, branding, customer_forms, customers, events, rails, reads, sessions,
+        ReadStore, Reader, branding, customer_forms, customers, events, rails, reads, sessions,
         signed_quotes, stored_responses, tallies, transactions, verifications,
     };
 }
@@ -116,7 +116,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     refid: RefId,
                 ) -> Result<Option<Transaction>, StoreError> {
-                    transactions::get(&mut self.reader().await?, who, refid).await
+                    transactions::find(self.reader().await?.connection(), who, refid).await
                 }
 
                 async fn transactions_page(
@@ -141,7 +141,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     id: RailId,
                 ) -> Result<Option<RailRecord>, StoreError> {
-                    rails::get(&mut self.reader().await?, who, id).await
+                    rails::find(self.reader().await?.connection(), who, id).await
                 }
 
                 async fn payment_of_session(
@@ -180,7 +180,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     session: SessionId,
                 ) -> Result<Option<Verification>, StoreError> {
-                    verifications::get(&mut self.reader().await?, who, session).await
+                    verifications::find(self.reader().await?.connection(), who, session).await
                 }
 
                 async fn verifications_due(
@@ -196,7 +196,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     id: CustomerId,
                 ) -> Result<Option<SealedCustomer>, StoreError> {
-                    customers::get(&mut self.reader().await?, who, id).await
+                    customers::find(self.reader().await?.connection(), who, id).await
                 }
 
                 async fn customers_page(

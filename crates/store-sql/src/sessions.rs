@@ -8,13 +8,13 @@ use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
 use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
 use gate_core::transaction::RefId;
-use instruments::failpoint::around;
 use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 use ulid::Ulid;
 
 use crate::due::{self, due_of_each_partner};
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
@@ -25,8 +25,33 @@ impl SessionTx for StoreTx {
         session: &Session,
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, session, kyc_package);
-        around("session.insert", inserting).await
+        let fits = session.id.mode() == who.mode && session.state == SessionState::Open;
+        guard(fits, || {
+            format!("sessions: {} has another mode or is not open", session.id)
+        })?;
+        let terms = &session.terms;
+        let values = values![
+            who.mode,
+            &who.partner,
+            session.id,
+            terms.amount.as_str(),
+            terms.currency.code(),
+            &terms.return_url,
+            &terms.cancel_url,
+            terms.flow.map(Flow::as_str),
+            &terms.target_token,
+            &terms.target_network,
+            &terms.wallet_address,
+            &terms.user_reference,
+            terms.metadata.as_str(),
+            session.secret.0.as_slice(),
+            session.kyc_pre_verified,
+            kyc_package.map(|package| package.0.as_slice()),
+            session.created_at,
+            session.expires_at,
+        ];
+        self.insert_around("session.insert", who, &INSERT, values)
+            .await
     }
 
     async fn session_lock(
@@ -44,9 +69,25 @@ impl SessionTx for StoreTx {
         id: SessionId,
         step: &Step,
     ) -> Result<Cas, StoreError> {
-        let applying = apply(self.locked(who).await?, who, id, step);
-        let outcome = around("session.apply", applying).await?;
-        Ok(self.record_race(outcome))
+        if step.state == SessionState::Open {
+            return Ok(self.record_race(Cas::Lost));
+        }
+        let [completed, cancelled, expired] = step.state.ended();
+        let paid = step
+            .state
+            .paid()
+            .and_then(|refid| refid.id().in_mode(who.mode));
+        let values = values![
+            who.mode,
+            &who.partner,
+            id.in_mode(who.mode),
+            step.state.status().as_str(),
+            completed,
+            cancelled,
+            expired,
+            paid,
+        ];
+        self.swap_around("session.apply", who, &APPLY, values).await
     }
 }
 
@@ -67,10 +108,7 @@ async fn find(
     who: &Tenant,
     id: SessionId,
 ) -> Result<Option<Box<dyn Row>>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     connection.fetch_optional(&FIND, values).await
 }
 
@@ -250,48 +288,6 @@ fn state(row: &dyn Row, mode: Mode) -> Result<SessionState, StoreError> {
     SessionState::stored(status, ended, paid).ok_or_else(|| row.bad("status"))
 }
 
-/// A new session belongs to the tenant and is open.
-fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
-    if session.id.mode() == who.mode && session.state == SessionState::Open {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "sessions: {} has another mode or is not open",
-        session.id
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    session: &Session,
-    kyc_package: Option<&Sealed>,
-) -> Result<(), StoreError> {
-    check_new(who, session)?;
-    let terms = &session.terms;
-    let values = values![
-        who.mode,
-        &who.partner,
-        session.id,
-        terms.amount.as_str(),
-        terms.currency.code(),
-        &terms.return_url,
-        &terms.cancel_url,
-        terms.flow.map(Flow::as_str),
-        &terms.target_token,
-        &terms.target_network,
-        &terms.wallet_address,
-        &terms.user_reference,
-        terms.metadata.as_str(),
-        session.secret.0.as_slice(),
-        session.kyc_pre_verified,
-        kyc_package.map(|package| package.0.as_slice()),
-        session.created_at,
-        session.expires_at,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "sessions",
     "INSERT INTO sessions (mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token,
@@ -299,36 +295,6 @@ static INSERT: Statement = Statement::new(
                            kyc_package, status, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 'open', $17, $18)",
 );
-
-async fn apply(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: SessionId,
-    step: &Step,
-) -> Result<Cas, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    if step.state == SessionState::Open {
-        return Ok(Cas::Lost);
-    }
-    let [completed, cancelled, expired] = step.state.ended();
-    let paid = step
-        .state
-        .paid()
-        .and_then(|refid| refid.id().in_mode(who.mode));
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        step.state.status().as_str(),
-        completed,
-        cancelled,
-        expired,
-        paid,
-    ];
-    Cas::from_rows(connection.execute(&APPLY, values).await?)
-}
 
 pub static APPLY: Statement = Statement::new(
     "sessions",

@@ -5,11 +5,11 @@ use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::session::{Flow, SessionId};
 use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuote, SignedQuoteId, Source};
-use instruments::failpoint::around;
 use kernel::{Asset, Cas, Mode, Rate, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Signature;
 
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
@@ -19,8 +19,45 @@ impl SignedQuoteTx for StoreTx {
         who: &Tenant,
         quote: &SignedQuote,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, quote);
-        around("signed_quote.insert", inserting).await
+        let of_mode = quote.id.mode() == who.mode
+            && quote
+                .session
+                .is_none_or(|session| session.mode() == who.mode);
+        let is_open = quote.consumed_at.is_none() && quote.superseded_at.is_none();
+        guard(of_mode && is_open, || {
+            let id = quote.id;
+            format!("signed_quotes: {id} has another mode, or is redeemed or superseded already")
+        })?;
+        let (terms, priced) = (&quote.terms, &quote.terms.priced);
+        let (currency, asset, rate) = (terms.currency(), terms.asset(), priced.rate.to_string());
+        let source = terms.source();
+        let sent = source.map(|source| source.amount.asset());
+        let values = values![
+            who.mode,
+            &who.partner,
+            quote.id,
+            terms.flow().as_str(),
+            currency.code(),
+            asset.code(),
+            i16::from(asset.scale()),
+            &terms.network,
+            terms.payment_method(),
+            priced.fiat.units(),
+            priced.crypto.units(),
+            &rate,
+            priced.fees.service.units(),
+            priced.fees.network.units(),
+            quote.signature.0.as_slice(),
+            quote.created_at,
+            quote.expires_at,
+            quote.session,
+            sent.as_ref().map(Asset::code),
+            sent.map(|asset| i16::from(asset.scale())),
+            source.map(|source| source.network.as_str()),
+            source.map(|source| source.amount.units()),
+        ];
+        self.insert_around("signed_quote.insert", who, &INSERT, values)
+            .await
     }
 
     async fn signed_quote_lock(
@@ -37,8 +74,9 @@ impl SignedQuoteTx for StoreTx {
         session: SessionId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let superseding = supersede(self.locked(who).await?, who, session, now);
-        around("signed_quote.supersede", superseding).await
+        let values = values![who.mode, &who.partner, session.in_mode(who.mode), now];
+        self.insert_around("signed_quote.supersede", who, &SUPERSEDE, values)
+            .await
     }
 
     async fn signed_quote_consume(
@@ -47,9 +85,9 @@ impl SignedQuoteTx for StoreTx {
         id: SignedQuoteId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let consuming = consume(self.locked(who).await?, who, id, now);
-        let outcome = around("signed_quote.consume", consuming).await?;
-        Ok(self.record_race(outcome))
+        let values = values![who.mode, &who.partner, id.in_mode(who.mode), now];
+        self.swap_around("signed_quote.consume", who, &CONSUME, values)
+            .await
     }
 }
 
@@ -69,10 +107,7 @@ async fn find(
     who: &Tenant,
     id: SignedQuoteId,
 ) -> Result<Option<SignedQuote>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| quote(&*row, who.mode)).transpose()
 }
@@ -138,58 +173,6 @@ fn conversion(row: &dyn Row) -> Result<Conversion, StoreError> {
     })
 }
 
-/// A new quote and its session belong to the tenant, and it can be redeemed.
-fn check_new(who: &Tenant, quote: &SignedQuote) -> Result<(), StoreError> {
-    let of_mode = quote.id.mode() == who.mode
-        && quote
-            .session
-            .is_none_or(|session| session.mode() == who.mode);
-    if of_mode && quote.consumed_at.is_none() && quote.superseded_at.is_none() {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "signed_quotes: {} has another mode, or is redeemed or superseded already",
-        quote.id
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    quote: &SignedQuote,
-) -> Result<(), StoreError> {
-    check_new(who, quote)?;
-    let (terms, priced) = (&quote.terms, &quote.terms.priced);
-    let (currency, asset, rate) = (terms.currency(), terms.asset(), priced.rate.to_string());
-    let source = terms.source();
-    let sent = source.map(|source| source.amount.asset());
-    let values = values![
-        who.mode,
-        &who.partner,
-        quote.id,
-        terms.flow().as_str(),
-        currency.code(),
-        asset.code(),
-        i16::from(asset.scale()),
-        &terms.network,
-        terms.payment_method(),
-        priced.fiat.units(),
-        priced.crypto.units(),
-        &rate,
-        priced.fees.service.units(),
-        priced.fees.network.units(),
-        quote.signature.0.as_slice(),
-        quote.created_at,
-        quote.expires_at,
-        quote.session,
-        sent.as_ref().map(Asset::code),
-        sent.map(|asset| i16::from(asset.scale())),
-        source.map(|source| source.network.as_str()),
-        source.map(|source| source.amount.units()),
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "signed_quotes",
     "INSERT INTO signed_quotes (mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method,
@@ -198,37 +181,11 @@ static INSERT: Statement = Statement::new(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
 );
 
-async fn supersede(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    session: SessionId,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Some(session) = session.in_mode(who.mode) else {
-        return Ok(());
-    };
-    let values = values![who.mode, &who.partner, session, now];
-    connection.execute(&SUPERSEDE, values).await.map(drop)
-}
-
 pub static SUPERSEDE: Statement = Statement::new(
     "signed_quotes",
     "UPDATE signed_quotes SET superseded_at = $4
      WHERE mode = $1 AND partner_id = $2 AND session_id = $3 AND superseded_at IS NULL AND consumed_at IS NULL",
 );
-
-async fn consume(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: SignedQuoteId,
-    now: Timestamp,
-) -> Result<Cas, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![who.mode, &who.partner, id, now];
-    Cas::from_rows(connection.execute(&CONSUME, values).await?)
-}
 
 pub static CONSUME: Statement = Statement::new(
     "signed_quotes",

@@ -1,19 +1,19 @@
 //! The write transaction of both engines. Each entity's file implements its port for it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::ports::PublishableKeyTx;
 use gate_core::profile::GateProfile;
+use instruments::failpoint::around;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, UnitOfWork};
 use partner_core::sealing::Sealed;
 
-use crate::{Connection, EngineTx};
+use crate::{Connection, EngineTx, Statement, Value};
 
 /// A write transaction. It rolls back if it is dropped before its commit.
 pub struct StoreTx {
@@ -52,6 +52,31 @@ impl StoreTx {
         Ok(self.engine.connection())
     }
 
+    /// Runs a write of a partner between the two points of a step.
+    pub(crate) async fn insert_around(
+        &mut self,
+        step: &'static str,
+        who: &Tenant,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<(), StoreError> {
+        let writing = self.locked(who).await?.execute(statement, values);
+        around(step, writing).await.map(drop)
+    }
+
+    /// Runs a guarded write of one row of a partner between the two points of a step, and counts a lost race.
+    pub(crate) async fn swap_around(
+        &mut self,
+        step: &'static str,
+        who: &Tenant,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Cas, StoreError> {
+        let writing = self.locked(who).await?.execute(statement, values);
+        let written = around(step, writing).await?;
+        Ok(self.record_race(Cas::from_rows(written)?))
+    }
+
     /// Returns the outcome of a guarded write, and counts a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
@@ -61,10 +86,12 @@ impl StoreTx {
     }
 }
 
-impl fmt::Debug for StoreTx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreTx").finish_non_exhaustive()
+/// Refuses a write that breaks a rule of its entity.
+pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> Result<(), StoreError> {
+    if fits {
+        return Ok(());
     }
+    Err(StoreError::Guard(breach()))
 }
 
 #[async_trait]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope};
 use partner_core::ports::ResponseTx;
@@ -25,9 +24,20 @@ impl ResponseTx for StoreTx {
         response: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(&scope.tenant).await?, scope, response, expired);
-        let outcome = around("stored_response.put", putting).await?;
-        Ok(self.record_race(outcome))
+        let who = &scope.tenant;
+        let values = values![
+            who.mode,
+            &who.partner,
+            &scope.route,
+            scope.key.as_str(),
+            response.fingerprint.0.as_slice(),
+            response.sealed.0.as_slice(),
+            response.created_at,
+            expired,
+            response.expires_at,
+        ];
+        self.swap_around("stored_response.put", who, &PUT, values)
+            .await
     }
 }
 
@@ -64,26 +74,6 @@ fn response(row: &dyn Row, ttl: Duration) -> Result<StoredResponse, StoreError> 
         created_at: row.instant("key_created_at")?,
         expires_at: idempotency::expiry(row, ttl)?,
     })
-}
-
-async fn put(
-    connection: &mut dyn Connection,
-    scope: &Scope,
-    response: &StoredResponse,
-    expired: Option<Timestamp>,
-) -> Result<Cas, StoreError> {
-    let values = values![
-        scope.tenant.mode,
-        &scope.tenant.partner,
-        &scope.route,
-        scope.key.as_str(),
-        response.fingerprint.0.as_slice(),
-        response.sealed.0.as_slice(),
-        response.created_at,
-        expired,
-        response.expires_at,
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
 }
 
 static PUT: Statement = Statement::new(

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use gate_core::ports::TallyTx;
 use gate_core::quota::{Month, Tally};
-use instruments::failpoint::around;
 use kernel::{Cas, Seen, StoreError};
 use partner_core::Tenant;
 
@@ -21,9 +20,20 @@ impl TallyTx for StoreTx {
         before: Option<&Tally>,
         after: &Tally,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(who).await?, who, before, after);
-        let outcome = around("tally.put", putting).await?;
-        Ok(self.record_race(outcome))
+        let count = |tally: &Tally| i64::try_from(tally.created).map_err(StoreError::unexpected);
+        let (month, month_before) = (
+            after.month.to_string(),
+            before.map(|before| before.month.to_string()),
+        );
+        let values = values![
+            who.mode,
+            &who.partner,
+            &month,
+            count(after)?,
+            &month_before,
+            before.map(count).transpose()?,
+        ];
+        self.swap_around("tally.put", who, &PUT, values).await
     }
 }
 
@@ -48,28 +58,6 @@ pub(crate) fn tally(row: &dyn Row) -> Result<Tally, StoreError> {
         month: row.parsed("month", Month::parse)?,
         created: row.count("created")?,
     })
-}
-
-async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    before: Option<&Tally>,
-    after: &Tally,
-) -> Result<Cas, StoreError> {
-    let count = |tally: &Tally| i64::try_from(tally.created).map_err(StoreError::unexpected);
-    let (month, month_before) = (
-        after.month.to_string(),
-        before.map(|before| before.month.to_string()),
-    );
-    let values = values![
-        who.mode,
-        &who.partner,
-        &month,
-        count(after)?,
-        &month_before,
-        before.map(count).transpose()?,
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
 }
 
 static PUT: Statement = Statement::new(

@@ -25,9 +25,7 @@ impl TradeTx for StoreTx {
         attempt: u32,
         lease: Lease,
     ) -> Result<Cas, StoreError> {
-        let Some(id) = id.in_mode(who.mode) else {
-            return Ok(Cas::Lost);
-        };
+        let id = id.in_mode(who.mode);
         let token = lease.token.cast_signed();
         let values = values![who.mode, &who.partner, id, attempt, token, lease.until];
         let written = self.locked(who).await?.execute(&CLAIM, values).await?;
@@ -40,9 +38,7 @@ impl TradeTx for StoreTx {
         id: TradeId,
         token: u64,
     ) -> Result<Cas, StoreError> {
-        let Some(id) = id.in_mode(who.mode) else {
-            return Ok(Cas::Lost);
-        };
+        let id = id.in_mode(who.mode);
         let values = values![who.mode, &who.partner, id, token.cast_signed()];
         let written = self.locked(who).await?.execute(&UNCLAIM, values).await?;
         Ok(self.record_race(Cas::from_rows(written)?))
@@ -54,9 +50,7 @@ impl TradeTx for StoreTx {
         id: TradeId,
         lease: Lease,
     ) -> Result<Cas, StoreError> {
-        let Some(id) = id.in_mode(who.mode) else {
-            return Ok(Cas::Lost);
-        };
+        let id = id.in_mode(who.mode);
         let token = lease.token.cast_signed();
         let values = values![who.mode, &who.partner, id, token, lease.until];
         let written = self.locked(who).await?.execute(&REST, values).await?;
@@ -160,10 +154,7 @@ pub async fn find(
     who: &Tenant,
     id: TradeId,
 ) -> Result<Option<Trade>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| trade(&*row, who.mode)).transpose()
 }
@@ -204,10 +195,7 @@ pub async fn get_by_quote(
     who: &Tenant,
     quote: QuoteId,
 ) -> Result<Option<Seen<Trade>>, StoreError> {
-    let Some(quote) = quote.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, quote];
+    let values = values![who.mode, &who.partner, quote.in_mode(who.mode)];
     let connection = reader.connection();
     let Some(row) = connection.fetch_optional(&FIND_BY_QUOTE, values).await? else {
         return Ok(None);

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use ulid::Ulid;
 
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
@@ -18,8 +18,30 @@ impl TransactionTx for StoreTx {
         who: &Tenant,
         transaction: &Transaction,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, transaction);
-        around("transaction.insert", inserting).await
+        guard(transaction.refid.in_mode(who.mode).is_some(), || {
+            format!("transactions: {} has another mode", transaction.refid)
+        })?;
+        let values = values![
+            who.mode,
+            &who.partner,
+            transaction.refid.id(),
+            transaction.session,
+            transaction.action.as_str(),
+            transaction.state.status().as_str(),
+            &transaction.token,
+            &transaction.network,
+            &transaction.currency,
+            &transaction.payment_method,
+            &transaction.fiat_amount,
+            &transaction.token_amount,
+            &transaction.exchange_rate,
+            &transaction.total_fees,
+            &transaction.local_rail_transaction_id,
+            transaction.created_at,
+            transaction.state.completed_at(),
+        ];
+        self.insert_around("transaction.insert", who, &INSERT, values)
+            .await
     }
 
     async fn transaction_end(
@@ -28,29 +50,19 @@ impl TransactionTx for StoreTx {
         refid: RefId,
         state: TransactionState,
     ) -> Result<Cas, StoreError> {
-        let ending = end(self.locked(who).await?, who, refid, state);
-        let outcome = around("transaction.end", ending).await?;
-        Ok(self.record_race(outcome))
+        let id = refid.id().in_mode(who.mode);
+        let (status, completed) = (state.status().as_str(), state.completed_at());
+        let values = values![who.mode, &who.partner, id, status, completed];
+        self.swap_around("transaction.end", who, &END, values).await
     }
 }
 
-pub async fn get(
-    reader: &mut dyn Reader,
-    who: &Tenant,
-    refid: RefId,
-) -> Result<Option<Transaction>, StoreError> {
-    find(reader.connection(), who, refid).await
-}
-
-async fn find(
+pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     refid: RefId,
 ) -> Result<Option<Transaction>, StoreError> {
-    let Some(id) = refid.id().in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, id];
+    let values = values![who.mode, &who.partner, refid.id().in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| transaction(&*row, who.mode)).transpose()
 }
@@ -81,10 +93,6 @@ pub async fn page(
     limit: u32,
 ) -> Result<Vec<Transaction>, StoreError> {
     let connection = reader.connection();
-    let session = filter.session.map(|session| session.in_mode(who.mode));
-    if session == Some(None) {
-        return Ok(Vec::new());
-    }
     let (before, id) = match filter.after {
         None => (i64::MAX, Ulid(u128::MAX)),
         Some(after) => match find(connection, who, after).await? {
@@ -94,8 +102,9 @@ pub async fn page(
     };
     let status = filter.status.map(TransactionStatus::as_str);
     let (mode, partner) = (who.mode, &who.partner);
-    let rows = match (session.flatten(), status) {
+    let rows = match (filter.session, status) {
         (Some(session), _) => {
+            let session = session.in_mode(mode);
             let values = values![mode, partner, before, id, limit, status, session];
             connection.fetch_all(&PAGE_OF_SESSION, values).await?
         }
@@ -167,45 +176,6 @@ pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, Stor
     })
 }
 
-/// A new transaction belongs to the tenant.
-fn check_new(who: &Tenant, transaction: &Transaction) -> Result<(), StoreError> {
-    if transaction.refid.in_mode(who.mode).is_some() {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "transactions: {} has another mode",
-        transaction.refid
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    transaction: &Transaction,
-) -> Result<(), StoreError> {
-    check_new(who, transaction)?;
-    let values = values![
-        who.mode,
-        &who.partner,
-        transaction.refid.id(),
-        transaction.session,
-        transaction.action.as_str(),
-        transaction.state.status().as_str(),
-        &transaction.token,
-        &transaction.network,
-        &transaction.currency,
-        &transaction.payment_method,
-        &transaction.fiat_amount,
-        &transaction.token_amount,
-        &transaction.exchange_rate,
-        &transaction.total_fees,
-        &transaction.local_rail_transaction_id,
-        transaction.created_at,
-        transaction.state.completed_at(),
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "transactions",
     "INSERT INTO transactions (mode, partner_id, id, session_id, action, status, token, network, currency,
@@ -213,20 +183,6 @@ static INSERT: Statement = Statement::new(
                                local_rail_transaction_id, created_at, completed_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
 );
-
-async fn end(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    refid: RefId,
-    state: TransactionState,
-) -> Result<Cas, StoreError> {
-    let Some(id) = refid.id().in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let (status, completed) = (state.status().as_str(), state.completed_at());
-    let values = values![who.mode, &who.partner, id, status, completed];
-    Cas::from_rows(connection.execute(&END, values).await?)
-}
 
 pub static END: Statement = Statement::new(
     "transactions",

@@ -6,11 +6,11 @@ use gate_core::ports::VerificationTx;
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::verification::{Verification, VerificationState, VerificationStatus};
-use instruments::failpoint::around;
 use kernel::{Cas, Mode, Readable, StoreError};
 use partner_core::Tenant;
 
 use crate::due::{self, due_of_each_partner};
+use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
@@ -20,8 +20,26 @@ impl VerificationTx for StoreTx {
         who: &Tenant,
         verification: &Verification,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.locked(who).await?, who, verification);
-        around("verification.insert", inserting).await
+        let fits = verification.id.mode() == who.mode && verification.state.ended_at().is_none();
+        guard(fits, || {
+            let id = verification.id;
+            format!("verifications: {id} has another mode or has ended")
+        })?;
+        let asking = &verification.asking;
+        let values = values![
+            who.mode,
+            &who.partner,
+            verification.id,
+            verification.session,
+            verification.state.status().as_str(),
+            &verification.reference,
+            verification.created_at,
+            asking.attempts,
+            asking.token.map(u64::cast_signed),
+            asking.next_at,
+        ];
+        self.insert_around("verification.insert", who, &INSERT, values)
+            .await
     }
 
     async fn verification_lock(
@@ -38,29 +56,31 @@ impl VerificationTx for StoreTx {
         before: &PollLease,
         after: &Verification,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.locked(who).await?, who, before, after);
-        let outcome = around("verification.put", putting).await?;
-        Ok(self.record_race(outcome))
+        let values = values![
+            who.mode,
+            &who.partner,
+            after.id.in_mode(who.mode),
+            before.attempts,
+            before.token.map(u64::cast_signed),
+            after.state.status().as_str(),
+            &after.reference,
+            after.state.reason(),
+            after.state.ended_at(),
+            after.asking.attempts,
+            after.asking.token.map(u64::cast_signed),
+            after.asking.next_at,
+        ];
+        self.swap_around("verification.put", who, &PUT, values)
+            .await
     }
 }
 
-pub async fn get(
-    reader: &mut dyn Reader,
-    who: &Tenant,
-    session: SessionId,
-) -> Result<Option<Verification>, StoreError> {
-    find(reader.connection(), who, session).await
-}
-
-async fn find(
+pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     session: SessionId,
 ) -> Result<Option<Verification>, StoreError> {
-    let Some(session) = session.in_mode(who.mode) else {
-        return Ok(None);
-    };
-    let values = values![who.mode, &who.partner, session];
+    let values = values![who.mode, &who.partner, session.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| verification(&*row, who.mode)).transpose()
 }
@@ -111,71 +131,12 @@ pub(crate) fn verification(row: &dyn Row, mode: Mode) -> Result<Verification, St
     })
 }
 
-/// A new verification belongs to the tenant and has not ended.
-fn check_new(who: &Tenant, verification: &Verification) -> Result<(), StoreError> {
-    if verification.id.mode() == who.mode && verification.state.ended_at().is_none() {
-        return Ok(());
-    }
-    Err(StoreError::Guard(format!(
-        "verifications: {} has another mode or has ended",
-        verification.id
-    )))
-}
-
-async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    verification: &Verification,
-) -> Result<(), StoreError> {
-    check_new(who, verification)?;
-    let asking = &verification.asking;
-    let values = values![
-        who.mode,
-        &who.partner,
-        verification.id,
-        verification.session,
-        verification.state.status().as_str(),
-        &verification.reference,
-        verification.created_at,
-        asking.attempts,
-        asking.token.map(u64::cast_signed),
-        asking.next_at,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
 static INSERT: Statement = Statement::new(
     "verifications",
     "INSERT INTO verifications (mode, partner_id, id, session_id, status, reference, created_at, attempts, ask_token,
                                 ask_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 );
-
-async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    before: &PollLease,
-    after: &Verification,
-) -> Result<Cas, StoreError> {
-    let Some(id) = after.id.in_mode(who.mode) else {
-        return Ok(Cas::Lost);
-    };
-    let values = values![
-        who.mode,
-        &who.partner,
-        id,
-        before.attempts,
-        before.token.map(u64::cast_signed),
-        after.state.status().as_str(),
-        &after.reference,
-        after.state.reason(),
-        after.state.ended_at(),
-        after.asking.attempts,
-        after.asking.token.map(u64::cast_signed),
-        after.asking.next_at,
-    ];
-    Cas::from_rows(connection.execute(&PUT, values).await?)
-}
 
 pub static PUT: Statement = Statement::new(
     "verifications",

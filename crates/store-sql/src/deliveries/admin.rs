@@ -146,9 +146,7 @@ async fn find(
     service: Service,
     id: DeliveryId,
 ) -> Result<Option<Box<dyn Row>>, StoreError> {
-    let Some(id) = id.in_mode(who.mode) else {
-        return Ok(None);
-    };
+    let id = id.in_mode(who.mode);
     let values = values![who.mode, &who.partner, id, service.as_str()];
     connection.fetch_optional(statement, values).await
 }
