@@ -1,6 +1,5 @@
 //! Runs the shared statements of `store-sql` on Postgres.
 
-use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -107,12 +106,6 @@ pub(crate) struct PgReader<'s> {
     clock: &'s StoreClock,
     /// The turn of a partner that reads a page.
     _turn: Option<OwnedSemaphorePermit>,
-}
-
-impl fmt::Debug for PgReader<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PgReader").finish_non_exhaustive()
-    }
 }
 
 impl Inner {

@@ -1,7 +1,6 @@
 //! The write transaction.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,14 +45,6 @@ pub(crate) struct PgTx {
     pub(crate) reconfigured: bool,
     /// Has it queued deliveries?
     pub(crate) queued: bool,
-}
-
-impl fmt::Debug for PgTx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PgTx")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 impl PgTx {

@@ -1,21 +1,171 @@
-//! API keys, stored as hashes of their secret texts.
+//! API keys, stored as hashes of their secret texts, and the operator's transactions about a partner.
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
+use gate_core::ports::PublishableKeyTx;
+use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
+use partner_core::ports::PartnerTx;
 use partner_core::sealing::Sealed;
-use partner_core::{PartnerId, Tenant};
+use partner_core::{Partner, PartnerId, Tenant};
 
-use crate::{Connection, Row, Statement, values};
+use crate::store_tx::guard;
+use crate::{Connection, Row, Statement, StoreTx, config, endpoints, partners, values};
 
-pub(crate) async fn list(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<Vec<KeyRecord>, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let rows = connection.fetch_all(&LIST, values).await?;
-    rows.iter().map(|row| record(&**row, who.mode)).collect()
+#[async_trait]
+impl PartnerTx for StoreTx {
+    async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
+        config::current_fingerprint(self.connection()).await
+    }
+
+    async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
+        partners::ids(self.connection(), mode).await
+    }
+
+    async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+        partners::find(self.locked(who).await?, who).await
+    }
+
+    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
+        partners::put(self.reconfiguring(), mode, partner).await?;
+        let partner = partner.id.clone();
+        self.engine.lock_new(&Tenant { partner, mode }).await
+    }
+
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError> {
+        endpoints::find(self.locked(who).await?, who, service).await
+    }
+
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+        endpoints::put(self.reconfiguring_partner(who).await?, who, endpoint).await
+    }
+
+    async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
+        let values = values![who.mode, &who.partner];
+        let rows = self.locked(who).await?.fetch_all(&LIST, values).await?;
+        rows.iter().map(|row| record(&**row, who.mode)).collect()
+    }
+
+    async fn key_owner(
+        &mut self,
+        hash: &KeyHash,
+    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
+        let values = values![hash.0.as_slice()];
+        let Some(row) = self.connection().fetch_optional(&OWNER, values).await? else {
+            return Ok(None);
+        };
+        let mode = row.mode()?;
+        Ok(Some((row.partner()?, mode, record(&*row, mode)?)))
+    }
+
+    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError> {
+        let NewKey { record, .. } = key;
+        guard(record.id.mode() == who.mode, || {
+            format!("api_keys: {} has another mode", record.id)
+        })?;
+        let values = values![
+            who.mode,
+            &who.partner,
+            record.id,
+            key.hash.0.as_slice(),
+            record.kind.as_str(),
+            &record.prefix,
+            &record.last4,
+            record.generated,
+            record.created_at,
+            record.revoked_at,
+            &record.label,
+            record.expires_at,
+            key.publishable.as_ref().map(|sealed| sealed.0.as_slice()),
+        ];
+        let connection = self.reconfiguring_partner(who).await?;
+        let written = connection.execute(&INSERT, values).await?;
+        guard(written == 1, || {
+            format!("api_keys_hash: {} is another key", record.id)
+        })
+    }
+
+    async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
+        find(self.connection(), id).await
+    }
+
+    async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+        let values = values![who.mode, &who.partner];
+        let rows = self.connection().fetch_all(&USED, values).await?;
+        rows.iter()
+            .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
+            .collect()
+    }
+
+    async fn key_texts(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Sealed>, StoreError> {
+        let values = values![who.mode, &who.partner];
+        let rows = self.connection().fetch_all(&TEXTS, values).await?;
+        rows.iter().map(|row| text(&**row, who.mode)).collect()
+    }
+
+    async fn key_describe(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        terms: &KeyTerms,
+    ) -> Result<(), StoreError> {
+        let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
+        let connection = self.reconfiguring_partner(who).await?;
+        let rows = connection.execute(&DESCRIBE, values).await?;
+        guard(rows == 1, || {
+            format!("api_keys: 1 rows expected, {rows} written")
+        })
+    }
+
+    async fn key_keep_text(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        text: &Sealed,
+    ) -> Result<Cas, StoreError> {
+        let values = values![who.mode, &who.partner, id, text.0.as_slice()];
+        let connection = self.reconfiguring_partner(who).await?;
+        Cas::from_rows(connection.execute(&KEEP_TEXT, values).await?)
+    }
+
+    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
+        let Some((partner, _)) = find(self.reconfiguring(), id).await? else {
+            return Ok(Cas::Lost);
+        };
+        let mode = id.mode();
+        let who = Tenant { partner, mode };
+        let values = values![mode, &who.partner, id, at];
+        let revoking = self.locked(&who).await?.execute(&REVOKE, values);
+        Cas::from_rows(around("key.revoke", revoking).await?)
+    }
+
+    async fn config_version_raise(&mut self) -> Result<(), StoreError> {
+        self.engine.record_reconfigured();
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl PublishableKeyTx for StoreTx {
+    async fn publishable_key_newest(
+        &mut self,
+        who: &Tenant,
+        now: Timestamp,
+    ) -> Result<Option<(KeyId, Sealed)>, StoreError> {
+        let values = values![who.mode, &who.partner, now];
+        let connection = self.connection();
+        let row = connection
+            .fetch_optional(&NEWEST_PUBLISHABLE, values)
+            .await?;
+        row.map(|row| text(&*row, who.mode)).transpose()
+    }
 }
 
 static LIST: Statement = Statement::new(
@@ -24,25 +174,13 @@ static LIST: Statement = Statement::new(
      FROM api_keys WHERE mode = $1 AND partner_id = $2 ORDER BY created_at, id",
 );
 
-pub(crate) async fn owner(
-    connection: &mut dyn Connection,
-    hash: &KeyHash,
-) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
-    let values = values![hash.0.as_slice()];
-    let Some(row) = connection.fetch_optional(&OWNER, values).await? else {
-        return Ok(None);
-    };
-    let mode = row.mode()?;
-    Ok(Some((row.partner()?, mode, record(&*row, mode)?)))
-}
-
 static OWNER: Statement = Statement::new(
     "api_keys",
     "SELECT mode, partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label, expires_at
      FROM api_keys WHERE hash = $1",
 );
 
-pub(crate) async fn find(
+async fn find(
     connection: &mut dyn Connection,
     id: KeyId,
 ) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
@@ -59,6 +197,11 @@ static FIND: Statement = Statement::new(
      FROM api_keys WHERE mode = $1 AND id = $2",
 );
 
+fn text(row: &dyn Row, mode: Mode) -> Result<(KeyId, Sealed), StoreError> {
+    let sealed = row.bytes("publishable_sealed")?.to_vec();
+    Ok((row.id("id", mode)?, Sealed(sealed)))
+}
+
 pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
     Ok(KeyRecord {
         id: row.id("id", mode)?,
@@ -73,42 +216,8 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError>
     })
 }
 
-/// Stores a key whose hash no key of any mode has. On Postgres no index spans the modes, so the statement checks it. Changes of the
+/// The hash is of no other key of any mode. On Postgres no index spans the modes, so the statement checks it. Changes of the
 /// configuration are serial, so no other transaction inserts the hash meanwhile.
-pub(crate) async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    new: &NewKey,
-) -> Result<(), StoreError> {
-    let key = &new.record;
-    if key.id.mode() != who.mode {
-        let error = format!("api_keys: {} has another mode", key.id);
-        return Err(StoreError::Guard(error));
-    }
-    let values = values![
-        who.mode,
-        &who.partner,
-        key.id,
-        new.hash.0.as_slice(),
-        key.kind.as_str(),
-        &key.prefix,
-        &key.last4,
-        key.generated,
-        key.created_at,
-        key.revoked_at,
-        &key.label,
-        key.expires_at,
-        new.publishable.as_ref().map(|sealed| sealed.0.as_slice()),
-    ];
-    match connection.execute(&INSERT, values).await? {
-        1 => Ok(()),
-        _ => Err(StoreError::Guard(format!(
-            "api_keys_hash: {} is another key",
-            key.id
-        ))),
-    }
-}
-
 static INSERT: Statement = Statement::new(
     "api_keys",
     "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at,
@@ -117,23 +226,7 @@ static INSERT: Statement = Statement::new(
      WHERE NOT EXISTS (SELECT 1 FROM api_keys WHERE hash = $4)",
 );
 
-/// The partner's newest publishable key that is active and whose text is stored, with that text.
-pub(crate) async fn newest_publishable(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    now: Timestamp,
-) -> Result<Option<(KeyId, Sealed)>, StoreError> {
-    let values = values![who.mode, &who.partner, now];
-    let row = connection
-        .fetch_optional(&NEWEST_PUBLISHABLE, values)
-        .await?;
-    row.map(|row| {
-        let sealed = row.bytes("publishable_sealed")?.to_vec();
-        Ok((row.id("id", who.mode)?, Sealed(sealed)))
-    })
-    .transpose()
-}
-
+/// The partner's newest publishable key that is active and whose text is stored.
 pub static NEWEST_PUBLISHABLE: Statement = Statement::new(
     "api_keys",
     "SELECT partner_id, id, publishable_sealed FROM api_keys
@@ -142,86 +235,23 @@ pub static NEWEST_PUBLISHABLE: Statement = Statement::new(
      ORDER BY created_at DESC, id DESC LIMIT 1",
 );
 
-/// Replaces the label and the expiry of a key.
-pub(crate) async fn describe(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: KeyId,
-    terms: &KeyTerms,
-) -> Result<(), StoreError> {
-    let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
-    match connection.execute(&DESCRIBE, values).await? {
-        1 => Ok(()),
-        rows => Err(StoreError::Guard(format!(
-            "api_keys: 1 rows expected, {rows} written"
-        ))),
-    }
-}
-
 static DESCRIBE: Statement = Statement::new(
     "api_keys",
     "UPDATE api_keys SET label = $4, expires_at = $5 WHERE mode = $1 AND partner_id = $2 AND id = $3",
 );
 
 /// Stores the sealed text of a publishable key that was stored before texts were.
-pub(crate) async fn keep_text(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: KeyId,
-    text: &Sealed,
-) -> Result<Cas, StoreError> {
-    let values = values![who.mode, &who.partner, id, text.0.as_slice()];
-    Cas::from_rows(connection.execute(&KEEP_TEXT, values).await?)
-}
-
 static KEEP_TEXT: Statement = Statement::new(
     "api_keys",
     "UPDATE api_keys SET publishable_sealed = $4
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND kind = 'publishable' AND publishable_sealed IS NULL",
 );
 
-pub(crate) async fn revoke(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: KeyId,
-    at: Timestamp,
-) -> Result<Cas, StoreError> {
-    let values = values![who.mode, &who.partner, id, at];
-    Cas::from_rows(connection.execute(&REVOKE, values).await?)
-}
-
 static REVOKE: Statement = Statement::new(
     "api_keys",
     "UPDATE api_keys SET revoked_at = $4
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND revoked_at IS NULL",
 );
-
-/// The last use of each key of the partner.
-pub(crate) async fn used(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let rows = connection.fetch_all(&USED, values).await?;
-    rows.iter()
-        .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
-        .collect()
-}
-
-/// The sealed texts of the partner's publishable keys.
-pub(crate) async fn texts(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<BTreeMap<KeyId, Sealed>, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let rows = connection.fetch_all(&TEXTS, values).await?;
-    rows.iter()
-        .map(|row| {
-            let sealed = row.bytes("publishable_sealed")?.to_vec();
-            Ok((row.id("id", who.mode)?, Sealed(sealed)))
-        })
-        .collect()
-}
 
 static TEXTS: Statement = Statement::new(
     "api_keys",

@@ -32,7 +32,6 @@ mod pools;
 pub mod ports;
 pub mod preflight;
 pub mod previews;
-mod provision;
 pub mod quote_retention;
 pub mod quotes;
 pub mod rails;

@@ -1,18 +1,108 @@
-//! Pools, and partners' access to them: their rows and documents.
+//! Pools, and partners' access to them: their rows and documents, and the operator's transactions about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_trait::async_trait;
+use gate_core::profile::GateProfile;
 use kernel::rates::SPREAD_CEILING_BPS;
 use kernel::{Mode, StoreError};
 use partner_core::{PartnerId, Tenant};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use provisioning::ports::ProvisionTx;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::{Connection, Row, Statement, deposit_claims, json, values};
+use crate::{Connection, Row, Statement, StoreTx, deposit_claims, gate, json, values};
 
 /// The largest draw fee an operator can set.
 const DRAW_FEE_CEILING_BPS: u16 = 5_000;
+
+#[async_trait]
+impl ProvisionTx for StoreTx {
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
+        let id = id.to_string();
+        let values = values![mode, &id];
+        let row = self.connection().fetch_optional(&FIND, values).await?;
+        row.map(|row| pool(&*row)).transpose()
+    }
+
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
+        let networks = pool.networks.iter().map(|network| network.as_str());
+        let networks = json(&networks.collect::<Vec<_>>())?;
+        let id = pool.id.to_string();
+        let values = values![mode, &id, &networks, pool.available, pool.native_addresses,];
+        let connection = self.reconfiguring();
+        connection.execute(&PUT, values).await.map(drop)
+    }
+
+    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+        all(self.connection(), mode).await
+    }
+
+    async fn pools_profile_get(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<Option<PoolsProfile>, StoreError> {
+        profile_find(self.locked(who).await?, who).await
+    }
+
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError> {
+        let allowed = profile.allowed.iter().map(ToString::to_string);
+        let allowed = json(&allowed.collect::<Vec<_>>())?;
+        let terms = profile.terms.iter();
+        let terms = terms.map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms)));
+        let terms = json(&terms.collect::<BTreeMap<_, _>>())?;
+        let values = values![
+            who.mode,
+            &who.partner,
+            profile.enabled,
+            profile.access.as_str(),
+            profile.kyc.as_str(),
+            &profile.tier,
+            &allowed,
+            profile.balance_gate,
+            profile.velocity_cap,
+            &profile.iban,
+            &profile.funding_reference,
+            &terms,
+        ];
+        let connection = self.reconfiguring_partner(who).await?;
+        let before = profile_find(connection, who).await?;
+        connection.execute(&PROFILE_PUT, values).await?;
+        deposit_claims::put(connection, who, before.as_ref(), profile).await
+    }
+
+    async fn pools_profiles_all(
+        &mut self,
+        mode: Mode,
+    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+        let values = values![mode];
+        let rows = self.connection().fetch_all(&PROFILES_ALL, values).await?;
+        rows.iter()
+            .map(|row| Ok((row.partner()?, profile(&**row)?)))
+            .collect()
+    }
+
+    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        deposit_claims::release(self.connection(), who).await
+    }
+
+    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
+        gate::profile_find(self.locked(who).await?, who).await
+    }
+
+    async fn gate_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &GateProfile,
+    ) -> Result<(), StoreError> {
+        gate::profile_put(self.reconfiguring_partner(who).await?, who, profile).await
+    }
+}
 
 /// Every pool of a mode, by id.
 pub(crate) async fn all(
@@ -27,16 +117,6 @@ static ALL: Statement = Statement::new(
     "pools",
     "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 ORDER BY id",
 );
-
-pub(crate) async fn find(
-    connection: &mut dyn Connection,
-    mode: Mode,
-    id: PoolId,
-) -> Result<Option<Pool>, StoreError> {
-    let id = id.to_string();
-    let row = connection.fetch_optional(&FIND, values![mode, &id]).await?;
-    row.map(|row| pool(&*row)).transpose()
-}
 
 static FIND: Statement = Statement::new(
     "pools",
@@ -57,18 +137,6 @@ fn networks(text: &str) -> Option<Vec<Network>> {
     networks.iter().map(|name| Network::parse(name)).collect()
 }
 
-pub(crate) async fn put(
-    connection: &mut dyn Connection,
-    mode: Mode,
-    pool: &Pool,
-) -> Result<(), StoreError> {
-    let networks = pool.networks.iter().map(|network| network.as_str());
-    let networks = json(&networks.collect::<Vec<_>>())?;
-    let id = pool.id.to_string();
-    let values = values![mode, &id, &networks, pool.available, pool.native_addresses,];
-    connection.execute(&PUT, values).await.map(drop)
-}
-
 static PUT: Statement = Statement::new(
     "pools",
     "INSERT INTO pools (mode, id, networks, available, native_addresses) VALUES ($1, $2, $3, $4, $5)
@@ -76,7 +144,7 @@ static PUT: Statement = Statement::new(
          native_addresses = excluded.native_addresses",
 );
 
-pub(crate) async fn profile_find(
+async fn profile_find(
     connection: &mut dyn Connection,
     who: &Tenant,
 ) -> Result<Option<PoolsProfile>, StoreError> {
@@ -90,17 +158,6 @@ static PROFILE_FIND: Statement = Statement::new(
     "SELECT partner_id, enabled, access, kyc, tier, allowed, balance_gate, velocity_cap, iban, funding_reference, terms
      FROM pools_profiles WHERE mode = $1 AND partner_id = $2",
 );
-
-/// Every profile of a mode, by partner.
-pub(crate) async fn profiles_all(
-    connection: &mut dyn Connection,
-    mode: Mode,
-) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
-    let rows = connection.fetch_all(&PROFILES_ALL, values![mode]).await?;
-    rows.iter()
-        .map(|row| Ok((row.partner()?, profile(&**row)?)))
-        .collect()
-}
 
 static PROFILES_ALL: Statement = Statement::new(
     "pools_profiles",
@@ -134,36 +191,6 @@ pub(crate) fn profile_of(row: &dyn Row, partner: &PartnerId) -> Result<PoolsProf
 fn allowed(text: &str) -> Option<BTreeSet<PoolId>> {
     let pools: Vec<String> = serde_json::from_str(text).ok()?;
     pools.iter().map(|pool| PoolId::parse(pool)).collect()
-}
-
-/// Replaces the profile and the partner's deposit claims.
-pub(crate) async fn profile_put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    profile: &PoolsProfile,
-) -> Result<(), StoreError> {
-    let allowed = profile.allowed.iter().map(ToString::to_string);
-    let allowed = json(&allowed.collect::<Vec<_>>())?;
-    let terms = profile.terms.iter();
-    let terms = terms.map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms)));
-    let terms = json(&terms.collect::<BTreeMap<_, _>>())?;
-    let values = values![
-        who.mode,
-        &who.partner,
-        profile.enabled,
-        profile.access.as_str(),
-        profile.kyc.as_str(),
-        &profile.tier,
-        &allowed,
-        profile.balance_gate,
-        profile.velocity_cap,
-        &profile.iban,
-        &profile.funding_reference,
-        &terms,
-    ];
-    let before = profile_find(connection, who).await?;
-    connection.execute(&PROFILE_PUT, values).await?;
-    deposit_claims::put(connection, who, before.as_ref(), profile).await
 }
 
 static PROFILE_PUT: Statement = Statement::new(

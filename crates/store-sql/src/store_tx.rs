@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use gate_core::ports::PublishableKeyTx;
 use gate_core::profile::GateProfile;
 use instruments::failpoint::around;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, UnitOfWork};
-use partner_core::sealing::Sealed;
 
 use crate::{Connection, EngineTx, Statement, Value};
 
@@ -113,16 +111,5 @@ impl AccessTx<GateProfile> for StoreTx {
         key: KeyId,
     ) -> Result<Option<Arc<GateAccess>>, StoreError> {
         self.engine.access_get(who, key).await
-    }
-}
-
-#[async_trait]
-impl PublishableKeyTx for StoreTx {
-    async fn publishable_key_newest(
-        &mut self,
-        who: &Tenant,
-        now: Timestamp,
-    ) -> Result<Option<(KeyId, Sealed)>, StoreError> {
-        crate::keys::newest_publishable(self.engine.connection(), who, now).await
     }
 }

@@ -1,6 +1,5 @@
 //! Runs the shared statements of `store-sql` on SQLite.
 
-use std::fmt;
 use std::ops::DerefMut;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -106,12 +105,6 @@ pub(crate) struct SqliteReader<'s> {
     clock: &'s StoreClock,
     /// The turn of a partner that reads a page.
     _turn: Option<OwnedSemaphorePermit>,
-}
-
-impl fmt::Debug for SqliteReader<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteReader").finish_non_exhaustive()
-    }
 }
 
 impl Inner {

@@ -1,7 +1,6 @@
 //! The write transaction.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,14 +33,6 @@ pub(crate) struct SqliteTx {
     pub(crate) reconfigured: bool,
     /// Has it queued deliveries?
     pub(crate) queued: bool,
-}
-
-impl fmt::Debug for SqliteTx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteTx")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 impl SqliteTx {
