@@ -138,14 +138,25 @@ impl<'a> Work<'a> {
     }
 
     async fn breaches(&mut self, invariant: &'static Invariant) -> Result<(), StoreError> {
-        let mut breaches = Breaches::default();
-        self.each(invariant.name, invariant.breaches, |row| {
+        self.check(invariant.name, invariant.breaches, |row, breaches| {
             let text = invariant.text(row)?;
             breaches.add(|| text);
             Ok(())
         })
-        .await?;
-        self.found(invariant.name, breaches);
+        .await
+    }
+
+    /// Checks an invariant by the rows of one statement.
+    async fn check(
+        &mut self,
+        invariant: &'static str,
+        statement: &'static Statement,
+        mut visit: impl FnMut(&dyn Row, &mut Breaches) -> Result<(), StoreError> + Send,
+    ) -> Result<(), StoreError> {
+        let mut breaches = Breaches::default();
+        self.each(invariant, statement, |row| visit(row, &mut breaches))
+            .await?;
+        self.found(invariant, breaches);
         Ok(())
     }
 

@@ -4,7 +4,6 @@ use gate_core::amount::SessionAmount;
 use gate_core::preview::PreviewTerms;
 use kernel::rates::Side;
 use kernel::{Asset, StoreError};
-use partner_core::audit::Breaches;
 
 use super::{Work, named, walked};
 use crate::{Row, previews};
@@ -13,8 +12,7 @@ impl Work<'_> {
     /// A session has the side, currency, asset and amount of the preview it has used.
     pub(super) async fn previews(&mut self) -> Result<(), StoreError> {
         let name = "used-preview-is-its-sessions";
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::USED_PREVIEWS, |row| {
+        self.check(name, &walked::USED_PREVIEWS, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
             let preview = previews::preview(row, row.mode()?);
             if let (Ok(preview), Ok(session)) = (preview, session(row))
@@ -25,9 +23,7 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 }
 

@@ -3,8 +3,6 @@
 use gate_core::signed_quote::{Installation, Issue};
 use gate_core::transaction::Transaction;
 use kernel::StoreError;
-use partner_core::Tenant;
-use partner_core::audit::Breaches;
 
 use super::{Work, named, walked};
 use crate::{Row, rails, signed_quotes};
@@ -18,8 +16,7 @@ impl Work<'_> {
     /// A record's transaction has its quote's legs, rate and fees, and the record's status.
     async fn transactions_of_rails(&mut self) -> Result<(), StoreError> {
         let name = "rail-record-has-its-transaction";
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::RAIL_RECORDS, |row| {
+        self.check(name, &walked::RAIL_RECORDS, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
             let record = rails::record(row, row.mode()?);
             if let Ok(record) = record
@@ -30,37 +27,28 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 
     /// A quote's signature fits its terms, its tenant and the installation.
     async fn signatures(&mut self) -> Result<(), StoreError> {
         let name = "signed-quote-is-as-it-was-signed";
         let sealer = self.sealer;
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::SIGNED_QUOTES, |row| {
-            let mode = row.mode()?;
+        self.check(name, &walked::SIGNED_QUOTES, |row, breaches| {
+            let tenant = row.tenant()?;
             let installation = Installation(row.text("installation")?.to_owned());
-            let tenant = Tenant {
-                mode,
-                partner: row.partner()?,
-            };
             let issue = Issue {
                 installation: &installation,
                 tenant: &tenant,
             };
-            let quote = signed_quotes::quote(row, mode);
+            let quote = signed_quotes::quote(row, tenant.mode);
             if quote.is_ok_and(|quote| !quote.is_genuine(issue, sealer)) {
                 let quote = named(row, "signed quote")?;
                 breaches.add(|| format!("{quote} is not what was signed"));
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 }
 

@@ -27,9 +27,9 @@ impl Work<'_> {
     async fn readable(&mut self) -> Result<(), StoreError> {
         let name = "rows-can-be-read";
         let mut breaches = Breaches::default();
-        for entity in readable_entities() {
-            self.each(name, entity.statement, |row| {
-                unreadable(row, entity.name, (entity.read)(row), &mut breaches)
+        for (entity, statement, read) in readable_entities() {
+            self.each(name, statement, |row| {
+                unreadable(row, entity, read(row), &mut breaches)
             })
             .await?;
         }
@@ -41,8 +41,7 @@ impl Work<'_> {
     /// computes it again. A trade has its quote's legs.
     async fn legs(&mut self) -> Result<(), StoreError> {
         let name = "legs-follow-the-rate";
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::QUOTES, |row| {
+        self.check(name, &walked::QUOTES, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
             let terms = quotes::terms(row);
             if terms.is_ok_and(|terms| !follows_the_rate(&terms)) {
@@ -51,16 +50,13 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 
     /// A crypto receipt names its network. A fiat deposit has no network.
     async fn networks(&mut self) -> Result<(), StoreError> {
         let name = "receipt-names-its-network";
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::DEPOSITS, |row| {
+        self.check(name, &walked::DEPOSITS, |row, breaches| {
             let network = row.opt_text("network")?;
             let fits = match row.asset("asset").ok().map(|asset| asset.kind()) {
                 Some(AssetKind::Fiat) => network.is_none(),
@@ -74,16 +70,13 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 
     /// The form in which a deposit's reference is compared decides whether the deposit is credited again.
     async fn compared(&mut self) -> Result<(), StoreError> {
         let name = "deposit-is-compared-by-its-reference";
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::DEPOSITS, |row| {
+        self.check(name, &walked::DEPOSITS, |row, breaches| {
             let form = compared_reference(row.text("id")?);
             if row
                 .opt_text("compared")?
@@ -95,9 +88,7 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 
     /// A deposit address and a funding reference belong to one partner of a mode. Partners may share one since before the rule, or
@@ -128,76 +119,51 @@ impl Work<'_> {
     }
 }
 
-/// An entity whose rows partners' requests read.
-struct ReadableEntity {
-    statement: &'static Statement,
-    /// The entity's name in breaches.
-    name: &'static str,
-    read: fn(&dyn Row) -> Result<(), StoreError>,
-}
+/// An entity whose rows partners' requests read: its name in breaches, its rows and their reader.
+type ReadableEntity = (
+    &'static str,
+    &'static Statement,
+    fn(&dyn Row) -> Result<(), StoreError>,
+);
 
 fn readable_entities() -> [ReadableEntity; 12] {
     [
-        ReadableEntity {
-            statement: &walked::QUOTES,
-            name: "quote",
-            read: |row| quotes::quote(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::TRADES,
-            name: "trade",
-            read: |row| trades::trade(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::SESSIONS,
-            name: "session",
-            read: |row| sessions::session(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::TRANSACTIONS,
-            name: "transaction",
-            read: |row| transactions::transaction(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::PREVIEWS,
-            name: "preview",
-            read: |row| previews::preview(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::CUSTOMERS,
-            name: "customer",
-            read: |row| customers::customer(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::SIGNED_QUOTES,
-            name: "signed quote",
-            read: |row| signed_quotes::quote(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::RAIL_RECORDS,
-            name: "rail record",
-            read: |row| rails::record(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::VERIFICATIONS,
-            name: "verification",
-            read: |row| verifications::verification(row, row.mode()?).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::TALLIES,
-            name: "tally of",
-            read: |row| tallies::tally(row).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::POOLS_PROFILES,
-            name: "access to pools",
-            read: |row| pools::profile(row).map(drop),
-        },
-        ReadableEntity {
-            statement: &walked::GATE_PROFILES,
-            name: "access to the gate",
-            read: |row| gate::profile(row).map(drop),
-        },
+        ("quote", &walked::QUOTES, |row| {
+            quotes::quote(row, row.mode()?).map(drop)
+        }),
+        ("trade", &walked::TRADES, |row| {
+            trades::trade(row, row.mode()?).map(drop)
+        }),
+        ("session", &walked::SESSIONS, |row| {
+            sessions::session(row, row.mode()?).map(drop)
+        }),
+        ("transaction", &walked::TRANSACTIONS, |row| {
+            transactions::transaction(row, row.mode()?).map(drop)
+        }),
+        ("preview", &walked::PREVIEWS, |row| {
+            previews::preview(row, row.mode()?).map(drop)
+        }),
+        ("customer", &walked::CUSTOMERS, |row| {
+            customers::customer(row, row.mode()?).map(drop)
+        }),
+        ("signed quote", &walked::SIGNED_QUOTES, |row| {
+            signed_quotes::quote(row, row.mode()?).map(drop)
+        }),
+        ("rail record", &walked::RAIL_RECORDS, |row| {
+            rails::record(row, row.mode()?).map(drop)
+        }),
+        ("verification", &walked::VERIFICATIONS, |row| {
+            verifications::verification(row, row.mode()?).map(drop)
+        }),
+        ("tally of", &walked::TALLIES, |row| {
+            tallies::tally(row).map(drop)
+        }),
+        ("access to pools", &walked::POOLS_PROFILES, |row| {
+            pools::profile(row).map(drop)
+        }),
+        ("access to the gate", &walked::GATE_PROFILES, |row| {
+            gate::profile(row).map(drop)
+        }),
     ]
 }
 

@@ -3,7 +3,6 @@
 use gate_core::payout::Payout;
 use gate_core::rail::{RailId, RailKind};
 use kernel::StoreError;
-use partner_core::audit::Breaches;
 use partner_core::events::Service;
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
@@ -83,8 +82,8 @@ impl Work<'_> {
             is_well_formed: self.is_well_formed,
         };
         for check in &CHECKS {
-            let (mut breaches, mut older) = (Breaches::default(), 0);
-            self.each(check.name, check.rows, |row| {
+            let mut older = 0;
+            self.check(check.name, check.rows, |row, breaches| {
                 older += sealed::older(seals.sealer, row)?;
                 if let Some(fault) = (check.fault)(&seals, row)? {
                     let row = named(row, check.entity)?;
@@ -94,7 +93,6 @@ impl Work<'_> {
             })
             .await?;
             self.older_seals += older;
-            self.found(check.name, breaches);
         }
         Ok(())
     }

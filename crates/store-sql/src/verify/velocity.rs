@@ -52,8 +52,7 @@ impl Work<'_> {
     async fn floors(&mut self) -> Result<(), StoreError> {
         let name = "velocity-floor-has-passed";
         let now = self.now.millis();
-        let mut breaches = Breaches::default();
-        self.each(name, &walked::TOTALS, |row| {
+        self.check(name, &walked::TOTALS, |row, breaches| {
             let floor = row.integer("floor")?;
             if floor > now {
                 let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
@@ -61,9 +60,7 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 
     /// At the instant of every trade, the trades in the window that ends there are within the cap.
@@ -72,9 +69,8 @@ impl Work<'_> {
     /// was released or failed no longer counts, so the check reports no false breach.
     async fn caps(&mut self) -> Result<(), StoreError> {
         let name = "velocity-stays-within-cap";
-        let mut breaches = Breaches::default();
         let mut window = Window::default();
-        self.each(name, &walked::CAPPED, |row| {
+        self.check(name, &walked::CAPPED, |row, breaches| {
             let partner = partner(row)?;
             let (at, notional) = (row.integer("created_at")?, row.integer("notional")?);
             let sum = window.move_to(partner, at, row.integer("millis")?, notional);
@@ -91,9 +87,7 @@ impl Work<'_> {
             }
             Ok(())
         })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
+        .await
     }
 }
 
