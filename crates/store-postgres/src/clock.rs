@@ -1,6 +1,5 @@
 //! The store's clock.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -28,14 +27,6 @@ pub(crate) struct StoreClock {
     /// Measures the elapsed time.
     process: Arc<dyn Clock>,
     watch: ClockWatch,
-}
-
-impl fmt::Debug for StoreClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreClock")
-            .field("last", &self.last)
-            .finish_non_exhaustive()
-    }
 }
 
 impl StoreClock {

@@ -109,40 +109,28 @@ pub(crate) struct PgReader<'s> {
 }
 
 impl Inner {
-    pub(crate) async fn read(&self) -> Result<PgReader<'_>, StoreError> {
-        Ok(self.read_on(self.conn().await?))
-    }
-
-    fn read_on(&self, connection: Pooled) -> PgReader<'_> {
+    fn read_on(&self, connection: Pooled, turn: Option<OwnedSemaphorePermit>) -> PgReader<'_> {
         PgReader {
             connection,
             clock: &self.clock,
-            _turn: None,
+            _turn: turn,
         }
-    }
-
-    /// A connection for a page of a partner, within the partner's share of the connections.
-    pub(crate) async fn read_page(&self, who: &Tenant) -> Result<PgReader<'_>, StoreError> {
-        let turn = self.page_turns.take(who).await?;
-        let reader = self.read().await?;
-        Ok(PgReader {
-            _turn: Some(turn),
-            ..reader
-        })
     }
 }
 
 impl ReadStore for PostgresStore {
     async fn reader(&self) -> Result<impl Reader, StoreError> {
-        self.inner.read().await
+        Ok(self.inner.read_on(self.inner.conn().await?, None))
     }
 
     async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
-        self.inner.read_page(who).await
+        let turn = self.inner.page_turns.take(who).await?;
+        let connection = self.inner.conn().await?;
+        Ok(self.inner.read_on(connection, Some(turn)))
     }
 
     async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
-        Ok(self.inner.read_on(self.inner.reserved_conn().await?))
+        Ok(self.inner.read_on(self.inner.reserved_conn().await?, None))
     }
 
     async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {

@@ -75,12 +75,17 @@ impl fmt::Debug for Options {
 }
 
 /// An open database. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PostgresStore")
+    }
+}
+
 pub(crate) struct Inner {
     pool: Pool,
     /// The connections of the batch queues. On another connection the server would first plan the batch's statements, which takes

@@ -7,7 +7,7 @@ use pools_core::ledger::Account;
 use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{Reader as _, ledger, quotes, trades};
+use store_sql::{ReadStore as _, Reader as _, ledger, quotes, trades};
 
 use crate::{PostgresStore, errors, partner_lock};
 
@@ -18,7 +18,7 @@ impl PoolsReads for PostgresStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        quotes::get(&mut self.inner.read().await?, who, id).await
+        quotes::get(&mut self.reader().await?, who, id).await
     }
 
     /// Waits for the transactions that write the partner's money, and keeps others out until the clock is read. So a quote that is
@@ -46,11 +46,11 @@ impl PoolsReads for PostgresStore {
         who: &Tenant,
         quote: QuoteId,
     ) -> Result<Option<Seen<Trade>>, StoreError> {
-        trades::get_by_quote(&mut self.inner.read().await?, who, quote).await
+        trades::get_by_quote(&mut self.reader().await?, who, quote).await
     }
 
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
-        trades::find(self.inner.read().await?.connection(), who, id).await
+        trades::find(self.reader().await?.connection(), who, id).await
     }
 
     async fn trades_page(
@@ -59,12 +59,12 @@ impl PoolsReads for PostgresStore {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError> {
-        let mut reader = self.inner.read_page(who).await?;
+        let mut reader = self.page_reader(who).await?;
         trades::page(reader.connection(), who, filter, limit).await
     }
 
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
-        ledger::account(self.inner.read().await?.connection(), who, asset).await
+        ledger::account(self.reader().await?.connection(), who, asset).await
     }
 
     async fn ledger_page(

@@ -1,7 +1,6 @@
 //! A key with its partner and the partner's profile of one product, read in one statement, and the accesses that batches cache.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -167,7 +166,7 @@ pub fn access<P: StoredProfile>(row: &dyn Row, mode: Mode) -> Result<Arc<Access<
 }
 
 /// The cached accesses of each product.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct AccessCaches {
     pools: AccessCache<PoolsProfile>,
     gate: AccessCache<GateProfile>,
@@ -219,11 +218,5 @@ impl<P> Default for AccessCache<P> {
     fn default() -> Self {
         let by_key = Mutex::default();
         Self { by_key }
-    }
-}
-
-impl<P> fmt::Debug for AccessCache<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AccessCache")
     }
 }

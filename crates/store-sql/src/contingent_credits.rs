@@ -144,32 +144,12 @@ fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
     })
 }
 
-pub(crate) async fn find(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    asset: Asset,
-) -> Result<Option<i64>, StoreError> {
-    let values = values![who.mode, &who.partner, asset.code()];
-    let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| row.integer("total")).transpose()
-}
-
-static FIND: Statement = Statement::new(
+pub(crate) static FIND: Statement = Statement::new(
     "commitments",
     "SELECT total FROM commitments WHERE mode = $1 AND partner_id = $2 AND asset = $3",
 );
 
-pub(crate) async fn put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    asset: Asset,
-    total: i64,
-) -> Result<(), StoreError> {
-    let values = values![who.mode, &who.partner, asset.code(), total];
-    connection.execute(&PUT, values).await.map(drop)
-}
-
-static PUT: Statement = Statement::new(
+pub(crate) static PUT: Statement = Statement::new(
     "commitments",
     "INSERT INTO commitments (mode, partner_id, asset, total) VALUES ($1, $2, $3, $4)
      ON CONFLICT (mode, partner_id, asset) DO UPDATE SET total = excluded.total",
@@ -197,24 +177,14 @@ pub static ABOVE: Statement = Statement::new(
     "SELECT partner_id, asset FROM commitments WHERE mode = $1 AND total > $2",
 );
 
-/// The progress of an account's recount.
-pub(crate) async fn find_recount(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    asset: Asset,
-) -> Result<Option<Recount>, StoreError> {
-    let values = values![who.mode, &who.partner, asset.code()];
-    let row = connection.fetch_optional(&FIND_RECOUNT, values).await?;
-    row.map(|row| recount(&*row)).transpose()
-}
-
-static FIND_RECOUNT: Statement = Statement::new(
+pub(crate) static FIND_RECOUNT: Statement = Statement::new(
     "recounts",
     "SELECT begun_at, ended_at, settled, reserved, total FROM recounts
      WHERE mode = $1 AND partner_id = $2 AND asset = $3",
 );
 
-fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
+/// The progress of an account's recount.
+pub(crate) fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
     Ok(Recount {
         begun_at: row.instant("begun_at")?,
         ended_at: row.opt_instant("ended_at")?,
@@ -224,26 +194,7 @@ fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
     })
 }
 
-pub(crate) async fn put_recount(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    asset: Asset,
-    recount: &Recount,
-) -> Result<(), StoreError> {
-    let values = values![
-        who.mode,
-        &who.partner,
-        asset.code(),
-        recount.begun_at,
-        recount.ended_at,
-        recount.settled,
-        recount.reserved,
-        recount.total,
-    ];
-    connection.execute(&PUT_RECOUNT, values).await.map(drop)
-}
-
-static PUT_RECOUNT: Statement = Statement::new(
+pub(crate) static PUT_RECOUNT: Statement = Statement::new(
     "recounts",
     "INSERT INTO recounts (mode, partner_id, asset, begun_at, ended_at, settled, reserved, total)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -8,7 +8,7 @@ use partner_core::events::NewEvent;
 use partner_core::ports::{EventTx, StoredEvent};
 use partner_core::sealing::Sealed;
 
-use crate::{Connection, EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
+use crate::{EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl EventTx for StoreTx {
@@ -19,16 +19,6 @@ impl EventTx for StoreTx {
 
 /// Inserts an event, and its delivery if the partner has an endpoint for the service.
 pub async fn insert(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<(), StoreError> {
-    let inserting = insert_event(engine.locked(&event.tenant).await?, event);
-    around("event.insert", inserting).await?;
-    let queued = around("delivery.insert", queue(engine, event)).await?;
-    if queued > 0 {
-        engine.record_queued();
-    }
-    Ok(())
-}
-
-async fn insert_event(connection: &mut dyn Connection, event: &NewEvent) -> Result<(), StoreError> {
     let values = values![
         event.tenant.mode,
         &event.tenant.partner,
@@ -39,7 +29,13 @@ async fn insert_event(connection: &mut dyn Connection, event: &NewEvent) -> Resu
         event.body.0.as_slice(),
         event.created_at,
     ];
-    connection.execute(&INSERT, values).await.map(drop)
+    let inserting = engine.locked(&event.tenant).await?.execute(&INSERT, values);
+    around("event.insert", inserting).await?;
+    let queued = around("delivery.insert", queue(engine, event)).await?;
+    if queued > 0 {
+        engine.record_queued();
+    }
+    Ok(())
 }
 
 /// Postgres numbers an object's events. The partner lock prevents gaps. SQLite orders them by `rowid`.
@@ -58,7 +54,14 @@ static INSERT: Statement = Statement::per_engine(
 /// Inserts the delivery, and returns 0 if the partner has no endpoint for the service.
 async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, StoreError> {
     if engine.locks_rows() {
-        lock_deliveries(engine.locked(&event.tenant).await?, event).await?;
+        let values = values![
+            event.tenant.mode,
+            &event.tenant.partner,
+            event.service.as_str(),
+            &event.object_id,
+        ];
+        let connection = engine.locked(&event.tenant).await?;
+        connection.execute(&LOCK, values).await?;
     }
     let values = values![
         event.tenant.mode,
@@ -75,19 +78,6 @@ async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, Store
 
 /// Locks the object's open deliveries. A transaction that concludes one of them has either committed before, or finds the new
 /// delivery after it. Only Postgres runs the statement.
-async fn lock_deliveries(
-    connection: &mut dyn Connection,
-    event: &NewEvent,
-) -> Result<(), StoreError> {
-    let values = values![
-        event.tenant.mode,
-        &event.tenant.partner,
-        event.service.as_str(),
-        &event.object_id,
-    ];
-    connection.execute(&LOCK, values).await.map(drop)
-}
-
 static LOCK: Statement = Statement::new(
     "deliveries",
     "SELECT FROM deliveries AS o

@@ -12,6 +12,7 @@ use pools_core::ledger::{Account, AccountKind, Entry, Posting, Reason, Transfer,
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
 use pools_core::profile::PoolId;
 
+use crate::contingent_credits::{FIND_RECOUNT, PUT_RECOUNT, recount};
 use crate::velocity::opt_velocity;
 use crate::{Connection, Row, Statement, StoreTx, contingent_credits, deposits, values};
 
@@ -68,7 +69,10 @@ impl LedgerTx for StoreTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<Recount>, StoreError> {
-        contingent_credits::find_recount(self.locked(who).await?, who, asset).await
+        let values = values![who.mode, &who.partner, asset.code()];
+        let connection = self.locked(who).await?;
+        let row = connection.fetch_optional(&FIND_RECOUNT, values).await?;
+        row.map(|row| recount(&*row)).transpose()
     }
 
     async fn recount_put(
@@ -77,7 +81,18 @@ impl LedgerTx for StoreTx {
         asset: Asset,
         recount: &Recount,
     ) -> Result<(), StoreError> {
-        contingent_credits::put_recount(self.locked(who).await?, who, asset, recount).await
+        let values = values![
+            who.mode,
+            &who.partner,
+            asset.code(),
+            recount.begun_at,
+            recount.ended_at,
+            recount.settled,
+            recount.reserved,
+            recount.total,
+        ];
+        let connection = self.locked(who).await?;
+        connection.execute(&PUT_RECOUNT, values).await.map(drop)
     }
 
     async fn commitment_get(
@@ -85,7 +100,12 @@ impl LedgerTx for StoreTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError> {
-        contingent_credits::find(self.locked(who).await?, who, asset).await
+        let values = values![who.mode, &who.partner, asset.code()];
+        let connection = self.locked(who).await?;
+        let row = connection
+            .fetch_optional(&contingent_credits::FIND, values)
+            .await?;
+        row.map(|row| row.integer("total")).transpose()
     }
 
     async fn commitment_put(
@@ -94,7 +114,12 @@ impl LedgerTx for StoreTx {
         asset: Asset,
         total: i64,
     ) -> Result<(), StoreError> {
-        contingent_credits::put(self.locked(who).await?, who, asset, total).await
+        let values = values![who.mode, &who.partner, asset.code(), total];
+        let connection = self.locked(who).await?;
+        connection
+            .execute(&contingent_credits::PUT, values)
+            .await
+            .map(drop)
     }
 
     async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
@@ -241,25 +266,11 @@ pub fn funds(row: &dyn Row, pool: &PoolId) -> Result<Funds, StoreError> {
 
 pub fn entry_of(row: &dyn Row, mode: Mode) -> Result<Entry, StoreError> {
     let asset = row.asset("asset")?;
-    let mark = match (
-        row.opt_integer("account_sequence")?,
-        row.opt_amount("balance_after", asset)?,
-    ) {
-        (None, None) => None,
-        (Some(sequence), Some(balance_after)) => Some(Posting {
-            sequence,
-            balance_after,
-        }),
-        (Some(_), None) | (None, Some(_)) => return Err(row.bad("balance_after")),
-    };
-    let trade = match (
-        row.opt_id("trade_id", mode)?,
-        row.opt_parsed("part", TransferRole::parse)?,
-    ) {
-        (None, None) => None,
-        (Some(trade), Some(part)) => Some((trade, part)),
-        (Some(_), None) | (None, Some(_)) => return Err(row.bad("part")),
-    };
+    let sequence = row.opt_integer("account_sequence")?;
+    let balance_after = row.opt_amount("balance_after", asset)?;
+    let mark = row.pair("balance_after", sequence, balance_after)?;
+    let trade = row.opt_id("trade_id", mode)?;
+    let trade = row.pair("part", trade, row.opt_parsed("part", TransferRole::parse)?)?;
     Ok(Entry {
         id: row.id("id", mode)?,
         transfer: Transfer {
@@ -268,7 +279,10 @@ pub fn entry_of(row: &dyn Row, mode: Mode) -> Result<Entry, StoreError> {
             amount: row.amount("amount", asset)?,
             reason: row.parsed("reason", Reason::parse)?,
         },
-        mark,
+        mark: mark.map(|(sequence, balance_after)| Posting {
+            sequence,
+            balance_after,
+        }),
         reference: row.text("reference")?.to_owned(),
         trade,
         created_at: row.instant("created_at")?,

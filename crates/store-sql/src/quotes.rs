@@ -144,11 +144,8 @@ pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
 fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
     let address = row.opt_parsed("dest_address", DeliveryAddress::stored)?;
     let network = row.opt_parsed("dest_network", DestNetwork::parse)?;
-    match (address, network) {
-        (None, None) => Ok(None),
-        (Some(address), Some(network)) => Ok(Some(Destination { address, network })),
-        (Some(_), None) | (None, Some(_)) => Err(row.bad("dest_network")),
-    }
+    let both = row.pair("dest_network", address, network)?;
+    Ok(both.map(|(address, network)| Destination { address, network }))
 }
 
 /// A new quote has its tenant's mode, and its legs have its pool's currencies.

@@ -175,6 +175,19 @@ impl dyn Row + '_ {
             .transpose()
     }
 
+    /// Both of two values or neither. One alone is an error of this column.
+    pub fn pair<A, B>(
+        &self,
+        column: &'static str,
+        one: Option<A>,
+        other: Option<B>,
+    ) -> Result<Option<(A, B)>, StoreError> {
+        if one.is_some() == other.is_some() {
+            return Ok(one.zip(other));
+        }
+        Err(self.bad(column))
+    }
+
     pub fn asset(&self, column: &'static str) -> Result<Asset, StoreError> {
         self.parsed(column, Asset::parse)
     }

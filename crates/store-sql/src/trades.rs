@@ -370,15 +370,8 @@ fn state(row: &dyn Row) -> Result<TradeState, StoreError> {
 }
 
 fn lease(row: &dyn Row) -> Result<Option<Lease>, StoreError> {
-    match (
-        row.opt_integer("lease_token")?,
-        row.opt_instant("lease_until")?,
-    ) {
-        (None, None) => Ok(None),
-        (Some(token), Some(until)) => Ok(Some(Lease {
-            token: token.cast_unsigned(),
-            until,
-        })),
-        (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
-    }
+    let token = row.opt_integer("lease_token")?;
+    let until = row.opt_instant("lease_until")?;
+    let lease = row.pair("lease_until", token.map(i64::cast_unsigned), until)?;
+    Ok(lease.map(|(token, until)| Lease { token, until }))
 }

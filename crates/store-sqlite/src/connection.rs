@@ -108,50 +108,34 @@ pub(crate) struct SqliteReader<'s> {
 }
 
 impl Inner {
-    pub(crate) async fn read(&self) -> Result<SqliteReader<'_>, StoreError> {
-        Ok(self.read_on(self.reader().await?))
-    }
-
-    fn read_on(&self, connection: PoolConnection<Sqlite>) -> SqliteReader<'_> {
+    pub(crate) fn read_on(
+        &self,
+        connection: PoolConnection<Sqlite>,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> SqliteReader<'_> {
         SqliteReader {
             connection: Link(connection),
             clock: &self.clock,
-            _turn: None,
+            _turn: turn,
         }
-    }
-
-    /// A reader for a page of a partner, within the partner's share of the readers.
-    pub(crate) async fn read_page(&self, who: &Tenant) -> Result<SqliteReader<'_>, StoreError> {
-        let turn = self.turns.take(who).await?;
-        let reader = self.read().await?;
-        Ok(SqliteReader {
-            _turn: Some(turn),
-            ..reader
-        })
-    }
-
-    /// A reader for what keeps the service up. It never waits for the reads of partners.
-    pub(crate) async fn read_reserved(&self) -> Result<SqliteReader<'_>, StoreError> {
-        Ok(self.read_on(self.reserved_reader().await?))
-    }
-
-    /// A reader that sees the writes that waited before.
-    pub(crate) async fn read_behind_writes(&self) -> Result<SqliteReader<'_>, StoreError> {
-        Ok(self.read_on(self.writer().await?))
     }
 }
 
 impl ReadStore for SqliteStore {
     async fn reader(&self) -> Result<impl Reader, StoreError> {
-        self.inner.read().await
+        Ok(self.inner.read_on(self.inner.reader().await?, None))
     }
 
     async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
-        self.inner.read_page(who).await
+        let turn = self.inner.turns.take(who).await?;
+        let connection = self.inner.reader().await?;
+        Ok(self.inner.read_on(connection, Some(turn)))
     }
 
     async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
-        self.inner.read_reserved().await
+        Ok(self
+            .inner
+            .read_on(self.inner.reserved_reader().await?, None))
     }
 
     async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {

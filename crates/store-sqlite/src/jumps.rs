@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use kernel::StoreError;
 use partner_core::clock::ClockJump;
 use partner_core::ports::ClockGuard;
-use store_sql::Reader as _;
 use store_sql::jumps::{end, note, read};
+use store_sql::{ReadStore as _, Reader as _};
 
 use crate::SqliteStore;
 use crate::connection::Link;
@@ -14,7 +14,7 @@ use crate::connection::Link;
 impl ClockGuard for SqliteStore {
     async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
         let clock = &self.inner.clock;
-        let noted = read(self.inner.read_reserved().await?.connection()).await?;
+        let noted = read(self.reserved_reader().await?.connection()).await?;
         let now = clock.process();
         clock.watch().accept(noted.accepted, now, clock.elapsed());
         match (clock.check(now), noted.jump) {
@@ -36,7 +36,7 @@ impl ClockGuard for SqliteStore {
     }
 
     async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError> {
-        let mut reader = self.inner.read_reserved().await?;
+        let mut reader = self.reserved_reader().await?;
         Ok(read(reader.connection()).await?.jump)
     }
 

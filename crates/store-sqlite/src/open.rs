@@ -1,5 +1,6 @@
 //! Opens a database: folder, file, schema, connections, clock.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -55,12 +56,17 @@ pub struct Options {
 }
 
 /// An open database. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SqliteStore {
     pub(crate) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SqliteStore")
+    }
+}
+
 pub(crate) struct Inner {
     file: PathBuf,
     _open: OpenFile,

@@ -7,7 +7,7 @@ use pools_core::ledger::Account;
 use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{Reader as _, ledger, quotes, trades};
+use store_sql::{ReadStore as _, Reader as _, ledger, quotes, trades};
 
 use crate::connection::Link;
 use crate::{SqliteStore, errors};
@@ -19,7 +19,7 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        quotes::get(&mut self.inner.read().await?, who, id).await
+        quotes::get(&mut self.reader().await?, who, id).await
     }
 
     async fn quote_get_behind_writes(
@@ -27,7 +27,8 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
-        quotes::get(&mut self.inner.read_behind_writes().await?, who, id).await
+        let writer = self.inner.writer().await?;
+        quotes::get(&mut self.inner.read_on(writer, None), who, id).await
     }
 
     async fn trade_by_quote(
@@ -35,11 +36,11 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         quote: QuoteId,
     ) -> Result<Option<Seen<Trade>>, StoreError> {
-        trades::get_by_quote(&mut self.inner.read().await?, who, quote).await
+        trades::get_by_quote(&mut self.reader().await?, who, quote).await
     }
 
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
-        trades::find(self.inner.read().await?.connection(), who, id).await
+        trades::find(self.reader().await?.connection(), who, id).await
     }
 
     async fn trades_page(
@@ -48,12 +49,12 @@ impl PoolsReads for SqliteStore {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Vec<Trade>, StoreError> {
-        let mut reader = self.inner.read_page(who).await?;
+        let mut reader = self.page_reader(who).await?;
         trades::page(reader.connection(), who, filter, limit).await
     }
 
     async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
-        ledger::account(self.inner.read().await?.connection(), who, asset).await
+        ledger::account(self.reader().await?.connection(), who, asset).await
     }
 
     async fn ledger_page(

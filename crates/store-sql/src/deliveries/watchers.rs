@@ -1,6 +1,5 @@
 //! The workers that the store wakes after deliveries were queued.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use partner_core::ports::QueueWaker;
@@ -24,11 +23,5 @@ impl Watchers {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn QueueWaker>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Watchers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Watchers({})", self.lock().len())
     }
 }
