@@ -8,8 +8,9 @@ use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::profile::{Network, PoolId};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
+use crate::statement::with_clock;
 use crate::store_tx::guard;
-use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
 impl QuoteTx for StoreTx {
@@ -78,22 +79,12 @@ pub async fn find(
     Ok(Some((quote(&*row, who.mode)?, row)))
 }
 
-/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 pub static FIND: Statement = Statement::per_engine(
     "quotes",
-    Sql {
-        sqlite: concat!(
-            "SELECT ",
-            quote_columns!(""),
-            " FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
-        ),
-        postgres: concat!(
-            "SELECT ",
-            quote_columns!(""),
-            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
-             FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
-        ),
-    },
+    with_clock!(
+        quote_columns!(""),
+        " FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3"
+    ),
 );
 
 pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {

@@ -14,8 +14,9 @@ use partner_core::sealing::Sealed;
 use ulid::Ulid;
 
 use crate::due::{self, due_of_each_partner};
+use crate::statement::with_clock;
 use crate::store_tx::guard;
-use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
 impl SessionTx for StoreTx {
@@ -137,22 +138,12 @@ macro_rules! columns {
     };
 }
 
-/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 pub static FIND: Statement = Statement::per_engine(
     "sessions",
-    Sql {
-        sqlite: concat!(
-            "SELECT ",
-            columns!(),
-            " FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3"
-        ),
-        postgres: concat!(
-            "SELECT ",
-            columns!(),
-            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
-             FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3"
-        ),
-    },
+    with_clock!(
+        columns!(),
+        " FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3"
+    ),
 );
 
 /// A page by (`created_at`, id) descending, after one of the tenant's sessions.
@@ -187,27 +178,22 @@ pub async fn page(
     reader.seen(page?).await
 }
 
-pub static PAGE: Statement = Statement::new(
-    "sessions",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM sessions
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
-    ),
-);
+macro_rules! page {
+    ($filter:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM sessions
+             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)",
+            $filter,
+            " ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+        )
+    };
+}
 
-pub static PAGE_OF_STATUS: Statement = Statement::new(
-    "sessions",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM sessions
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
-    ),
-);
+pub static PAGE: Statement = Statement::new("sessions", page!(""));
+
+pub static PAGE_OF_STATUS: Statement = Statement::new("sessions", page!(" AND status = $6"));
 
 pub async fn overdue(
     reader: &mut dyn Reader,

@@ -19,6 +19,23 @@ macro_rules! prefixed {
     };
 }
 
+/// The texts of a read whose row also has the server's instant on Postgres: the statement reads the clock after it has taken its
+/// snapshot.
+macro_rules! with_clock {
+    ($columns:expr, $rest:literal) => {
+        $crate::Sql {
+            sqlite: concat!("SELECT ", $columns, $rest),
+            postgres: concat!(
+                "SELECT ",
+                $columns,
+                ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock",
+                $rest
+            ),
+        }
+    };
+}
+pub(crate) use with_clock;
+
 /// A statement about one table.
 ///
 /// Both engines accept parameters as `$1`. The compiler counts the parameters of each text and rejects a bare parameter after `LIMIT`

@@ -10,6 +10,7 @@ use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
 use ulid::Ulid;
 
+use crate::statement::with_clock;
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, quotes, values};
 
 #[async_trait]
@@ -204,22 +205,12 @@ pub async fn get_by_quote(
     Ok(Some(Seen { value, at }))
 }
 
-/// Postgres reads its clock with the row, after the statement has taken its snapshot.
 static FIND_BY_QUOTE: Statement = Statement::per_engine(
     "trades",
-    Sql {
-        sqlite: concat!(
-            "SELECT ",
-            trade_columns!(""),
-            " FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
-        ),
-        postgres: concat!(
-            "SELECT ",
-            trade_columns!(""),
-            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
-             FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
-        ),
-    },
+    with_clock!(
+        trade_columns!(""),
+        " FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3"
+    ),
 );
 
 /// A page by (`created_at`, id) descending. Each combination of filters has a statement and an index.

@@ -120,39 +120,27 @@ pub async fn page(
     rows.iter().map(|row| transaction(&**row, mode)).collect()
 }
 
-pub static PAGE: Statement = Statement::new(
-    "transactions",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM transactions
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
-    ),
-);
+macro_rules! page {
+    ($filter:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM transactions
+             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)",
+            $filter,
+            " ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+        )
+    };
+}
 
-pub static PAGE_OF_STATUS: Statement = Statement::new(
-    "transactions",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM transactions
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
-    ),
-);
+pub static PAGE: Statement = Statement::new("transactions", page!(""));
+
+pub static PAGE_OF_STATUS: Statement = Statement::new("transactions", page!(" AND status = $6"));
 
 /// A session has few transactions, so no index has the status too.
 pub static PAGE_OF_SESSION: Statement = Statement::new(
     "transactions",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM transactions
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
-           AND (CAST($6 AS text) IS NULL OR status = $6) AND session_id = $7
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
-    ),
+    page!(" AND (CAST($6 AS text) IS NULL OR status = $6) AND session_id = $7"),
 );
 
 pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, StoreError> {
