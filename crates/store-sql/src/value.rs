@@ -96,6 +96,7 @@ impl<K: IdKind> From<Id<K>> for Value<'_> {
     }
 }
 
+/// An id of another mode than the tenant's is bound as NULL, which equals no id.
 impl<K: IdKind> From<Option<Id<K>>> for Value<'_> {
     fn from(id: Option<Id<K>>) -> Self {
         Self::Id(id.map(|id| id.ulid()))
