@@ -4,7 +4,6 @@
 //! [`Idempotent::begin`] rejects concurrent twins and looks for a stored response. The use case then validates the
 //! request, and asks upstreams, outside any transaction. [`Write::run`] decides and writes in one transaction.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,24 +25,12 @@ pub struct Idempotent {
     pub responses: ResponseStore,
 }
 
-impl fmt::Debug for Idempotent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Idempotent")
-    }
-}
-
 /// Permission to run a write: no twin is in flight, and no response is stored. Until it is dropped, twins are
 /// rejected.
 pub struct Write<'i> {
     idempotent: &'i Idempotent,
     request: Option<IdempotentRequest>,
     ticket: Option<Ticket>,
-}
-
-impl fmt::Debug for Write<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Write")
-    }
 }
 
 /// What one use case does inside the transaction of its write.

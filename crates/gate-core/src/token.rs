@@ -4,7 +4,6 @@
 //! cryptography library is compiled. This module does not check the expiry: the caller compares it with the store's
 //! clock.
 
-use std::fmt;
 use std::sync::Arc;
 
 use hmac::digest::KeyInit as _;
@@ -26,12 +25,6 @@ pub struct TokenKey(Arc<Keys>);
 struct Keys {
     encoding: EncodingKey,
     decoding: DecodingKey,
-}
-
-impl fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenKey")
-    }
 }
 
 /// The claims could not be serialized.

@@ -4,7 +4,6 @@ mod master_keys;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,12 +103,6 @@ pub trait InFlight: Send + Sync {
 
 /// Holds a scope of [`InFlight`] or another permit until it is dropped.
 pub struct Ticket(pub Box<dyn Any + Send>);
-
-impl fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ticket")
-    }
-}
 
 /// Accepts a write that runs in a batch. Queued writes share a transaction.
 #[async_trait]

@@ -94,12 +94,6 @@ impl fmt::Debug for Fingerprint {
 /// database and signatures are published. A rotation seals them with the new key.
 pub struct DerivedKeys(Zeroizing<[u8; DERIVED]>);
 
-impl fmt::Debug for DerivedKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("DerivedKeys")
-    }
-}
-
 impl DerivedKeys {
     /// Derives the keys from the installation's first master key.
     #[must_use]

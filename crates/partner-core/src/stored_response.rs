@@ -109,12 +109,6 @@ pub struct ResponseStore {
     pub ttl: Duration,
 }
 
-impl fmt::Debug for ResponseStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ResponseStore")
-    }
-}
-
 /// The result of `begin`.
 #[derive(Debug)]
 pub enum Begin<P> {

@@ -2,7 +2,6 @@
 //!
 //! A customer without a form is found by the spellings of its text, and stays so if it can get no form.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Mode, StoreError};
@@ -26,12 +25,6 @@ pub struct CompareCustomers {
     pub store: Arc<dyn CustomerForms>,
     /// Opens personal data.
     pub sealer: Arc<Sealer>,
-}
-
-impl fmt::Debug for CompareCustomers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CompareCustomers")
-    }
 }
 
 /// The outcome of one transaction.

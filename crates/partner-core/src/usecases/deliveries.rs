@@ -1,6 +1,5 @@
 //! A partner's view of its deliveries, and the replay of dead-lettered ones.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Cas, StoreError};
@@ -17,12 +16,6 @@ pub struct Delivered {
     pub deliveries: Arc<dyn DeliveryAdmin>,
     /// The service whose events they deliver.
     pub service: Service,
-}
-
-impl fmt::Debug for Delivered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Delivered({})", self.service.as_str())
-    }
 }
 
 /// Why a delivery was not replayed.

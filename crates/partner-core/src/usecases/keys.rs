@@ -1,6 +1,5 @@
 //! API keys: created, listed and revoked by the operator.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Entropy, Mode, StoreError, Timestamp};
@@ -21,12 +20,6 @@ pub struct Keys {
     /// Seals the texts of publishable keys.
     pub sealer: Arc<Sealer>,
     pub mode: Mode,
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keys")
-    }
 }
 
 /// A key as the operator sees it.

@@ -1,6 +1,5 @@
 //! Rotating the master key: the new key seals from now on, and older values are sealed again.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,12 +27,6 @@ pub struct RotateMasterKey {
     pub sealer: Arc<Sealer>,
     /// Draws nonces.
     pub entropy: Arc<dyn Entropy>,
-}
-
-impl fmt::Debug for RotateMasterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RotateMasterKey")
-    }
 }
 
 /// The counts of one pass over all sealed values.

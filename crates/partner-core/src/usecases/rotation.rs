@@ -1,6 +1,5 @@
 //! Rotating the signing secret of a partner's endpoint.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,12 +25,6 @@ pub struct RotateSecret {
     /// Randomness for the new secret.
     pub entropy: Arc<dyn Entropy>,
     pub mode: Mode,
-}
-
-impl fmt::Debug for RotateSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RotateSecret")
-    }
 }
 
 /// What happens to the present secret.

@@ -29,14 +29,6 @@ pub struct CatchUpVelocity {
     pub window: Duration,
 }
 
-impl std::fmt::Debug for CatchUpVelocity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CatchUpVelocity")
-            .field("window", &self.window)
-            .finish_non_exhaustive()
-    }
-}
-
 impl CatchUpVelocity {
     /// Runs a command through `queue`. If its running total has not caught up with the window, it lets the total
     /// catch up and submits the command again.

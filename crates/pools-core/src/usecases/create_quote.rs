@@ -198,12 +198,6 @@ pub struct CreateQuote {
     pub ttl: Duration,
 }
 
-impl std::fmt::Debug for CreateQuote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CreateQuote")
-    }
-}
-
 impl CreateQuote {
     /// Quotes an order in a pool that the partner may use.
     ///

@@ -28,12 +28,6 @@ pub struct CreditAccount {
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl std::fmt::Debug for CreditAccount {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CreditAccount")
-    }
-}
-
 /// A deposit or receipt to be credited.
 #[derive(Debug, Clone)]
 pub struct Credit {

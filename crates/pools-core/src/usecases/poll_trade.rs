@@ -77,12 +77,6 @@ impl Asking {
     }
 }
 
-impl std::fmt::Debug for PollTrade {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PollTrade")
-    }
-}
-
 /// Why a poll has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {

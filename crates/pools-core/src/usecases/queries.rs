@@ -17,12 +17,6 @@ pub struct PoolsQueries {
     reads: Arc<dyn PoolsReads>,
 }
 
-impl std::fmt::Debug for PoolsQueries {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PoolsQueries")
-    }
-}
-
 /// An account with a page of its entries.
 #[derive(Debug, Clone)]
 pub struct AccountStatement {

@@ -26,12 +26,6 @@ pub struct RecountContingentCredits {
     pub mode: Mode,
 }
 
-impl std::fmt::Debug for RecountContingentCredits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RecountContingentCredits")
-    }
-}
-
 impl RecountContingentCredits {
     /// The accounts that need a recount: their contingent credits exceed half of the limit.
     ///

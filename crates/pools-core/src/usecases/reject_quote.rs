@@ -14,12 +14,6 @@ pub struct RejectQuote {
     store: Arc<dyn PoolsStore>,
 }
 
-impl std::fmt::Debug for RejectQuote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RejectQuote")
-    }
-}
-
 /// Why a quote was not rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RejectError {

@@ -50,12 +50,6 @@ pub struct TransactQuote {
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl std::fmt::Debug for TransactQuote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TransactQuote")
-    }
-}
-
 /// A transact request with a valid form.
 #[derive(Debug, Clone)]
 pub struct Transact {
