@@ -34,43 +34,18 @@ impl IdKind for CustomerIdKind {
 /// `cus_<mode>_<ULID>`: the customer's id, also the list cursor.
 pub type CustomerId = Id<CustomerIdKind>;
 
-/// The result of the identity check of a customer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KycStatus {
-    /// No check has begun.
-    Unverified,
-    /// The check is in progress.
-    Pending,
-    /// The check succeeded.
-    Verified,
-    /// The check failed.
-    Rejected,
-}
-
-impl KycStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [
-        Self::Unverified,
-        Self::Pending,
-        Self::Verified,
-        Self::Rejected,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unverified => "unverified",
-            Self::Pending => "pending",
-            Self::Verified => "verified",
-            Self::Rejected => "rejected",
-        }
-    }
-
-    /// Parses the text of [`KycStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+kernel::closed_list! {
+    /// The result of the identity check of a customer.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum KycStatus {
+        /// No check has begun.
+        Unverified = "unverified",
+        /// The check is in progress.
+        Pending = "pending",
+        /// The check succeeded.
+        Verified = "verified",
+        /// The check failed.
+        Rejected = "rejected",
     }
 }
 
@@ -123,44 +98,22 @@ pub struct Deleted {
     pub at: Timestamp,
 }
 
-/// The types of customer events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CustomerEvent {
-    /// `customer.created`
-    Created,
-    /// `customer.updated`
-    Updated,
-    /// `customer.deleted`
-    Deleted,
-}
-
-impl CustomerEvent {
-    /// The event's type on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "customer.created",
-            Self::Updated => "customer.updated",
-            Self::Deleted => "customer.deleted",
-        }
+kernel::closed_list! {
+    /// The types of customer events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum CustomerEvent {
+        Created = "customer.created",
+        Updated = "customer.updated",
+        Deleted = "customer.deleted",
     }
 }
 
-/// A field that must be unique among the customers of a partner and mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unique {
-    Email,
-    ExternalId,
-}
-
-impl Unique {
-    /// The field's name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::ExternalId => "external_id",
-        }
+kernel::closed_list! {
+    /// A field that must be unique among the customers of a partner and mode.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Unique {
+        Email = "email",
+        ExternalId = "external_id",
     }
 }
 

@@ -17,40 +17,15 @@ const ISSUER: &str = "penstock-gate";
 /// The audience claim of embed tokens: the calls of the widget.
 const AUDIENCE: &str = "penstock-embed";
 
-/// One permission of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    SessionRead,
-    SessionPay,
-    /// Submit a verification.
-    KycSubmit,
-    BrandingRead,
-}
-
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Self; 4] = [
-        Self::SessionRead,
-        Self::SessionPay,
-        Self::KycSubmit,
-        Self::BrandingRead,
-    ];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SessionRead => "session:read",
-            Self::SessionPay => "session:pay",
-            Self::KycSubmit => "kyc:submit",
-            Self::BrandingRead => "branding:read",
-        }
-    }
-
-    /// Parses the text of [`Scope::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
+kernel::closed_list! {
+    /// One permission of a token.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Scope {
+        SessionRead = "session:read",
+        SessionPay = "session:pay",
+        /// Submit a verification.
+        KycSubmit = "kyc:submit",
+        BrandingRead = "branding:read",
     }
 }
 

@@ -17,37 +17,20 @@ const LONGEST_SHOWN: usize = 140;
 /// Minimum and maximum length of the holder's name, in characters.
 const HOLDER_CHARS: std::ops::RangeInclusive<usize> = 2..=70;
 
-/// The form of an account that a sale is paid to. The catalogue names the form of each payout method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccountForm {
-    /// An account with an IBAN.
-    Iban,
-    /// An account of the United Kingdom.
-    Uk,
-    /// An account of the United States.
-    Us,
+kernel::closed_list! {
+    /// The form of an account that a sale is paid to. The catalogue names the form of each payout method.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum AccountForm {
+        /// An account with an IBAN.
+        Iban = "iban",
+        /// An account of the United Kingdom.
+        Uk = "uk",
+        /// An account of the United States.
+        Us = "us",
+    }
 }
 
 impl AccountForm {
-    /// Every form.
-    pub const ALL: [Self; 3] = [Self::Iban, Self::Uk, Self::Us];
-
-    /// The form of this text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.as_str() == text)
-    }
-
-    /// The text on the wire and in the catalogue.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Iban => "iban",
-            Self::Uk => "uk",
-            Self::Us => "us",
-        }
-    }
-
     /// The required fields.
     const fn fields(self) -> &'static [Field] {
         match self {

@@ -29,32 +29,21 @@ impl IdKind for RailIdKind {
     const PREFIX: &'static str = "rail";
 }
 
-/// What a rail moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RailKind {
-    /// The user pays fiat.
-    PayIn,
-    /// The user receives fiat.
-    PayOut,
-    /// The user sends one asset and receives another. Only the widget makes swaps: they are closed to the rail routes,
-    /// and no `rail.*` event is sent about them.
-    Swap,
+kernel::closed_list! {
+    /// What a rail moves.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum RailKind {
+        /// The user pays fiat.
+        PayIn = "pay_in",
+        /// The user receives fiat.
+        PayOut = "pay_out",
+        /// The user sends one asset and receives another. Only the widget makes swaps: they are closed to the rail routes,
+        /// and no `rail.*` event is sent about them.
+        Swap = "swap",
+    }
 }
 
 impl RailKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::PayIn, Self::PayOut, Self::Swap];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PayIn => "pay_in",
-            Self::PayOut => "pay_out",
-            Self::Swap => "swap",
-        }
-    }
-
     /// The prefix of ids of this kind.
     const fn prefix(self) -> &'static str {
         match self {
@@ -72,12 +61,6 @@ impl RailKind {
             Self::PayOut => "rail_pay_out",
             Self::Swap => "rail_swap",
         }
-    }
-
-    /// Parses the text of [`RailKind::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
     /// The kind that redeems quotes of a flow.
@@ -199,43 +182,18 @@ pub fn payout_place(who: &Tenant, id: Id<RailIdKind>) -> String {
     format!("rail_records/{mode}/{partner}/{ulid}/payout")
 }
 
-/// The status of a rail record, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RailStatus {
-    /// The rail is processing the payment.
-    Processing,
-    /// The money has moved.
-    Settled,
-    /// The rail could not complete the payment.
-    Failed,
-    /// The payer has not paid.
-    Cancelled,
-}
-
-impl RailStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [
-        Self::Processing,
-        Self::Settled,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Processing => "processing",
-            Self::Settled => "settled",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Parses the text of [`RailStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+kernel::closed_list! {
+    /// The status of a rail record, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RailStatus {
+        /// The rail is processing the payment.
+        Processing = "processing",
+        /// The money has moved.
+        Settled = "settled",
+        /// The rail could not complete the payment.
+        Failed = "failed",
+        /// The payer has not paid.
+        Cancelled = "cancelled",
     }
 }
 

@@ -21,35 +21,16 @@ impl IdKind for SessionIdKind {
 /// `gs_<mode>_<ULID>`: the session's id, also the list cursor.
 pub type SessionId = Id<SessionIdKind>;
 
-/// The flow that a session's widget is locked to, or the action of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// The user buys crypto.
-    OnRamp,
-    /// The user sells crypto.
-    OffRamp,
-    /// The user exchanges one asset for another.
-    Swap,
-}
-
-impl Flow {
-    /// Every flow.
-    pub const ALL: [Self; 3] = [Self::OnRamp, Self::OffRamp, Self::Swap];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnRamp => "on_ramp",
-            Self::OffRamp => "off_ramp",
-            Self::Swap => "swap",
-        }
-    }
-
-    /// Parses the text of [`Flow::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|flow| flow.as_str() == text)
+kernel::closed_list! {
+    /// The flow that a session's widget is locked to, or the action of a transaction.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Flow {
+        /// The user buys crypto.
+        OnRamp = "on_ramp",
+        /// The user sells crypto.
+        OffRamp = "off_ramp",
+        /// The user exchanges one asset for another.
+        Swap = "swap",
     }
 }
 
@@ -126,36 +107,16 @@ pub enum SessionState {
     },
 }
 
-/// The status of a session, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionStatus {
-    /// The user may pay.
-    Open,
-    /// Paid.
-    Completed,
-    Expired,
-    Cancelled,
-}
-
-impl SessionStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Completed, Self::Expired, Self::Cancelled];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Completed => "completed",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Parses the text of [`SessionStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+kernel::closed_list! {
+    /// The status of a session, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SessionStatus {
+        /// The user may pay.
+        Open = "open",
+        /// Paid.
+        Completed = "completed",
+        Expired = "expired",
+        Cancelled = "cancelled",
     }
 }
 
@@ -191,32 +152,15 @@ pub enum SessionRefusal {
 #[error("the session is {}", .0.as_str())]
 pub struct NotOpen(pub SessionStatus);
 
-/// The types of session events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionEvent {
-    /// `gate_session.created`
-    Created,
-    /// `gate_session.kyc_package_accepted`
-    KycPackageAccepted,
-    /// `gate_session.completed`
-    Completed,
-    /// `gate_session.cancelled`
-    Cancelled,
-    /// `gate_session.expired`
-    Expired,
-}
-
-impl SessionEvent {
-    /// The event's type on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "gate_session.created",
-            Self::KycPackageAccepted => "gate_session.kyc_package_accepted",
-            Self::Completed => "gate_session.completed",
-            Self::Cancelled => "gate_session.cancelled",
-            Self::Expired => "gate_session.expired",
-        }
+kernel::closed_list! {
+    /// The types of session events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SessionEvent {
+        Created = "gate_session.created",
+        KycPackageAccepted = "gate_session.kyc_package_accepted",
+        Completed = "gate_session.completed",
+        Cancelled = "gate_session.cancelled",
+        Expired = "gate_session.expired",
     }
 }
 

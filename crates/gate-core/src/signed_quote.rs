@@ -161,37 +161,18 @@ pub struct Lifetime {
     pub until: Timestamp,
 }
 
-/// The status of a signed quote, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedQuoteStatus {
-    /// The quote can be redeemed.
-    Active,
-    /// The quote was redeemed.
-    Consumed,
-    /// The quote expired before it was redeemed.
-    Expired,
-    /// A newer quote of its session superseded it.
-    Superseded,
-}
-
-impl SignedQuoteStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [
-        Self::Active,
-        Self::Consumed,
-        Self::Expired,
-        Self::Superseded,
-    ];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Consumed => "consumed",
-            Self::Expired => "expired",
-            Self::Superseded => "superseded",
-        }
+kernel::closed_list! {
+    /// The status of a signed quote, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SignedQuoteStatus {
+        /// The quote can be redeemed.
+        Active = "active",
+        /// The quote was redeemed.
+        Consumed = "consumed",
+        /// The quote expired before it was redeemed.
+        Expired = "expired",
+        /// A newer quote of its session superseded it.
+        Superseded = "superseded",
     }
 }
 

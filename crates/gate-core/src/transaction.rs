@@ -63,42 +63,17 @@ impl fmt::Debug for RefId {
     }
 }
 
-/// The status of a transaction, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// The payment is in progress.
-    Processing,
-    /// Paid and delivered.
-    Completed,
-    /// The payment failed.
-    Failed,
-    Cancelled,
-}
-
-impl TransactionStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [
-        Self::Processing,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Parses the text of [`TransactionStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+kernel::closed_list! {
+    /// The status of a transaction, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum TransactionStatus {
+        /// The payment is in progress.
+        Processing = "processing",
+        /// Paid and delivered.
+        Completed = "completed",
+        /// The payment failed.
+        Failed = "failed",
+        Cancelled = "cancelled",
     }
 }
 

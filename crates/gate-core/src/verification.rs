@@ -105,49 +105,24 @@ pub fn needed(mode: Mode, rule: &VerificationRule, facts: &Need<'_>) -> bool {
     }
 }
 
-/// The status of a session's verification, as the widget reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VerificationStatus {
-    /// The user may pay without a verification.
-    NotRequired,
-    /// The user must be verified, and the verification has not started.
-    Required,
-    /// The verification has started, and the provider has not decided yet.
-    Pending,
-    /// The provider approved the user.
-    Approved,
-    /// The provider rejected the user.
-    Rejected,
+kernel::closed_list! {
+    /// The status of a session's verification, as the widget reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum VerificationStatus {
+        /// The user may pay without a verification.
+        NotRequired = "not_required",
+        /// The user must be verified, and the verification has not started.
+        Required = "required",
+        /// The verification has started, and the provider has not decided yet.
+        Pending = "pending",
+        /// The provider approved the user.
+        Approved = "approved",
+        /// The provider rejected the user.
+        Rejected = "rejected",
+    }
 }
 
 impl VerificationStatus {
-    /// Every status.
-    pub const ALL: [Self; 5] = [
-        Self::NotRequired,
-        Self::Required,
-        Self::Pending,
-        Self::Approved,
-        Self::Rejected,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotRequired => "not_required",
-            Self::Required => "required",
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-        }
-    }
-
-    /// Parses the text of [`VerificationStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
     /// The status for the session's verification. Without one, the need of one decides: a user who was asked once
     /// is not exempt because a later request comes from another country.
     #[must_use]

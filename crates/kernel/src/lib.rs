@@ -7,6 +7,7 @@ pub mod address;
 mod amount;
 mod asset;
 mod clock;
+mod closed_list;
 mod error;
 mod id;
 mod mode;

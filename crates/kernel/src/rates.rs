@@ -11,32 +11,14 @@ pub const WHOLE_BPS: u16 = 10_000;
 /// The largest spread any quote can carry, in basis points.
 pub const SPREAD_CEILING_BPS: u16 = 50;
 
-/// The direction of an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// Fiat paid in, crypto delivered.
-    OnRamp,
-    /// Crypto sold, fiat paid out.
-    OffRamp,
-}
-
-impl Side {
-    /// Both sides.
-    pub const ALL: [Self; 2] = [Self::OnRamp, Self::OffRamp];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnRamp => "on_ramp",
-            Self::OffRamp => "off_ramp",
-        }
-    }
-
-    /// Parses the text that [`Side::as_str`] returns.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|side| side.as_str() == text)
+crate::closed_list! {
+    /// The direction of an order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Side {
+        /// Fiat paid in, crypto delivered.
+        OnRamp = "on_ramp",
+        /// Crypto sold, fiat paid out.
+        OffRamp = "off_ramp",
     }
 }
 

@@ -29,33 +29,14 @@ impl IdKind for DeliveryIdKind {
 /// `wd_<mode>_<ULID>`.
 pub type DeliveryId = Id<DeliveryIdKind>;
 
-/// The service that emits an event. A partner has one endpoint per mode and service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Service {
-    /// The liquidity pools API.
-    Pools,
-    /// The hosted ramp session API.
-    Gate,
-}
-
-impl Service {
-    /// The text in the operator's tools and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pools => "pools",
-            Self::Gate => "gate",
-        }
-    }
-
-    /// Parses the text of [`Service::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "pools" => Some(Self::Pools),
-            "gate" => Some(Self::Gate),
-            _ => None,
-        }
+kernel::closed_list! {
+    /// The service that emits an event. A partner has one endpoint per mode and service.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Service {
+        /// The liquidity pools API.
+        Pools = "pools",
+        /// The hosted ramp session API.
+        Gate = "gate",
     }
 }
 

@@ -24,34 +24,17 @@ pub type KeyId = Id<KeyIdKind>;
 const LENGTH: usize = 32;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyKind {
-    /// `sk_…`: all routes. For servers only.
-    Secret,
-    /// `pk_…`: discovery only.
-    Publishable,
+kernel::closed_list! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum KeyKind {
+        /// `sk_…`: all routes. For servers only.
+        Secret = "secret",
+        /// `pk_…`: discovery only.
+        Publishable = "publishable",
+    }
 }
 
 impl KeyKind {
-    /// The text in the declarative file, in the operator's tools and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Secret => "secret",
-            Self::Publishable => "publishable",
-        }
-    }
-
-    /// Parses the text of [`KeyKind::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "secret" => Some(Self::Secret),
-            "publishable" => Some(Self::Publishable),
-            _ => None,
-        }
-    }
-
     const fn prefix(self) -> &'static str {
         match self {
             Self::Secret => "sk",

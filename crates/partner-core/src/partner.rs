@@ -58,32 +58,13 @@ pub struct Partner {
     pub status: PartnerStatus,
 }
 
-/// The state of an organization. A suspended one is refused on every route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartnerStatus {
-    /// The organization may use its products.
-    Active,
-    /// Refused everywhere with `organization_suspended`.
-    Suspended,
-}
-
-impl PartnerStatus {
-    /// The text in the declarative file and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Suspended => "suspended",
-        }
-    }
-
-    /// Parses the text of [`PartnerStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "active" => Some(Self::Active),
-            "suspended" => Some(Self::Suspended),
-            _ => None,
-        }
+kernel::closed_list! {
+    /// The state of an organization. A suspended one is refused on every route.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum PartnerStatus {
+        /// The organization may use its products.
+        Active = "active",
+        /// Refused everywhere with `organization_suspended`.
+        Suspended = "suspended",
     }
 }

@@ -92,25 +92,18 @@ pub fn beyond_sepa(reference: &str) -> Vec<char> {
     found
 }
 
-/// The identifier of a deposit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClaimKind {
-    /// The address that crypto is sent to.
-    Address,
-    /// The text that a bank transfer carries.
-    Reference,
+kernel::closed_list! {
+    /// The identifier of a deposit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum ClaimKind {
+        /// The address that crypto is sent to.
+        Address = "address",
+        /// The text that a bank transfer carries.
+        Reference = "reference",
+    }
 }
 
 impl ClaimKind {
-    /// The word used in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::Reference => "reference",
-        }
-    }
-
     /// The key of the declarative file.
     #[must_use]
     pub const fn key(self) -> &'static str {

@@ -56,46 +56,17 @@ impl DestNetwork {
     }
 }
 
-/// The delivery allowlist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EvmNetwork {
-    /// Arbitrum One.
-    Arbitrum,
-    Ethereum,
-    /// BNB Smart Chain.
-    Bsc,
-    Optimism,
-    Polygon,
-}
-
-impl EvmNetwork {
-    /// All networks of the allowlist, in the order of the contract.
-    pub const ALL: [Self; 5] = [
-        Self::Arbitrum,
-        Self::Ethereum,
-        Self::Bsc,
-        Self::Optimism,
-        Self::Polygon,
-    ];
-
-    /// The identifier used on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Arbitrum => "arbitrum",
-            Self::Ethereum => "ethereum",
-            Self::Bsc => "bsc",
-            Self::Optimism => "optimism",
-            Self::Polygon => "polygon",
-        }
-    }
-
-    /// Parses the identifier, case-sensitive.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|network| network.as_str() == text)
+kernel::closed_list! {
+    /// The delivery allowlist.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum EvmNetwork {
+        /// Arbitrum One.
+        Arbitrum = "arbitrum",
+        Ethereum = "ethereum",
+        /// BNB Smart Chain.
+        Bsc = "bsc",
+        Optimism = "optimism",
+        Polygon = "polygon",
     }
 }
 

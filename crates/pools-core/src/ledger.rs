@@ -24,131 +24,54 @@ pub type EntryId = Id<EntryIdKind>;
 /// A credit or a sale is refused if balance and contingent credits would exceed it, so a refund never is.
 pub const BALANCE_LIMIT: i64 = 9_000_000_000_000_000_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AccountKind {
-    /// The partner's own account, the only kind with a stored balance.
-    Partner,
-    /// The value reserved by the partner's open trades.
-    Reserved,
-    /// The operator's side of settled trades.
-    Operator,
-    /// The origin of deposits and receipts.
-    Outside,
-}
-
-impl AccountKind {
-    /// The text in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Partner => "partner",
-            Self::Reserved => "reserved",
-            Self::Operator => "operator",
-            Self::Outside => "outside",
-        }
-    }
-
-    /// Parses the text of [`AccountKind::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "partner" => Some(Self::Partner),
-            "reserved" => Some(Self::Reserved),
-            "operator" => Some(Self::Operator),
-            "outside" => Some(Self::Outside),
-            _ => None,
-        }
+kernel::closed_list! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum AccountKind {
+        /// The partner's own account, the only kind with a stored balance.
+        Partner = "partner",
+        /// The value reserved by the partner's open trades.
+        Reserved = "reserved",
+        /// The operator's side of settled trades.
+        Operator = "operator",
+        /// The origin of deposits and receipts.
+        Outside = "outside",
     }
 }
 
-/// The reason of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// An incoming fiat deposit.
-    PayinCredit,
-    /// A purchase reserved fiat.
-    BuyDebit,
-    /// Returned fiat: of a purchase that did not settle or was returned, or of a returned sale.
-    BuyRefund,
-    /// An incoming crypto receipt.
-    CryptoReceipt,
-    /// A sale reserved crypto.
-    SellDebit,
-    /// Returned crypto: of a sale that did not settle.
-    SellRefund,
-    /// A correction by the operator.
-    Adjustment,
-    /// At settlement, the reserve moves to the operator. It never touches a partner's own account.
-    Settlement,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 8] = [
-        Self::PayinCredit,
-        Self::BuyDebit,
-        Self::BuyRefund,
-        Self::CryptoReceipt,
-        Self::SellDebit,
-        Self::SellRefund,
-        Self::Adjustment,
-        Self::Settlement,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PayinCredit => "payin_credit",
-            Self::BuyDebit => "buy_debit",
-            Self::BuyRefund => "buy_refund",
-            Self::CryptoReceipt => "crypto_receipt",
-            Self::SellDebit => "sell_debit",
-            Self::SellRefund => "sell_refund",
-            Self::Adjustment => "adjustment",
-            Self::Settlement => "settlement",
-        }
-    }
-
-    /// Parses the text of [`Reason::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+kernel::closed_list! {
+    /// The reason of a transfer.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Reason {
+        /// An incoming fiat deposit.
+        PayinCredit = "payin_credit",
+        /// A purchase reserved fiat.
+        BuyDebit = "buy_debit",
+        /// Returned fiat: of a purchase that did not settle or was returned, or of a returned sale.
+        BuyRefund = "buy_refund",
+        /// An incoming crypto receipt.
+        CryptoReceipt = "crypto_receipt",
+        /// A sale reserved crypto.
+        SellDebit = "sell_debit",
+        /// Returned crypto: of a sale that did not settle.
+        SellRefund = "sell_refund",
+        /// A correction by the operator.
+        Adjustment = "adjustment",
+        /// At settlement, the reserve moves to the operator. It never touches a partner's own account.
+        Settlement = "settlement",
     }
 }
 
-/// The role of a transfer in the life of a trade. A trade has at most one transfer per role; a unique constraint in
-/// the stores guards this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TransferRole {
-    /// Partner to reserved, at transact.
-    Reserve,
-    /// The end of the reserve: to the operator, or back to the partner.
-    Close,
-    /// Operator to partner, when a settled trade returns.
-    Return,
-}
-
-impl TransferRole {
-    /// The text in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reserve => "reserve",
-            Self::Close => "close",
-            Self::Return => "return",
-        }
-    }
-
-    /// Parses the text of [`TransferRole::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "reserve" => Some(Self::Reserve),
-            "close" => Some(Self::Close),
-            "return" => Some(Self::Return),
-            _ => None,
-        }
+kernel::closed_list! {
+    /// The role of a transfer in the life of a trade. A trade has at most one transfer per role; a unique constraint in
+    /// the stores guards this.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TransferRole {
+        /// Partner to reserved, at transact.
+        Reserve = "reserve",
+        /// The end of the reserve: to the operator, or back to the partner.
+        Close = "close",
+        /// Operator to partner, when a settled trade returns.
+        Return = "return",
     }
 }
 

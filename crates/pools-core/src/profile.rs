@@ -65,39 +65,20 @@ impl fmt::Debug for PoolId {
     }
 }
 
-/// A chain the crypto leg can move on. Written in lower case, and only so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Network {
-    Tron,
-    Ethereum,
-    /// BNB Smart Chain.
-    Bsc,
-    Polygon,
-    Solana,
+kernel::closed_list! {
+    /// A chain the crypto leg can move on. Written in lower case, and only so.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Network {
+        Tron = "tron",
+        Ethereum = "ethereum",
+        /// BNB Smart Chain.
+        Bsc = "bsc",
+        Polygon = "polygon",
+        Solana = "solana",
+    }
 }
 
 impl Network {
-    /// Every network, in the order the contract lists them.
-    pub const ALL: [Self; 5] = [
-        Self::Tron,
-        Self::Ethereum,
-        Self::Bsc,
-        Self::Polygon,
-        Self::Solana,
-    ];
-
-    /// The identifier used on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tron => "tron",
-            Self::Ethereum => "ethereum",
-            Self::Bsc => "bsc",
-            Self::Polygon => "polygon",
-            Self::Solana => "solana",
-        }
-    }
-
     /// Does an EVM address name an account on this network?
     #[must_use]
     pub const fn is_evm(self) -> bool {
@@ -105,14 +86,6 @@ impl Network {
             Self::Ethereum | Self::Bsc | Self::Polygon => true,
             Self::Tron | Self::Solana => false,
         }
-    }
-
-    /// Reads the identifier; case matters.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|network| network.as_str() == text)
     }
 }
 
@@ -184,67 +157,27 @@ impl PoolsProfile {
     }
 }
 
-/// Whether the operator has suspended a partner's access to pools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolsAccess {
-    /// Not suspended.
-    Active,
-    /// Refused with `pool_access_suspended`; discovery answers an empty list.
-    Suspended,
-}
-
-impl PoolsAccess {
-    /// The word used in the declarative file and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Suspended => "suspended",
-        }
-    }
-
-    /// Reads the word written by [`PoolsAccess::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "active" => Some(Self::Active),
-            "suspended" => Some(Self::Suspended),
-            _ => None,
-        }
+kernel::closed_list! {
+    /// Whether the operator has suspended a partner's access to pools.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum PoolsAccess {
+        /// Not suspended.
+        Active = "active",
+        /// Refused with `pool_access_suspended`; discovery answers an empty list.
+        Suspended = "suspended",
     }
 }
 
-/// A partner's KYC state. Only an approved one may quote and transact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kyc {
-    /// Verified by the operator.
-    Approved,
-    /// Not verified yet.
-    Pending,
-    /// No longer accepted.
-    Revoked,
-}
-
-impl Kyc {
-    /// The word used in the declarative file and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approved => "approved",
-            Self::Pending => "pending",
-            Self::Revoked => "revoked",
-        }
-    }
-
-    /// Reads the word written by [`Kyc::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "approved" => Some(Self::Approved),
-            "pending" => Some(Self::Pending),
-            "revoked" => Some(Self::Revoked),
-            _ => None,
-        }
+kernel::closed_list! {
+    /// A partner's KYC state. Only an approved one may quote and transact.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kyc {
+        /// Verified by the operator.
+        Approved = "approved",
+        /// Not verified yet.
+        Pending = "pending",
+        /// No longer accepted.
+        Revoked = "revoked",
     }
 }
 

@@ -89,30 +89,16 @@ pub enum QuoteOutcome {
     Rejected(Timestamp),
 }
 
-/// The status of a quote, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QuoteStatus {
-    /// Executable.
-    Active,
-    /// Executed.
-    Consumed,
-    Expired,
-    Rejected,
-}
-
-impl QuoteStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Active, Self::Consumed, Self::Expired, Self::Rejected];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Consumed => "consumed",
-            Self::Expired => "expired",
-            Self::Rejected => "rejected",
-        }
+kernel::closed_list! {
+    /// The status of a quote, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum QuoteStatus {
+        /// Executable.
+        Active = "active",
+        /// Executed.
+        Consumed = "consumed",
+        Expired = "expired",
+        Rejected = "rejected",
     }
 }
 

@@ -112,47 +112,20 @@ impl From<&str> for Fill {
     }
 }
 
-/// The status of a trade, as a partner reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TradeStatus {
-    /// The value is reserved.
-    Reserved,
-    /// Delivered or paid out.
-    Settled,
-    /// Released before any attempt.
-    Released,
-    /// The attempt failed.
-    Failed,
-    /// Settled, then refunded.
-    Returned,
-}
-
-impl TradeStatus {
-    /// Every stored status.
-    pub const ALL: [Self; 5] = [
-        Self::Reserved,
-        Self::Settled,
-        Self::Released,
-        Self::Failed,
-        Self::Returned,
-    ];
-
-    /// The text on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reserved => "reserved",
-            Self::Settled => "settled",
-            Self::Released => "released",
-            Self::Failed => "failed",
-            Self::Returned => "returned",
-        }
-    }
-
-    /// Parses the text of [`TradeStatus::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+kernel::closed_list! {
+    /// The status of a trade, as a partner reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum TradeStatus {
+        /// The value is reserved.
+        Reserved = "reserved",
+        /// Delivered or paid out.
+        Settled = "settled",
+        /// Released before any attempt.
+        Released = "released",
+        /// The attempt failed.
+        Failed = "failed",
+        /// Settled, then refunded.
+        Returned = "returned",
     }
 }
 
@@ -223,26 +196,13 @@ impl Step {
     }
 }
 
-/// The types of trade events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TradeEvent {
-    /// `pool.transaction.settled`
-    Settled,
-    /// `pool.transaction.failed`
-    Failed,
-    /// `pool.transaction.released`
-    Released,
-}
-
-impl TradeEvent {
-    /// The event's type on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Settled => "pool.transaction.settled",
-            Self::Failed => "pool.transaction.failed",
-            Self::Released => "pool.transaction.released",
-        }
+kernel::closed_list! {
+    /// The types of trade events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TradeEvent {
+        Settled = "pool.transaction.settled",
+        Failed = "pool.transaction.failed",
+        Released = "pool.transaction.released",
     }
 }
 

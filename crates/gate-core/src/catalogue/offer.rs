@@ -16,29 +16,16 @@ pub enum Region {
     Unknown,
 }
 
-/// The source of the region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GeoSource {
-    /// The query parameter.
-    Query,
-    /// The edge proxy.
-    Edge,
-    /// No source.
-    None,
-}
-
-impl GeoSource {
-    /// Every source.
-    pub const ALL: [Self; 3] = [Self::Query, Self::Edge, Self::None];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Query => "query",
-            Self::Edge => "edge",
-            Self::None => "none",
-        }
+kernel::closed_list! {
+    /// The source of the region.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum GeoSource {
+        /// The query parameter.
+        Query = "query",
+        /// The edge proxy.
+        Edge = "edge",
+        /// No source.
+        None = "none",
     }
 }
 
@@ -107,41 +94,20 @@ pub struct EligibilityQuery {
     pub side: Option<Side>,
 }
 
-/// Why the operator cannot serve a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ineligible {
-    /// No source named the user's country.
-    CountryUnresolved,
-    /// The operator does not serve the country.
-    CountryNotSupported,
-    /// The currency is not in the catalogue.
-    CurrencyNotSupported,
-    /// The asset is not in the catalogue, or is inactive.
-    AssetNotSupported,
-    /// Currency, asset and country are each supported, but not in this combination.
-    CorridorNotAvailable,
-}
-
-impl Ineligible {
-    /// Every reason.
-    pub const ALL: [Self; 5] = [
-        Self::CountryUnresolved,
-        Self::CountryNotSupported,
-        Self::CurrencyNotSupported,
-        Self::AssetNotSupported,
-        Self::CorridorNotAvailable,
-    ];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CountryUnresolved => "country_unresolved",
-            Self::CountryNotSupported => "country_not_supported",
-            Self::CurrencyNotSupported => "currency_not_supported",
-            Self::AssetNotSupported => "asset_not_supported",
-            Self::CorridorNotAvailable => "corridor_not_available",
-        }
+kernel::closed_list! {
+    /// Why the operator cannot serve a user.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Ineligible {
+        /// No source named the user's country.
+        CountryUnresolved = "country_unresolved",
+        /// The operator does not serve the country.
+        CountryNotSupported = "country_not_supported",
+        /// The currency is not in the catalogue.
+        CurrencyNotSupported = "currency_not_supported",
+        /// The asset is not in the catalogue, or is inactive.
+        AssetNotSupported = "asset_not_supported",
+        /// Currency, asset and country are each supported, but not in this combination.
+        CorridorNotAvailable = "corridor_not_available",
     }
 }
 

@@ -38,26 +38,14 @@ pub struct QuoteInput {
     pub dest_network: Option<String>,
 }
 
-/// The kind of a quote: firm or indicative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QuoteKind {
-    /// Executable once, for a short time.
-    Firm,
-    /// Only a price, which is never stored.
-    Indicative,
-}
-
-impl QuoteKind {
-    /// Both kinds.
-    pub const ALL: [Self; 2] = [Self::Firm, Self::Indicative];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Firm => "firm",
-            Self::Indicative => "indicative",
-        }
+kernel::closed_list! {
+    /// The kind of a quote: firm or indicative.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum QuoteKind {
+        /// Executable once, for a short time.
+        Firm = "firm",
+        /// Only a price, which is never stored.
+        Indicative = "indicative",
     }
 }
 
@@ -142,29 +130,16 @@ pub enum QuoteResult {
     Unavailable(Unavailable),
 }
 
-/// Why an order cannot currently be priced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unavailable {
-    /// No source has a rate within its maximum age.
-    Rate,
-    /// The engine did not respond within its timeout.
-    Engine,
-    /// The engine lacks depth, or the operator has marked the pool unavailable.
-    Dry,
-}
-
-impl Unavailable {
-    /// Every reason.
-    pub const ALL: [Self; 3] = [Self::Dry, Self::Engine, Self::Rate];
-
-    /// The text on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rate => "rate_unavailable",
-            Self::Engine => "engine_unavailable",
-            Self::Dry => "pool_dry",
-        }
+kernel::closed_list! {
+    /// Why an order cannot currently be priced.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Unavailable {
+        /// The engine lacks depth, or the operator has marked the pool unavailable.
+        Dry = "pool_dry",
+        /// The engine did not respond within its timeout.
+        Engine = "engine_unavailable",
+        /// No source has a rate within its maximum age.
+        Rate = "rate_unavailable",
     }
 }
 
@@ -347,10 +322,7 @@ impl QuoteInput {
 
     fn kind(&self) -> Result<QuoteKind, QuoteInputError> {
         let text = self.kind.as_deref().unwrap_or(QuoteKind::Firm.as_str());
-        let named = QuoteKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text);
-        named.ok_or(QuoteInputError::NotAllowed("type", "firm, indicative"))
+        QuoteKind::parse(text).ok_or(QuoteInputError::NotAllowed("type", "firm, indicative"))
     }
 
     fn network(&self, pool: &Pool) -> Result<Network, QuoteInputError> {
