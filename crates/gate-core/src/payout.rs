@@ -139,9 +139,6 @@ impl Payout {
     }
 
     /// Seals the account for the row of its record.
-    ///
-    /// # Errors
-    /// [`SealRefused`].
     pub fn seal(
         &self,
         who: &Tenant,

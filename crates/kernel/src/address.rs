@@ -38,9 +38,6 @@ impl AddressForm {
     }
 
     /// Checks an address with the check that the form offers.
-    ///
-    /// # Errors
-    /// [`AddressError`].
     pub fn check(self, text: &str) -> Result<(), AddressError> {
         match self {
             Self::Evm => EvmAddress::parse(text).map(drop),
@@ -149,9 +146,6 @@ impl fmt::Debug for DeliveryAddress {
 
 impl EvmAddress {
     /// Parses an EVM address.
-    ///
-    /// # Errors
-    /// [`AddressError`].
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let digits = text.strip_prefix("0x").ok_or(AddressError::Invalid)?;
         let mut bytes = [0_u8; 20];
@@ -229,9 +223,6 @@ const CHECKSUM_BYTES: usize = 4;
 
 impl DepositAddress {
     /// Parses an address. The form selects the network; all EVM networks share one form.
-    ///
-    /// # Errors
-    /// [`DepositError`].
     pub fn parse(text: &str) -> Result<Self, DepositError> {
         if text.starts_with("0x") || text.starts_with("0X") {
             EvmAddress::parse(text)?;

@@ -155,9 +155,6 @@ impl NewKey {
     }
 
     /// The same key of a partner with its text, sealed, if it is publishable.
-    ///
-    /// # Errors
-    /// [`SealRefused`].
     pub fn sealing(
         mut self,
         who: &Tenant,

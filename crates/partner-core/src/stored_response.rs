@@ -159,9 +159,6 @@ impl ResponseStore {
     }
 
     /// Locks the scope of a write. This must be the first lock of the transaction.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn lock(
         &self,
         tx: &mut dyn ResponseTx,

@@ -28,9 +28,6 @@ pub enum ReferenceError {
 
 /// Parses the reference of a deposit, and returns the form that is stored: the text unchanged, except that the hash of a transaction
 /// is written in lower case without `0x` in the reference of a crypto receipt.
-///
-/// # Errors
-/// [`ReferenceError`].
 pub fn parse_reference(text: &str, network: Option<Network>) -> Result<String, ReferenceError> {
     text::check(text).map_err(ReferenceError::Character)?;
     if !is_label(text, REFERENCE_LENGTH) {

@@ -39,9 +39,6 @@ pub struct AdvanceRails {
 
 impl AdvanceRails {
     /// Records of a mode whose next poll is due, of each partner the longest overdue first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn due(
         &self,
         mode: Mode,
@@ -51,9 +48,6 @@ impl AdvanceRails {
     }
 
     /// Polls the rail about a due record and applies the report.
-    ///
-    /// # Errors
-    /// [`GateError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
     pub async fn advance(&self, who: &Tenant, id: RailId) -> Result<(), GateError> {
         let Some(claimed) = retry_lost_races(|| self.claim(who, id)).await? else {

@@ -30,9 +30,6 @@ pub struct AdvanceVerifications {
 
 impl AdvanceVerifications {
     /// Sessions of a mode whose verification is due for a poll, of each partner the longest overdue first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn due(
         &self,
         mode: Mode,
@@ -42,9 +39,6 @@ impl AdvanceVerifications {
     }
 
     /// Asks the provider about the due verification of a session and applies the report.
-    ///
-    /// # Errors
-    /// [`GateError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
     pub async fn advance(&self, who: &Tenant, session: SessionId) -> Result<(), GateError> {
         let claiming = retry_lost_races(|| self.claim(who, session));

@@ -111,9 +111,6 @@ pub enum BootstrapError {
 
 impl BootstrapEmbed {
     /// Issues an embed token to a browser.
-    ///
-    /// # Errors
-    /// [`BootstrapError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn bootstrap(
         &self,

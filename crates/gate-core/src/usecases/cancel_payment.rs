@@ -46,9 +46,6 @@ impl From<StoreError> for CancelError {
 
 impl CancelPayment {
     /// Cancels the session's payment of this id.
-    ///
-    /// # Errors
-    /// [`CancelError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
     pub async fn cancel(
         &self,

@@ -44,9 +44,6 @@ pub struct Compared {
 
 impl CompareCustomers {
     /// A page of the partners of a mode.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn partners(
         &self,
         mode: Mode,
@@ -56,9 +53,6 @@ impl CompareCustomers {
     }
 
     /// The customers without a form in a page of a partner's customers.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn page(
         &self,
         who: &Tenant,

@@ -73,9 +73,6 @@ pub enum CreateError {
 
 impl CreateSession {
     /// Creates a session, or replays the response that is stored under the request's key.
-    ///
-    /// # Errors
-    /// [`CreateError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn create(
         &self,

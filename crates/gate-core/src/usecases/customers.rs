@@ -107,9 +107,6 @@ impl CustomerChange {
 
 impl Customers {
     /// A customer of the tenant.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn get(&self, who: &Tenant, id: CustomerId) -> Result<Option<Customer>, StoreError> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
@@ -120,9 +117,6 @@ impl Customers {
     }
 
     /// A page of customers, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn list(
         &self,
         who: &Tenant,
@@ -153,9 +147,6 @@ impl Customers {
     }
 
     /// Creates a customer, or replays the response that is stored under the request's key.
-    ///
-    /// # Errors
-    /// [`CustomerError`].
     pub async fn create(
         &self,
         who: &Tenant,
@@ -178,9 +169,6 @@ impl Customers {
     }
 
     /// Updates a customer, or replays the response that is stored under the request's key.
-    ///
-    /// # Errors
-    /// [`CustomerError`].
     pub async fn update(
         &self,
         who: &Tenant,
@@ -195,9 +183,6 @@ impl Customers {
     }
 
     /// Deletes a customer. A deleted customer stays unchanged.
-    ///
-    /// # Errors
-    /// [`CustomerError`].
     pub async fn delete(
         &self,
         who: &Tenant,

@@ -19,9 +19,6 @@ const ROUNDS: u32 = 64;
 
 impl GateContext {
     /// The session after a due expiry was applied; `None` if the tenant has no such session.
-    ///
-    /// # Errors
-    /// [`GateError`].
     pub async fn expire_if_due(
         &self,
         who: &Tenant,
@@ -48,9 +45,6 @@ impl GateContext {
     /// Expires the overdue sessions of a tenant, so that a list does not show them as open.
     ///
     /// It stops after `BATCH` × `ROUNDS` sessions and then returns false. The sweep or the next call expires the rest.
-    ///
-    /// # Errors
-    /// [`GateError`].
     pub async fn expire_all_due(&self, who: &Tenant) -> Result<bool, GateError> {
         for _ in 0..ROUNDS {
             let overdue = self.store.sessions_overdue(who, BATCH).await?;
@@ -80,9 +74,6 @@ impl GateContext {
     }
 
     /// Overdue sessions of a mode, of each partner the oldest deadline first. The sweep expires them one by one.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn overdue(
         &self,
         mode: Mode,

@@ -93,9 +93,6 @@ impl LockDraft {
 
 impl LockQuote {
     /// Creates a signed quote, or replays the response that is stored under the request's key.
-    ///
-    /// # Errors
-    /// [`LockError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn lock(
         &self,

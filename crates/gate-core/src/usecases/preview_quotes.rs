@@ -114,9 +114,6 @@ pub enum PreviewError {
 
 impl PreviewQuotes {
     /// Previews an order. If the partner's profile locks previews, it stores the preview.
-    ///
-    /// # Errors
-    /// [`PreviewError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn preview(
         &self,

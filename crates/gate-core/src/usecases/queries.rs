@@ -22,9 +22,6 @@ pub struct GateQueries {
 
 impl GateQueries {
     /// A session of the tenant. If it is overdue, it is expired first.
-    ///
-    /// # Errors
-    /// [`GateError`].
     pub async fn session(&self, who: &Tenant, id: SessionId) -> Result<Option<Session>, GateError> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
@@ -91,9 +88,6 @@ impl GateQueries {
     }
 
     /// A transaction by its reference.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn transaction(
         &self,
         who: &Tenant,
@@ -106,9 +100,6 @@ impl GateQueries {
     }
 
     /// A page of transactions, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn transactions(
         &self,
         who: &Tenant,
@@ -133,9 +124,6 @@ impl GateQueries {
     ///
     /// A quote that appears expired is read again after the writes in progress, so no reader sees `expired` change to
     /// `consumed`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn signed_quote(
         &self,
         who: &Tenant,
@@ -157,9 +145,6 @@ impl GateQueries {
     }
 
     /// A rail record.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn rail(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
         match id.in_mode(who.mode) {
             Some(id) => self.context.store.rail_get(who, id).await,
@@ -168,9 +153,6 @@ impl GateQueries {
     }
 
     /// The partner's branding.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn branding(&self, who: &Tenant) -> Result<Branding, StoreError> {
         Ok(self.context.store.branding_get(who).await?.value)
     }

@@ -32,9 +32,6 @@ pub enum TestSendError {
 
 impl SendTestEvent {
     /// Queues a test event for the partner's endpoint and returns its delivery.
-    ///
-    /// # Errors
-    /// [`TestSendError`].
     pub async fn send(&self, who: &Tenant) -> Result<DeliveryView, TestSendError> {
         let delivery = retry_lost_races(|| self.send_once(who)).await?;
         let delivery = delivery.ok_or(TestSendError::NotConfigured)?;

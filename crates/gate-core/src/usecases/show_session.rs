@@ -64,9 +64,6 @@ pub enum ShowError {
 
 impl ShowSession {
     /// A session of the tenant. If it is overdue, it is expired first.
-    ///
-    /// # Errors
-    /// [`ShowError`].
     pub async fn show(
         &self,
         who: &Tenant,
@@ -92,9 +89,6 @@ impl ShowSession {
     }
 
     /// Checks that the token of a widget that has waited still counts at this instant, and its key.
-    ///
-    /// # Errors
-    /// [`ShowError`].
     pub async fn still_admitted(&self, claims: &Claims, now: Timestamp) -> Result<(), ShowError> {
         if now >= claims.expires_at {
             return Err(ShowError::TokenExpired);

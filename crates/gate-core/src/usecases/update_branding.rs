@@ -35,9 +35,6 @@ pub enum RebrandError {
 
 impl UpdateBranding {
     /// Applies an update, or replays the response that is stored under the request's key.
-    ///
-    /// # Errors
-    /// [`RebrandError`].
     pub async fn update(
         &self,
         who: &Tenant,

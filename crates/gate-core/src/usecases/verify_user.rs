@@ -122,9 +122,6 @@ struct Opened {
 
 impl VerifyUser {
     /// The verification of a session, as its widget reads it. The caller has applied a due expiry.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn status(
         &self,
         who: &Tenant,

@@ -19,9 +19,6 @@ pub struct WakeRail {
 impl WakeRail {
     /// Makes the next poll of a record due. Changes nothing if it is due already, was woken before, has ended or does not exist,
     /// so any number of notifications costs one write per poll.
-    ///
-    /// # Errors
-    /// [`GateError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
     pub async fn wake(&self, mode: Mode, id: RailId) -> Result<(), GateError> {
         let Some(who) = self.context.store.rail_asleep(mode, id).await? else {

@@ -34,9 +34,6 @@ pub enum ReplayError {
 
 impl Delivered {
     /// A page of deliveries, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn list(
         &self,
         who: &Tenant,
@@ -51,9 +48,6 @@ impl Delivered {
     }
 
     /// Replays a dead-lettered delivery: the same event is queued again, with its attempts counted from zero.
-    ///
-    /// # Errors
-    /// [`ReplayError`].
     pub async fn replay(&self, who: &Tenant, id: DeliveryId) -> Result<DeliveryView, ReplayError> {
         let id = id.in_mode(who.mode).ok_or(ReplayError::NotFound)?;
         let replayed = self

@@ -68,9 +68,6 @@ impl LostRace for KeysError {
 
 impl Keys {
     /// Creates a key. Its text is only in the result and is never stored.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub async fn create(
         &self,
         partner: &PartnerId,
@@ -111,9 +108,6 @@ impl Keys {
     }
 
     /// All keys of a partner, including revoked ones, the oldest first.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub async fn list(&self, partner: &PartnerId) -> Result<Vec<ListedKey>, KeysError> {
         let who = self.tenant(partner);
         let mut tx = self.store.partner_begin("key_list").await?;
@@ -138,9 +132,6 @@ impl Keys {
     }
 
     /// Revokes a key. A revoked key keeps its first revocation.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub async fn revoke(&self, id: KeyId) -> Result<Revoked, KeysError> {
         retry_lost_races(|| self.revoke_once(id)).await
     }

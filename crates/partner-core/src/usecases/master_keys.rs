@@ -59,9 +59,6 @@ impl RotateMasterKey {
     /// Makes `new` the key that every process seals with, in place of `current`.
     ///
     /// Running services follow within about one second. A service that does not hold the new key stops sealing.
-    ///
-    /// # Errors
-    /// [`RotateKeyError`].
     pub async fn promote(
         &self,
         current: Fingerprint,
@@ -145,9 +142,6 @@ impl RotateMasterKey {
     ///
     /// Call it after a pass that found no older value, at least [`SETTLES_AFTER`] after the promotion. Then run one
     /// more pass: a commit that a synchronous standby delayed becomes visible before this one.
-    ///
-    /// # Errors
-    /// [`RotateKeyError`].
     pub async fn retire(&self, current: Fingerprint) -> Result<(), RotateKeyError> {
         won(self.store.master_keys_retire(current).await?)
     }
@@ -193,9 +187,6 @@ pub enum MissingKey {
 }
 
 /// The sealer and the derived keys of a database, from the keys that a process holds.
-///
-/// # Errors
-/// [`MissingKey`].
 pub fn unlock(
     held: &[MasterKey],
     known: &[StoredMasterKey],

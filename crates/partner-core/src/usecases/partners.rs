@@ -9,9 +9,6 @@ use crate::{Partner, PartnerId, Tenant};
 const SUGGESTION_SIMILARITY: f64 = 0.8;
 
 /// The partner of a mode with the id most similar to `wanted`; `None` if none is similar.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn nearest(
     store: &dyn PartnerStore,
     mode: Mode,
@@ -27,9 +24,6 @@ pub async fn nearest(
 }
 
 /// The partner, if it is provisioned in this mode.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn find(store: &dyn PartnerStore, who: &Tenant) -> Result<Option<Partner>, StoreError> {
     let mut tx = store.partner_begin("partner_find").await?;
     tx.partner_lock(who).await

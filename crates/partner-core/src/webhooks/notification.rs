@@ -39,9 +39,6 @@ impl NotificationSecret {
     }
 
     /// Checks that the holder of the secret signed this body within five minutes of now.
-    ///
-    /// # Errors
-    /// [`Unproven`].
     pub fn check(&self, header: &str, body: &[u8], now: Timestamp) -> Result<(), Unproven> {
         let timed = Timed::read(header).ok_or(Unproven::Malformed)?;
         if !timed.proves(plain(&self.key(), timed.time, body)) {

@@ -175,9 +175,6 @@ pub struct CreateQuote {
 
 impl CreateQuote {
     /// Quotes an order in a pool that the partner may use.
-    ///
-    /// # Errors
-    /// [`QuoteError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn quote(
         &self,

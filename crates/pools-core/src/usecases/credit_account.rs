@@ -103,9 +103,6 @@ enum Attempt {
 
 impl CreditAccount {
     /// Credits a partner's account, once per reference. The caller must have checked that the partner exists.
-    ///
-    /// # Errors
-    /// [`CreditError`].
     pub async fn credit(&self, who: &Tenant, credit: &Credit) -> Result<Credited, CreditError> {
         let credit = &Credit {
             reference: parse_reference(&credit.reference, credit.network)?,

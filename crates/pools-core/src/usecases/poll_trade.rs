@@ -130,9 +130,6 @@ impl PollTrade {
     }
 
     /// Applies the engine's report to the trade of a quote and returns the trade.
-    ///
-    /// # Errors
-    /// [`PollError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %quote))]
     pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
         let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;

@@ -46,9 +46,6 @@ impl PoolsQueries {
     ///
     /// A quote that appears expired is read again after the writes in progress, so no reader sees `expired` change to
     /// `consumed`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn quote(
         &self,
         who: &Tenant,
@@ -72,9 +69,6 @@ impl PoolsQueries {
     }
 
     /// A trade by its own id.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn trade(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
         match id.in_mode(who.mode) {
             Some(id) => self.reads.trade_get(who, id).await,
@@ -83,9 +77,6 @@ impl PoolsQueries {
     }
 
     /// A page of trades, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn trades(
         &self,
         who: &Tenant,
@@ -106,9 +97,6 @@ impl PoolsQueries {
     }
 
     /// An account; `None` before its first entry.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn account(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
         self.reads.account_get(who, asset).await
     }
@@ -116,9 +104,6 @@ impl PoolsQueries {
     /// An account with a page of its entries, after the cursor if one is given.
     ///
     /// `None` before the account's first entry. A cursor of another account returns an empty page.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn statement(
         &self,
         who: &Tenant,

@@ -28,9 +28,6 @@ pub struct RecountContingentCredits {
 
 impl RecountContingentCredits {
     /// The accounts that need a recount: their contingent credits exceed half of the limit.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
         self.store
             .commitments_above(self.mode, RECOUNT_THRESHOLD)
@@ -38,9 +35,6 @@ impl RecountContingentCredits {
     }
 
     /// Runs one slice of an account's recount; `false` if none is running and none is due.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
         let rested = |ended: Timestamp, now: Timestamp| now >= ended.plus(RECOUNT_BACKOFF);
         let run = slice(&self.store, who, asset, rested).await?;

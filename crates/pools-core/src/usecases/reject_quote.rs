@@ -42,9 +42,6 @@ impl RejectQuote {
     }
 
     /// Rejects an active quote and returns it.
-    ///
-    /// # Errors
-    /// [`RejectError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %id))]
     pub async fn reject(&self, who: &Tenant, id: QuoteId) -> Result<Quote, RejectError> {
         let id = id.in_mode(who.mode).ok_or(RejectError::NotFound)?;
