@@ -8,7 +8,7 @@ mod indexes;
 
 use std::fmt;
 
-use kernel::{Entropy, Id, IdKind, Timestamp};
+use kernel::{Entropy, Id, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::{SealRefused, Sealed, Sealer};
 use serde::Deserialize;
@@ -24,12 +24,7 @@ pub use indexes::{
     CustomerIndexes, Forms, IdentityIndexes, TextIndexes, email_indexes, external_id_indexes,
 };
 
-#[derive(Debug)]
-pub enum CustomerIdKind {}
-
-impl IdKind for CustomerIdKind {
-    const PREFIX: &'static str = "cus";
-}
+kernel::id_kind!(CustomerIdKind, "cus");
 
 /// `cus_<mode>_<ULID>`: the customer's id, also the list cursor.
 pub type CustomerId = Id<CustomerIdKind>;

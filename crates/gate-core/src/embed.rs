@@ -76,13 +76,7 @@ pub enum TokenDenial {
     SessionRequired,
 }
 
-/// The id kind of embed tokens.
-#[derive(Debug)]
-pub enum TokenIdKind {}
-
-impl IdKind for TokenIdKind {
-    const PREFIX: &'static str = "token";
-}
+kernel::id_kind!(TokenIdKind, "token");
 
 /// The id of a token. A token states its ULID alone.
 pub type TokenId = Id<TokenIdKind>;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+use kernel::{Entropy, Id, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
@@ -21,13 +21,7 @@ use crate::session::{Flow, SessionId};
 use crate::signed_quote::{QuoteTerms, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
-/// The id kind of rail records.
-#[derive(Debug)]
-pub enum RailIdKind {}
-
-impl IdKind for RailIdKind {
-    const PREFIX: &'static str = "rail";
-}
+kernel::id_kind!(RailIdKind, "rail");
 
 kernel::closed_list! {
     /// What a rail moves.
@@ -147,12 +141,7 @@ impl fmt::Debug for RailId {
     }
 }
 
-#[derive(Debug)]
-pub enum PaymentIdKind {}
-
-impl IdKind for PaymentIdKind {
-    const PREFIX: &'static str = "pay";
-}
+kernel::id_kind!(PaymentIdKind, "pay");
 
 /// `pay_<mode>_<ULID>`: a rail record as the widget names it, with the same ULID.
 pub type PaymentId = Id<PaymentIdKind>;

@@ -4,19 +4,14 @@
 //! applies the expiry, so every action goes through [`Session::advance`].
 
 use kernel::rates::Side;
-use kernel::{Asset, Id, IdKind, Timestamp};
+use kernel::{Asset, Id, Timestamp};
 
 use crate::amount::SessionAmount;
 use crate::object::JsonObject;
 use crate::secret::SecretHash;
 use crate::transaction::RefId;
 
-#[derive(Debug)]
-pub enum SessionIdKind {}
-
-impl IdKind for SessionIdKind {
-    const PREFIX: &'static str = "gs";
-}
+kernel::id_kind!(SessionIdKind, "gs");
 
 /// `gs_<mode>_<ULID>`: the session's id, also the list cursor.
 pub type SessionId = Id<SessionIdKind>;

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use kernel::rates::Side;
-use kernel::{Amount, Asset, Id, IdKind, Timestamp};
+use kernel::{Amount, Asset, Id, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::{Sealer, Signature};
 use serde_json::json;
@@ -16,13 +16,7 @@ use serde_json::json;
 use crate::pricing::Priced;
 use crate::session::{Flow, SessionId};
 
-/// The id kind of signed quotes.
-#[derive(Debug)]
-pub enum SignedQuoteIdKind {}
-
-impl IdKind for SignedQuoteIdKind {
-    const PREFIX: &'static str = "qt";
-}
+kernel::id_kind!(SignedQuoteIdKind, "qt");
 
 /// `qt_<mode>_<ULID>`.
 pub type SignedQuoteId = Id<SignedQuoteIdKind>;

@@ -2,17 +2,12 @@
 
 use std::fmt;
 
-use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+use kernel::{Entropy, Id, Mode, Timestamp};
 
 use crate::amount::SessionAmount;
 use crate::session::{Flow, Session, SessionId};
 
-#[derive(Debug)]
-pub enum TransactionIdKind {}
-
-impl IdKind for TransactionIdKind {
-    const PREFIX: &'static str = "tx";
-}
+kernel::id_kind!(TransactionIdKind, "tx");
 
 /// `<mode>_tx_<ULID>`: the transaction's reference, also the list cursor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

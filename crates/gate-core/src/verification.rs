@@ -7,18 +7,13 @@
 
 pub mod form;
 
-use kernel::{Amount, Asset, Id, IdKind, Mode, Timestamp};
+use kernel::{Amount, Asset, Id, Mode, Timestamp};
 
 use crate::amount::SessionAmount;
 use crate::rail::PollLease;
 use crate::session::SessionId;
 
-#[derive(Debug)]
-pub enum VerificationIdKind {}
-
-impl IdKind for VerificationIdKind {
-    const PREFIX: &'static str = "ver";
-}
+kernel::id_kind!(VerificationIdKind, "ver");
 
 /// `ver_<mode>_<ULID>`.
 pub type VerificationId = Id<VerificationIdKind>;

@@ -15,6 +15,20 @@ pub trait IdKind {
     const PREFIX: &'static str;
 }
 
+/// Declares the kind of the ids with a prefix: an empty enum that implements [`IdKind`].
+#[macro_export]
+macro_rules! id_kind {
+    ($kind:ident, $prefix:literal) => {
+        /// The kind of the ids with this prefix.
+        #[derive(Debug)]
+        pub enum $kind {}
+
+        impl $crate::IdKind for $kind {
+            const PREFIX: &'static str = $prefix;
+        }
+    };
+}
+
 /// `<prefix>_<mode>_<ULID>`, the ULID in canonical upper case.
 ///
 /// Ids are ordered by their ULID, that is by the millisecond of their creation.

@@ -1,30 +1,18 @@
 //! Events and the endpoints they are delivered to.
 
-use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+use kernel::{Entropy, Id, Mode, Timestamp};
 use secrecy::SecretString;
 
 use crate::Tenant;
 use crate::sealing::{SealRefused, Sealed, Sealer};
 use crate::webhooks::signing::SigningSecret;
 
-/// The id kind of webhook endpoints.
-#[derive(Debug)]
-pub enum EndpointIdKind {}
-
-impl IdKind for EndpointIdKind {
-    const PREFIX: &'static str = "whe";
-}
+kernel::id_kind!(EndpointIdKind, "whe");
 
 /// `whe_<mode>_<ULID>`.
 pub type EndpointId = Id<EndpointIdKind>;
 
-/// The id kind of deliveries of an event to an endpoint.
-#[derive(Debug)]
-pub enum DeliveryIdKind {}
-
-impl IdKind for DeliveryIdKind {
-    const PREFIX: &'static str = "wd";
-}
+kernel::id_kind!(DeliveryIdKind, "wd");
 
 /// `wd_<mode>_<ULID>`.
 pub type DeliveryId = Id<DeliveryIdKind>;

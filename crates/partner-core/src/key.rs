@@ -2,22 +2,16 @@
 
 use std::fmt;
 
-use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+use kernel::{Entropy, Id, Mode, Timestamp};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
 use crate::Tenant;
 use crate::sealing::{SealRefused, Sealed, Sealer};
 
-/// The id kind of API keys. An id is not secret.
-#[derive(Debug)]
-pub enum KeyIdKind {}
+kernel::id_kind!(KeyIdKind, "key");
 
-impl IdKind for KeyIdKind {
-    const PREFIX: &'static str = "key";
-}
-
-/// `key_<mode>_<ULID>`.
+/// `key_<mode>_<ULID>`. An id is not secret.
 pub type KeyId = Id<KeyIdKind>;
 
 /// Characters after the prefix of a key. They have 190 bits of randomness from the operating system.

@@ -4,17 +4,11 @@
 //! the operator's side, and the outside world that deposits come from. Only the partner's own account has a stored
 //! balance, which is never negative. Entries are never changed.
 
-use kernel::{Amount, Asset, Id, IdKind, Timestamp};
+use kernel::{Amount, Asset, Id, Timestamp};
 
 use crate::trade::TradeId;
 
-/// The id kind of ledger entries.
-#[derive(Debug)]
-pub enum EntryIdKind {}
-
-impl IdKind for EntryIdKind {
-    const PREFIX: &'static str = "le";
-}
+kernel::id_kind!(EntryIdKind, "le");
 
 /// `le_<mode>_<ULID>`.
 pub type EntryId = Id<EntryIdKind>;

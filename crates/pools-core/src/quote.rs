@@ -2,17 +2,11 @@
 
 use crate::profile::{Network, PoolId};
 pub use kernel::rates::Side;
-use kernel::{Amount, Id, IdKind, Mid, Rate, Timestamp};
+use kernel::{Amount, Id, Mid, Rate, Timestamp};
 
 use crate::destination::Destination;
 
-/// The id kind of firm quotes.
-#[derive(Debug)]
-pub enum QuoteIdKind {}
-
-impl IdKind for QuoteIdKind {
-    const PREFIX: &'static str = "pq";
-}
+kernel::id_kind!(QuoteIdKind, "pq");
 
 /// `pq_<mode>_<ULID>`.
 pub type QuoteId = Id<QuoteIdKind>;

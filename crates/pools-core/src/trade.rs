@@ -3,18 +3,13 @@
 //! A trade starts as `reserved`. Only the engine's report to a status poll changes it. [`Trade::advance`] decides
 //! every pair of state and report.
 
-use kernel::{Amount, Id, IdKind, Mid, Timestamp};
+use kernel::{Amount, Id, Mid, Timestamp};
 
 use crate::engine::EngineName;
 use crate::ledger::{AccountKind, Reason, Transfer, TransferRole};
 use crate::quote::{QuoteId, Side, Terms};
 
-#[derive(Debug)]
-pub enum TradeIdKind {}
-
-impl IdKind for TradeIdKind {
-    const PREFIX: &'static str = "txn";
-}
+kernel::id_kind!(TradeIdKind, "txn");
 
 /// `txn_<mode>_<ULID>`: the trade's id on the wire (`transactId`), also the list cursor.
 pub type TradeId = Id<TradeIdKind>;

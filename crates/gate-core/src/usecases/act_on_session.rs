@@ -3,7 +3,7 @@
 //! An idempotency key is optional for all three.
 
 use async_trait::async_trait;
-use kernel::{Id, IdKind, Mode, StoreError, Timestamp};
+use kernel::{Id, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
@@ -16,13 +16,7 @@ use crate::ports::GateTx;
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
-/// The id kind of test payment intents.
-#[derive(Debug)]
-pub enum IntentIdKind {}
-
-impl IdKind for IntentIdKind {
-    const PREFIX: &'static str = "int";
-}
+kernel::id_kind!(IntentIdKind, "int");
 
 /// `int_<mode>_<ULID>`. It shares the ULID with its transaction.
 pub type IntentId = Id<IntentIdKind>;
