@@ -29,7 +29,6 @@ const DEFAULT_MESSAGE: &str = "The payment was declined (test failure).";
 
 #[derive(Clone)]
 pub struct ActOnSession {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,

@@ -31,7 +31,6 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Polls rails and advances their records.
 #[derive(Clone)]
 pub struct AdvanceRails {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// The rail that moves the money.
     pub rail: Arc<dyn Rail>,

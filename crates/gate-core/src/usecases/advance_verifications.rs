@@ -22,7 +22,6 @@ use crate::verification::{Verification, VerificationReport};
 /// Asks providers and advances verifications.
 #[derive(Clone)]
 pub struct AdvanceVerifications {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// The provider.
     pub verifier: Arc<dyn Verifier>,

@@ -24,7 +24,6 @@ use crate::session::{Flow, NotOpen, Session, SessionStatus};
 /// Bootstraps widgets.
 #[derive(Clone)]
 pub struct BootstrapEmbed {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Signs embed tokens.
     pub tokens: TokenKey,

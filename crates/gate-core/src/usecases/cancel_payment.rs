@@ -15,7 +15,6 @@ use crate::session::SessionId;
 
 #[derive(Clone)]
 pub struct CancelPayment {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// The rail; `None` if none is configured.
     pub rail: Option<Arc<dyn Rail>>,

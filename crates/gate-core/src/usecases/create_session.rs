@@ -28,7 +28,6 @@ use crate::session::{Session, SessionEvent, SessionId, SessionState};
 
 #[derive(Clone)]
 pub struct CreateSession {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,

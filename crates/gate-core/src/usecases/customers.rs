@@ -26,7 +26,6 @@ use crate::ports::{CustomerFilter, GateTx};
 /// Creates, updates, deletes and finds customers.
 #[derive(Clone)]
 pub struct Customers {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the writes.
     pub idempotent: Idempotent,

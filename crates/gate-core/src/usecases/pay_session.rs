@@ -34,7 +34,6 @@ use crate::signed_quote::{Conversion, QuoteClosed, QuoteTerms, SignedQuote, Sign
 
 #[derive(Clone)]
 pub struct PaySession {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,

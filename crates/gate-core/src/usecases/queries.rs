@@ -16,7 +16,6 @@ use crate::transaction::{RefId, Transaction};
 /// The reads of the gate API.
 #[derive(Clone)]
 pub struct GateQueries {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
 }
 

@@ -25,7 +25,6 @@ use crate::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
 
 #[derive(Clone)]
 pub struct RedeemQuote {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,

@@ -13,7 +13,6 @@ use crate::events::{Resource, TEST_EVENT};
 
 #[derive(Clone)]
 pub struct SendTestEvent {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// The administration of deliveries, which reports the delivery's outcome.
     pub deliveries: Arc<dyn DeliveryAdmin>,

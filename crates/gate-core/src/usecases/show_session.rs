@@ -23,7 +23,6 @@ use crate::session::{Session, SessionId};
 /// Shows sessions to their widgets.
 #[derive(Clone)]
 pub struct ShowSession {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Says whether users must be verified.
     pub verifying: VerifyUser,

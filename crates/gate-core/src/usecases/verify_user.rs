@@ -39,7 +39,6 @@ const BACKOFF_PER_POLL: Duration = Duration::from_millis(100);
 /// Verifies the users of sessions.
 #[derive(Clone)]
 pub struct VerifyUser {
-    /// The store, the sealer and the source of ids.
     pub context: GateContext,
     /// Says per country when a verification is needed.
     pub catalogue: Arc<Catalogue>,
