@@ -133,7 +133,7 @@ impl Draft {
     /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let read = json!([
+        Fingerprint::of_json(&json!([
             self.amount,
             self.currency,
             self.return_url,
@@ -146,8 +146,7 @@ impl Draft {
             self.metadata,
             self.quote_preview_id,
             self.kyc_package,
-        ]);
-        Fingerprint::of(read.to_string().as_bytes())
+        ]))
     }
 }
 

@@ -114,6 +114,12 @@ impl Fingerprint {
     pub fn of(canonical: &[u8]) -> Self {
         Self(Sha256::digest(canonical).into())
     }
+
+    /// The fingerprint of the fields that a route reads, as JSON.
+    #[must_use]
+    pub fn of_json(fields: &serde_json::Value) -> Self {
+        Self::of(fields.to_string().as_bytes())
+    }
 }
 
 impl fmt::Debug for Fingerprint {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kernel::{Entropy, StoreError, Timestamp};
 
-use crate::idempotency::{Fingerprint, Scope, counts};
+use crate::Tenant;
+use crate::idempotency::{Fingerprint, OperationKey, Scope, counts};
 use crate::ports::{InFlight, ResponseReads, ResponseTx, Ticket};
 use crate::sealing::{SealBroken, Sealed, Sealer};
 
@@ -42,6 +43,15 @@ pub struct IdempotentRequest {
     pub scope: Scope,
     /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
+}
+
+impl IdempotentRequest {
+    /// The request of a tenant under a key.
+    #[must_use]
+    pub fn new(who: &Tenant, key: OperationKey, fingerprint: Fingerprint) -> Self {
+        let scope = Scope::of_request(who.clone(), key);
+        Self { scope, fingerprint }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,9 +277,9 @@ mod tests {
     use kernel::Mode;
 
     use super::*;
+    use crate::PartnerId;
     use crate::idempotency::IdempotencyKey;
     use crate::sealing::MasterKey;
-    use crate::{PartnerId, Tenant};
 
     /// Sealed by the version that introduced stored responses, under the master key of 32 ones.
     const STORED: &str = "01070707070707070707070707070707070707070707070707b38182eeecbd8b23525856b29d50442ea51fc2cc795202ef2035cae3753e6a928474fcff8ff6b8a3fd4f7d89a0b89a07c5fbceeafe727906d97e4a33c2e7fccad64e257832f3a163a9d0f5c8548715";

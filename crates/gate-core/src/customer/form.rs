@@ -129,7 +129,7 @@ impl CustomerDraft {
     /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let read = json!([
+        Fingerprint::of_json(&json!([
             self.email,
             self.external_id,
             self.phone,
@@ -137,8 +137,7 @@ impl CustomerDraft {
             self.last_name,
             self.country_code,
             self.metadata,
-        ]);
-        Fingerprint::of(read.to_string().as_bytes())
+        ]))
     }
 }
 
@@ -164,13 +163,12 @@ impl CustomerUpdate {
             Change::Clear => Value::Null,
             Change::Set(value) => json!(value),
         };
-        let read = json!([
+        Fingerprint::of_json(&json!([
             said(&self.first_name),
             said(&self.last_name),
             said(&self.country_code),
             said(&self.metadata),
-        ]);
-        Fingerprint::of(read.to_string().as_bytes())
+        ]))
     }
 }
 

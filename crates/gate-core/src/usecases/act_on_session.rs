@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use kernel::{Id, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ impl ActionRequest {
             Self::Cancel | Self::Complete => json!([]),
             Self::Fail { code, message } => json!([code, message]),
         };
-        Fingerprint::of(read.to_string().as_bytes())
+        Fingerprint::of_json(&read)
     }
 
     /// The state of the test payment's transaction; `None` for a cancel.
@@ -145,10 +145,7 @@ impl ActOnSession {
             return Err(ActError::LiveMode);
         }
         let id = id.in_mode(who.mode).ok_or(ActError::NotFound)?;
-        let request = key.map(|key| IdempotentRequest {
-            scope: Scope::of_request(who.clone(), key),
-            fingerprint: action.fingerprint(),
-        });
+        let request = key.map(|key| IdempotentRequest::new(who, key, action.fingerprint()));
         let write = match self.idempotent.begin(request).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(ActError::InProgress),

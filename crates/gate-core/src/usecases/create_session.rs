@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::Denial;
-use partner_core::idempotency::{OperationKey, Scope};
+use partner_core::idempotency::OperationKey;
 use partner_core::key::publishable_place;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use secrecy::SecretString;
@@ -80,10 +80,7 @@ impl CreateSession {
         draft: &Draft,
         render: &Render<'_, Created>,
     ) -> Result<IdempotentResponse, CreateError> {
-        let request = IdempotentRequest {
-            scope: Scope::of_request(access.tenant.clone(), key),
-            fingerprint: draft.fingerprint(),
-        };
+        let request = IdempotentRequest::new(&access.tenant, key, draft.fingerprint());
         let write = match self.idempotent.begin(Some(request)).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(CreateError::InProgress),

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::page::Page;
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::{
@@ -153,8 +153,8 @@ impl Customers {
         draft: &CustomerDraft,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let request = request(who, Some(key), draft.fingerprint());
-        let write = match self.idempotent.begin(request).await? {
+        let request = IdempotentRequest::new(who, key, draft.fingerprint());
+        let write = match self.idempotent.begin(Some(request)).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(CustomerError::InProgress),
             Begin::Proceed(write) => write,
@@ -176,7 +176,7 @@ impl Customers {
         update: &CustomerUpdate,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let request = request(who, key, update.fingerprint());
+        let request = key.map(|key| IdempotentRequest::new(who, key, update.fingerprint()));
         let change = || Ok(CustomerChange::Update(update.validate()?));
         self.change(who, id, request, change, render).await
     }
@@ -189,8 +189,8 @@ impl Customers {
         key: Option<OperationKey>,
         render: &Render<'_, Deleted>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let nothing = Fingerprint::of(json!([]).to_string().as_bytes());
-        let request = request(who, key, nothing);
+        let nothing = Fingerprint::of_json(&json!([]));
+        let request = key.map(|key| IdempotentRequest::new(who, key, nothing));
         let render = |customer: &Customer| match customer.gone() {
             Some(gone) => render(&gone),
             None => Err(RenderError("a customer was not deleted".into())),
@@ -353,15 +353,4 @@ impl GateWrite for ChangedCustomer<'_> {
         }
         Ok(Decision::Done(customer))
     }
-}
-
-fn request(
-    who: &Tenant,
-    key: Option<OperationKey>,
-    fingerprint: Fingerprint,
-) -> Option<IdempotentRequest> {
-    key.map(|key| IdempotentRequest {
-        scope: Scope::of_request(who.clone(), key),
-        fingerprint,
-    })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Denial;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::ports::RateSource;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
@@ -78,7 +78,7 @@ pub enum LockError {
 impl LockDraft {
     fn fingerprint(&self) -> Fingerprint {
         let order = &self.order;
-        let read = json!([
+        Fingerprint::of_json(&json!([
             order.currency,
             order.asset,
             order.amount,
@@ -86,8 +86,7 @@ impl LockDraft {
             order.network,
             order.country_code,
             self.payment_method,
-        ]);
-        Fingerprint::of(read.to_string().as_bytes())
+        ]))
     }
 }
 
@@ -101,10 +100,7 @@ impl LockQuote {
         draft: &LockDraft,
         render: &Render<'_, SignedQuote>,
     ) -> Result<IdempotentResponse, LockError> {
-        let request = IdempotentRequest {
-            scope: Scope::of_request(access.tenant.clone(), key),
-            fingerprint: draft.fingerprint(),
-        };
+        let request = IdempotentRequest::new(&access.tenant, key, draft.fingerprint());
         let write = match self.idempotent.begin(Some(request)).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(LockError::InProgress),

@@ -12,7 +12,7 @@ use kernel::address::AddressError;
 use kernel::rates::Side;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
@@ -144,8 +144,7 @@ impl From<NoSession> for PayError {
 
 impl PaymentRequest {
     fn fingerprint(&self) -> Fingerprint {
-        let read = json!([self.quote, self.wallet_address, self.payout]);
-        Fingerprint::of(read.to_string().as_bytes())
+        Fingerprint::of_json(&json!([self.quote, self.wallet_address, self.payout]))
     }
 }
 
@@ -178,10 +177,7 @@ impl PaySession {
         asked: &PaymentRequest,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, PayError> {
-        let request = IdempotentRequest {
-            scope: Scope::of_request(access.tenant.clone(), key),
-            fingerprint: asked.fingerprint(),
-        };
+        let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
         let write = match self.idempotent.begin(Some(request)).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(PayError::InProgress),

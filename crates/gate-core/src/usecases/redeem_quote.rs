@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
@@ -91,8 +91,7 @@ impl From<NoSession> for RedeemError {
 
 impl Redemption {
     fn fingerprint(&self) -> Fingerprint {
-        let read = json!([self.quote, self.session]);
-        Fingerprint::of(read.to_string().as_bytes())
+        Fingerprint::of_json(&json!([self.quote, self.session]))
     }
 
     /// The ids of the session and the quote if they are well-formed and of this mode.
@@ -131,10 +130,7 @@ impl RedeemQuote {
         asked: &Redemption,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, RedeemError> {
-        let request = IdempotentRequest {
-            scope: Scope::of_request(access.tenant.clone(), key),
-            fingerprint: asked.fingerprint(),
-        };
+        let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
         let write = match self.idempotent.begin(Some(request)).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(RedeemError::InProgress),

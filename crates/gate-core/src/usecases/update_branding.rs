@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::{Value, json};
 
@@ -42,10 +42,7 @@ impl UpdateBranding {
         update: &BrandingUpdate,
         render: &Render<'_, Branding>,
     ) -> Result<IdempotentResponse, RebrandError> {
-        let request = key.map(|key| IdempotentRequest {
-            scope: Scope::of_request(who.clone(), key),
-            fingerprint: fingerprint(update),
-        });
+        let request = key.map(|key| IdempotentRequest::new(who, key, fingerprint(update)));
         let write = match self.idempotent.begin(request).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(RebrandError::InProgress),
@@ -93,12 +90,11 @@ fn fingerprint(update: &BrandingUpdate) -> Fingerprint {
         Change::Clear => Value::Null,
         Change::Set(value) => json!(value),
     };
-    let read = json!([
+    Fingerprint::of_json(&json!([
         said(&update.logo_url),
         said(&update.primary_color),
         said(&update.secondary_color),
         said(&update.accent_color),
         said(&update.brand_name),
-    ]);
-    Fingerprint::of(read.to_string().as_bytes())
+    ]))
 }
