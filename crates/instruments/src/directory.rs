@@ -3,7 +3,7 @@
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::{Counters, MetricRegistry, saturated};
 
 #[derive(Debug)]
@@ -44,22 +44,18 @@ impl Metrics {
 
 /// Counts a look-up of a key, the pools or the origins.
 pub fn looked_up(of: &'static str, hit: bool) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let answer = if hit { "hit" } else { "miss" };
         metrics.directory.lookups.inc([of, answer]);
-    }
+    });
 }
 
 /// Sets the number of cached keys.
 pub fn holds(entries: u64) {
-    if let Some(metrics) = metrics() {
-        metrics.directory.entries.set(saturated(entries));
-    }
+    record(|metrics| metrics.directory.entries.set(saturated(entries)));
 }
 
 /// Counts an invalidation of the cache.
 pub fn invalidated() {
-    if let Some(metrics) = metrics() {
-        metrics.directory.invalidations.inc();
-    }
+    record(|metrics| metrics.directory.invalidations.inc());
 }

@@ -2,8 +2,8 @@
 
 use kernel::StoreError;
 
-use crate::metrics;
 use crate::registry::{Counters, MetricRegistry};
+use crate::{metrics, record};
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -104,21 +104,15 @@ pub fn of_store(error: &StoreError) {
 
 /// Registers a background task.
 pub fn supervised(task: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.faults.begun_anew.begin([[task]]);
-    }
+    record(|metrics| metrics.faults.begun_anew.begin([[task]]));
 }
 
 /// Counts a panic of a background task, which restarts.
 pub fn begun_anew(task: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.faults.begun_anew.inc([task]);
-    }
+    record(|metrics| metrics.faults.begun_anew.inc([task]));
 }
 
 /// Counts a broken invariant.
 pub fn violated(invariant: Violation) {
-    if let Some(metrics) = metrics() {
-        metrics.faults.violations.inc([invariant.as_str()]);
-    }
+    record(|metrics| metrics.faults.violations.inc([invariant.as_str()]));
 }

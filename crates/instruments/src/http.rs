@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::metrics;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
+use crate::{metrics, record};
 
 /// The label of a path that no route serves. A client chooses its paths, so they never become labels.
 const UNMATCHED: &str = "unmatched";
@@ -142,26 +142,22 @@ impl Drop for Connection {
 
 /// Registers a listener.
 pub fn listening(listener: &'static str) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.http.accepted.begin([[listener]]);
         metrics.http.unaccepted.begin([[listener]]);
         metrics.http.over_bound.begin([[listener]]);
         metrics.http.open.begin([[listener]]);
-    }
+    });
 }
 
 /// Counts a connection that could not be accepted.
 pub fn unaccepted(listener: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.http.unaccepted.inc([listener]);
-    }
+    record(|metrics| metrics.http.unaccepted.inc([listener]));
 }
 
 /// Counts a connection above a limit.
 pub fn over_bound(listener: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.http.over_bound.inc([listener]);
-    }
+    record(|metrics| metrics.http.over_bound.inc([listener]));
 }
 
 /// Registers a limit: the counters of its tiers start at zero.
@@ -170,32 +166,28 @@ pub fn limited(
     counts: &'static str,
     tiers: impl IntoIterator<Item = &'static str>,
 ) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let tiers = tiers.into_iter().map(|tier| [group, counts, tier]);
         metrics.http.throttled.begin(tiers);
-    }
+    });
 }
 
 /// Counts a request that was refused because this tier was full.
 pub fn throttled(group: &'static str, counts: &'static str, tier: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.http.throttled.inc([group, counts, tier]);
-    }
+    record(|metrics| metrics.http.throttled.inc([group, counts, tier]));
 }
 
 /// Counts a write whose stored response was replayed.
 pub fn repeated(same_request: bool) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let request = if same_request { "same" } else { "other" };
         metrics.http.repeated.inc([request]);
-    }
+    });
 }
 
 /// Counts a caught panic.
 pub fn panicked() {
-    if let Some(metrics) = metrics() {
-        metrics.http.panics.inc();
-    }
+    record(|metrics| metrics.http.panics.inc());
 }
 
 /// The label of a method. A client may send any text as a method, so only the known methods have a label of their own.

@@ -69,6 +69,13 @@ fn metrics() -> Option<&'static Metrics> {
     METRICS.get()
 }
 
+/// Records something, unless nothing is recorded.
+fn record<T>(recording: impl FnOnce(&'static Metrics) -> T) {
+    if let Some(metrics) = metrics() {
+        recording(metrics);
+    }
+}
+
 /// The program that is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {

@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::counter::Counter;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::MetricRegistry;
 
 #[derive(Debug)]
@@ -23,7 +23,5 @@ impl Metrics {
 
 /// Counts log lines that were dropped.
 pub fn dropped(lines: u64) {
-    if let Some(metrics) = metrics() {
-        metrics.log.dropped.inc_by(lines);
-    }
+    record(|metrics| metrics.log.dropped.inc_by(lines));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
 #[derive(Debug)]
@@ -68,18 +68,16 @@ impl Call {
 
 /// Sets whether Redis is available.
 pub fn up(up: bool) {
-    if let Some(metrics) = metrics() {
-        metrics.shared.up.set([], u64::from(up));
-    }
+    record(|metrics| metrics.shared.up.set([], u64::from(up)));
 }
 
 /// Counts a call to Redis by its result.
 pub fn asked(call: Call, answered: bool, took: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let answer = if answered { "some" } else { "none" };
         metrics.shared.calls.inc([call.as_str(), answer]);
         if let Some(took) = took {
             metrics.shared.duration.took([call.as_str()], took);
         }
-    }
+    });
 }

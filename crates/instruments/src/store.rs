@@ -6,7 +6,7 @@ use kernel::StoreError;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS, saturated};
-use crate::{Stopwatch, metrics};
+use crate::{Stopwatch, metrics, record};
 
 /// The outcomes of a transaction.
 const OUTCOMES: [&str; 4] = ["committed", "rolled_back", "retried", "unknown"];
@@ -160,10 +160,10 @@ pub async fn waiting<T>(pool: &'static str, connection: impl Future<Output = T>)
 
 /// Sets the numbers of a pool's connections.
 pub fn connections(pool: &'static str, in_use: u64, idle: u64) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.store.connections.set([pool, "in_use"], in_use);
         metrics.store.connections.set([pool, "idle"], idle);
-    }
+    });
 }
 
 /// The disk space of a database, in bytes.
@@ -179,25 +179,21 @@ pub struct Disk {
 
 /// Sets the disk space.
 pub fn disk(disk: Disk) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.store.size.set(["database"], disk.database);
         metrics.store.size.set(["log"], disk.log);
         metrics.store.free.set(saturated(disk.free));
-    }
+    });
 }
 
 /// Sets how far the store's clock is ahead of the machine's.
 pub fn clock_ahead(by: Duration) {
-    if let Some(metrics) = metrics() {
-        metrics.store.clock_ahead.set(saturated(by.as_secs()));
-    }
+    record(|metrics| metrics.store.clock_ahead.set(saturated(by.as_secs())));
 }
 
 /// Sets how far the clock jumped ahead of the elapsed time.
 pub fn clock_jump(by: Duration) {
-    if let Some(metrics) = metrics() {
-        metrics.store.clock_jump.set(saturated(by.as_secs()));
-    }
+    record(|metrics| metrics.store.clock_jump.set(saturated(by.as_secs())));
 }
 
 #[cfg(test)]

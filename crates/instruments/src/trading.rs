@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::{Counters, Gauges, MetricRegistry, saturated};
 
 #[derive(Debug)]
@@ -80,44 +80,36 @@ impl Metrics {
 
 /// Counts a quote request by its result.
 pub fn quoted(outcome: &'static str, reason: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.trading.quotes.inc([outcome, reason]);
-    }
+    record(|metrics| metrics.trading.quotes.inc([outcome, reason]));
 }
 
 /// Counts a transact by its result.
 pub fn transacted(outcome: &'static str, reason: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.trading.transacts.inc([outcome, reason]);
-    }
+    record(|metrics| metrics.trading.transacts.inc([outcome, reason]));
 }
 
 /// Sets the number of trades of a status.
 pub fn trades(state: &'static str, count: u64) {
-    if let Some(metrics) = metrics() {
-        metrics.trading.trades.set([state], count);
-    }
+    record(|metrics| metrics.trading.trades.set([state], count));
 }
 
 /// Sets the age of the oldest payment that a rail is processing.
 pub fn oldest_payment(age: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let age = age.map_or(0, |age| age.as_secs());
         metrics.trading.oldest_payment.set(saturated(age));
-    }
+    });
 }
 
 /// Sets the number of settled trades of other engines that can still be returned.
 pub fn returnable_elsewhere(count: u64) {
-    if let Some(metrics) = metrics() {
-        metrics.trading.returnable_elsewhere.set(saturated(count));
-    }
+    record(|metrics| metrics.trading.returnable_elsewhere.set(saturated(count)));
 }
 
 /// Sets the age of the oldest reserved trade.
 pub fn oldest_reserved(age: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let age = age.map_or(0, |age| age.as_secs());
         metrics.trading.oldest_reserved.set(saturated(age));
-    }
+    });
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
 /// The calls to the rail and to the verifier.
@@ -179,68 +179,68 @@ impl NoRateReason {
 
 /// Records a call of the engine.
 pub fn engine(operation: &'static str, answer: &'static str, took: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.upstream.engine.inc([operation, answer]);
         if let Some(took) = took {
             metrics.upstream.engine_duration.took([operation], took);
         }
-    }
+    });
 }
 
 /// Records a call of the rail.
 pub fn rail(operation: &'static str, answer: &'static str, took: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.upstream.rail.inc([operation, answer]);
         if let Some(took) = took {
             metrics.upstream.rail_duration.took([operation], took);
         }
-    }
+    });
 }
 
 /// Records a call of the verifier.
 pub fn verifier(operation: &'static str, answer: &'static str, took: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.upstream.verifier.inc([operation, answer]);
         if let Some(took) = took {
             metrics.upstream.verifier_duration.took([operation], took);
         }
-    }
+    });
 }
 
 /// Records a read of a rate.
 pub fn rates(answer: &'static str, took: Option<Duration>) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.upstream.rates.inc([answer]);
         if let Some(took) = took {
             metrics.upstream.rates_duration.observe(took.as_secs_f64());
         }
-    }
+    });
 }
 
 /// Registers the sources of rates: their counters start at zero.
 pub fn rate_sources_begin() {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let answers = SourceAnswer::ALL.map(|answer| [answer.as_str()]);
         metrics.upstream.source_answers.begin(answers);
         let reasons = NoRateReason::ALL.map(|reason| [reason.as_str()]);
         metrics.upstream.withheld.begin(reasons);
-    }
+    });
 }
 
 /// Sets the number of sources of rates, and the number whose last response was complete.
 pub fn rate_sources(answering: usize, all: usize) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let failing = all.saturating_sub(answering);
         for (state, count) in [("answering", answering), ("failing", failing)] {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
             metrics.upstream.sources.set([state], count);
         }
-    }
+    });
 }
 
 /// Sets the number of pairs with a rate, and the number without one for each reason.
 pub fn rate_pairs(all: usize, withheld: &[NoRateReason]) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let set = |state, count: usize| {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
             metrics.upstream.pairs.set([state], count);
@@ -250,19 +250,15 @@ pub fn rate_pairs(all: usize, withheld: &[NoRateReason]) {
             let count = withheld.iter().filter(|other| **other == reason).count();
             set(reason.as_str(), count);
         }
-    }
+    });
 }
 
 /// Records a call of a source of rates.
 pub fn rate_source(answer: SourceAnswer) {
-    if let Some(metrics) = metrics() {
-        metrics.upstream.source_answers.inc([answer.as_str()]);
-    }
+    record(|metrics| metrics.upstream.source_answers.inc([answer.as_str()]));
 }
 
 /// Counts a pair that received no rate.
 pub fn rate_withheld(reason: NoRateReason) {
-    if let Some(metrics) = metrics() {
-        metrics.upstream.withheld.inc([reason.as_str()]);
-    }
+    record(|metrics| metrics.upstream.withheld.inc([reason.as_str()]));
 }

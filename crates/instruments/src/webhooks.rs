@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics;
+use crate::record;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry};
 
 /// Histogram bounds of an attempt: milliseconds to seconds.
@@ -107,14 +107,14 @@ impl Outcome {
 
 /// Registers a worker, whose counters start at zero. In this module `service` is `pools` or `gate`.
 pub fn working(service: &'static str) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let metrics = &metrics.webhooks;
         let outcomes = Outcome::ALL.map(|outcome| [service, outcome.as_str()]);
         metrics.attempts.begin(outcomes);
         metrics.dead.begin([[service]]);
         metrics.lag.begin([[service]]);
         metrics.attempt_duration.begin([[service]]);
-    }
+    });
 }
 
 /// The span of one attempt. Use it as `attempt.instrument(attempt_span(…))`.
@@ -131,24 +131,20 @@ pub fn attempt_span(service: &'static str, attempt: u32) -> tracing::Span {
 
 /// Records the end of an attempt.
 pub fn attempted(service: &'static str, outcome: Outcome, took: Duration) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         metrics.webhooks.attempts.inc([service, outcome.as_str()]);
         metrics.webhooks.attempt_duration.took([service], took);
-    }
+    });
 }
 
 /// Records the time from a change to the acceptance of its event.
 pub fn delivered(service: &'static str, lag: Duration) {
-    if let Some(metrics) = metrics() {
-        metrics.webhooks.lag.took([service], lag);
-    }
+    record(|metrics| metrics.webhooks.lag.took([service], lag));
 }
 
 /// Counts a dead-lettered delivery.
 pub fn gave_up(service: &'static str) {
-    if let Some(metrics) = metrics() {
-        metrics.webhooks.dead.inc([service]);
-    }
+    record(|metrics| metrics.webhooks.dead.inc([service]));
 }
 
 /// The stats of the delivery queue.
@@ -166,12 +162,12 @@ pub struct Queue {
 
 /// Sets the stats of the delivery queue. Call it about every 15 seconds.
 pub fn queue(service: &'static str, queue: Queue) {
-    if let Some(metrics) = metrics() {
+    record(|metrics| {
         let depth = &metrics.webhooks.queue;
         depth.set([service, "due"], queue.due);
         depth.set([service, "scheduled"], queue.scheduled);
         depth.set([service, "in_flight"], queue.in_flight);
         let oldest = queue.oldest_due.map_or(0, |age| age.as_secs());
         metrics.webhooks.oldest.set([service], oldest);
-    }
+    });
 }
