@@ -13,7 +13,6 @@ mod options;
 mod ran;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,12 +142,6 @@ where
             let ended = task.await;
             debug_assert!(ended.is_ok(), "a batch queue survives a panic of a batch");
         }
-    }
-}
-
-impl<C, R> fmt::Debug for BatchQueue<C, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BatchQueue")
     }
 }
 

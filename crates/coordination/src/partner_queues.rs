@@ -1,6 +1,5 @@
 //! Several batch queues, with a fixed queue for each partner.
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -81,12 +80,6 @@ where
             Some(queue) => queue.submit(command).await,
             None => Err(StoreError::Overloaded),
         }
-    }
-}
-
-impl<C, R> fmt::Debug for PartnerQueues<C, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PartnerQueues({})", self.queues.len())
     }
 }
 

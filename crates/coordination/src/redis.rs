@@ -7,7 +7,6 @@ mod in_flight;
 mod throttle;
 mod url;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -282,12 +281,6 @@ impl RedisConnection {
         }
         let digest = hex::encode(digest.finalize());
         format!("{}:{kind}:{digest}", self.prefix)
-    }
-}
-
-impl fmt::Debug for RedisConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RedisConnection")
     }
 }
 

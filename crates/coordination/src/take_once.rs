@@ -1,6 +1,5 @@
 //! A bounded cache that returns each value once.
 
-use std::fmt;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
@@ -36,12 +35,6 @@ where
     /// Removes and returns the value.
     pub fn take(&self, key: &K) -> Option<V> {
         self.0.remove(key).map(|(value, _)| value)
-    }
-}
-
-impl<K, V> fmt::Debug for TakeOnceCache<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TakeOnceCache")
     }
 }
 

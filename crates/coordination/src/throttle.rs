@@ -1,7 +1,6 @@
 //! Throttles in the process's memory, with fixed windows. The first request of a window opens it.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,12 +72,6 @@ impl MemoryThrottle {
             return ThrottleDecision { statuses: vec![] };
         };
         shard.lock().decide(bucket, tiers, now, counts)
-    }
-}
-
-impl fmt::Debug for MemoryThrottle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MemoryThrottle")
     }
 }
 

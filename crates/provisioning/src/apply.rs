@@ -1,7 +1,6 @@
 //! Applying a declarative file to the database.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Entropy, Mode, StoreError, Timestamp};
@@ -34,12 +33,6 @@ pub struct ApplyDocument {
     /// Randomness for ids, keys and secrets.
     pub entropy: Arc<dyn Entropy>,
     pub mode: Mode,
-}
-
-impl fmt::Debug for ApplyDocument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApplyDocument")
-    }
 }
 
 /// Whether the changes are committed.

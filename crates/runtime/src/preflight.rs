@@ -3,7 +3,6 @@
 //! The queues of quotes and transacts are started here, because each of their batches updates that memory.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -205,12 +204,6 @@ impl CachedPreflight {
                 self.funds.apply(&command.scope.tenant, decision);
             }
         }
-    }
-}
-
-impl fmt::Debug for CachedPreflight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CachedPreflight")
     }
 }
 

@@ -1,7 +1,6 @@
 //! Keys in flight over all replicas: detects the twin of a write that another replica works on before it reaches the
 //! database. The database still decides.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,12 +95,6 @@ impl RedisInFlight {
                 _alone: alone,
             }))),
         }
-    }
-}
-
-impl fmt::Debug for RedisInFlight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RedisInFlight")
     }
 }
 

@@ -1,6 +1,5 @@
 //! Throttles whose windows all replicas share.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,12 +70,6 @@ impl RedisThrottle {
                 closes_in: Duration::from_millis(closes_in),
             });
         Ok(decision(tiers.iter().zip(windows), counts))
-    }
-}
-
-impl fmt::Debug for RedisThrottle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RedisThrottle")
     }
 }
 

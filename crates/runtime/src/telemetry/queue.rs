@@ -3,7 +3,6 @@
 //! If the queue is full, further lines are dropped and counted. After the reader has caught up, one line reports their number.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -163,13 +162,6 @@ impl Write for LogQueue {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl fmt::Debug for LogQueue {
-    /// Omits the lines.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LogQueue")
     }
 }
 
