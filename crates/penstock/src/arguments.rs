@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{
-    apply, balance, clock, completions, crypto, export, key, master_key, sandbox, webhook,
-};
+use crate::cmd::{apply, clock, completions, credit, export, key, master_key, sandbox, webhook};
 use crate::terminal::Output;
 
 /// Operates and tries out a Penstock installation.
@@ -56,10 +54,10 @@ pub(crate) enum Command {
     Clock(clock::ClockArgs),
     /// Credits fiat deposits to partners
     #[command(subcommand)]
-    Balance(balance::BalanceArgs),
+    Balance(credit::BalanceArgs),
     /// Credits crypto receipts to partners
     #[command(subcommand)]
-    Crypto(crypto::CryptoArgs),
+    Crypto(credit::CryptoArgs),
     /// Rotates the secrets that sign events
     #[command(subcommand)]
     Webhook(webhook::WebhookArgs),

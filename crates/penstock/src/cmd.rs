@@ -1,11 +1,9 @@
-//! The commands, one file each.
+//! The commands. A file has one command, or those that share their work.
 
 pub(crate) mod apply;
-pub(crate) mod balance;
 pub(crate) mod clock;
 pub(crate) mod completions;
-mod credit;
-pub(crate) mod crypto;
+pub(crate) mod credit;
 pub(crate) mod export;
 pub(crate) mod key;
 pub(crate) mod master_key;

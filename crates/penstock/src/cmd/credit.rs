@@ -1,4 +1,4 @@
-//! The shared part of `balance credit` and `crypto credit`: one credit per reference.
+//! `penstock balance credit` and `penstock crypto credit`: credit an incoming deposit or receipt, once per reference.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,13 +6,106 @@ use std::sync::Arc;
 use kernel::{Amount, AmountError, Asset, AssetKind};
 use partner_core::PartnerId;
 use partner_core::credential::masked;
+use pools_core::profile::Network;
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use serde::Serialize;
 
 use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
-use crate::installation::Installation;
+use crate::installation::{Installation, partner_id};
 use crate::terminal::Terminal;
+
+/// The commands for fiat balances.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BalanceArgs {
+    /// Credits a deposit; the same reference again does nothing
+    Credit {
+        /// Partner that made the deposit
+        #[arg(long)]
+        partner: String,
+        /// Currency, such as EUR
+        #[arg(long)]
+        currency: String,
+        /// Amount, such as 1000.00
+        #[arg(long, allow_hyphen_values = true)]
+        amount: String,
+        /// Reference of the deposit, such as the bank's; unique per partner
+        #[arg(long = "ref", value_name = "REF")]
+        reference: String,
+    },
+}
+
+/// The commands for crypto balances.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum CryptoArgs {
+    /// Credits a receipt; the same reference again does nothing
+    Credit {
+        /// Partner that sent the crypto
+        #[arg(long)]
+        partner: String,
+        /// Asset, such as USDT
+        #[arg(long)]
+        asset: String,
+        /// Network on which the crypto arrived
+        #[arg(long)]
+        network: String,
+        /// Amount, such as 500
+        #[arg(long, allow_hyphen_values = true)]
+        amount: String,
+        /// Reference of the receipt, such as the transaction's hash; unique per partner
+        #[arg(long = "ref", value_name = "REF")]
+        reference: String,
+    },
+}
+
+pub(crate) async fn run_balance(
+    given: InstallationArgs,
+    command: BalanceArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let BalanceArgs::Credit {
+        partner,
+        currency,
+        amount,
+        reference,
+    } = command;
+    let partner = partner_id(&partner)?;
+    let asset =
+        Asset::fiat(&currency).ok_or_else(|| no_asset("--currency", &currency, AssetKind::Fiat))?;
+    let credit = Credit {
+        amount: parse_amount(&amount, asset)?,
+        network: None,
+        reference,
+    };
+    book(&given, partner, credit, terminal).await
+}
+
+pub(crate) async fn run_crypto(
+    given: InstallationArgs,
+    command: CryptoArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let CryptoArgs::Credit {
+        partner,
+        asset,
+        network,
+        amount,
+        reference,
+    } = command;
+    let partner = partner_id(&partner)?;
+    let asset =
+        Asset::crypto(&asset).ok_or_else(|| no_asset("--asset", &asset, AssetKind::Crypto))?;
+    let network = Network::parse(&network).ok_or_else(|| {
+        let known: Vec<&str> = Network::ALL.iter().map(|it| it.as_str()).collect();
+        Failure::input(format!("--network: expected one of {}", known.join(", ")))
+    })?;
+    let credit = Credit {
+        amount: parse_amount(&amount, asset)?,
+        network: Some(network),
+        reference,
+    };
+    book(&given, partner, credit, terminal).await
+}
 
 #[derive(Serialize)]
 struct Answer {
@@ -21,7 +114,7 @@ struct Answer {
 }
 
 /// Credits a partner, and prints the new balance.
-pub(super) async fn book(
+async fn book(
     given: &InstallationArgs,
     partner: PartnerId,
     credit: Credit,
@@ -62,7 +155,7 @@ pub(crate) async fn credit_to(
 }
 
 /// Parses an amount.
-pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
+fn parse_amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
     let is_negative = |digits: &str| {
         matches!(
             Amount::parse(digits, asset),
@@ -79,7 +172,7 @@ pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
 }
 
 /// The failure for an unknown code. If the code is of the other kind, the message names the command for it.
-pub(super) fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
+fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
     let (known, other) = match expected {
         AssetKind::Fiat => ("an active ISO 4217 code such as EUR", Asset::crypto(code)),
         AssetKind::Crypto => ("USDT, USDC, BTC or ETH", Asset::fiat(code)),
