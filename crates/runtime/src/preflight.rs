@@ -89,25 +89,6 @@ pub fn start_transact_queues(
     )
 }
 
-/// Quotes that this process has stored recently. Each is returned once, to the first attempt to execute it.
-///
-/// So a new quote is executed without a read. Later attempts read the store, with the key and the trade of the first
-/// attempt.
-struct RecentQuotes(TakeOnceCache<(Tenant, QuoteId), Quote>);
-
-impl Default for RecentQuotes {
-    fn default() -> Self {
-        Self(TakeOnceCache::new(MAX_QUOTES))
-    }
-}
-
-impl RecentQuotes {
-    fn put(&self, who: Tenant, quote: &Quote) {
-        let life = quote.expires_at.since(quote.created_at);
-        self.0.put((who, quote.id), quote.clone(), life);
-    }
-}
-
 /// Maximum number of partners whose funds are remembered. One more partner clears the memory.
 const MAX_PARTNERS: usize = 10_000;
 /// Age at which remembered funds are read again.
@@ -171,7 +152,11 @@ impl RecentFunds {
 
 /// Uses the recent quotes and funds if possible, otherwise the store.
 pub struct CachedPreflight {
-    quotes: RecentQuotes,
+    /// Quotes that this process has stored recently. Each is returned once, to the first attempt to execute it.
+    ///
+    /// So a new quote is executed without a read. Later attempts read the store, with the key and the trade of the first
+    /// attempt.
+    quotes: TakeOnceCache<(Tenant, QuoteId), Quote>,
     funds: RecentFunds,
     store: Arc<dyn TransactPreflight>,
     clock: Arc<dyn Clock>,
@@ -182,7 +167,7 @@ impl CachedPreflight {
     #[must_use]
     pub fn new(store: Arc<dyn TransactPreflight>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            quotes: RecentQuotes::default(),
+            quotes: TakeOnceCache::new(MAX_QUOTES),
             funds: RecentFunds::default(),
             store,
             clock,
@@ -193,8 +178,13 @@ impl CachedPreflight {
     fn remember_quotes(&self, batch: &[NewQuote], stored: &[Quote]) {
         let pairs = batch.iter().zip(stored);
         for (new, quote) in pairs.filter(|(new, quote)| new.id == quote.id) {
-            self.quotes.put(new.who.clone(), quote);
+            self.remember_quote(new.who.clone(), quote);
         }
+    }
+
+    fn remember_quote(&self, who: Tenant, quote: &Quote) {
+        let life = quote.expires_at.since(quote.created_at);
+        self.quotes.put((who, quote.id), quote.clone(), life);
     }
 
     /// Applies the decisions on a batch to the remembered funds.
@@ -210,7 +200,7 @@ impl CachedPreflight {
 #[async_trait]
 impl TransactPreflight for CachedPreflight {
     fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Recalled> {
-        let quote = self.quotes.0.take(&(who.clone(), id))?;
+        let quote = self.quotes.take(&(who.clone(), id))?;
         let at = self.clock.now();
         let in_time = at.plus(EXPIRY_MARGIN) < quote.expires_at;
         let funds = self.funds.get(who, &quote.terms.pool).filter(|_| in_time)?;
@@ -314,7 +304,7 @@ mod tests {
     fn remembered(after: i64) -> CachedPreflight {
         let clock = Arc::new(Stopped(NOON + after));
         let preflight = CachedPreflight::new(Arc::new(UnavailableStore), clock);
-        preflight.quotes.put(tenant("acme"), &quote());
+        preflight.remember_quote(tenant("acme"), &quote());
         preflight
     }
 
@@ -356,7 +346,7 @@ mod tests {
 
     /// The balance and the velocity total that are recalled with the quote.
     fn recalled_funds(preflight: &CachedPreflight) -> Option<(String, Option<i128>)> {
-        preflight.quotes.put(tenant("acme"), &quote());
+        preflight.remember_quote(tenant("acme"), &quote());
         let recalled = preflight.quote_recall(&tenant("acme"), quote().id)?;
         let available = recalled.funds.accounts[0].available.to_string();
         Some((available, recalled.funds.velocity.map(|it| it.total)))
