@@ -9,6 +9,7 @@ mod event_log;
 mod inbox;
 mod listener;
 mod receiver;
+mod server;
 mod shop;
 mod tour;
 
@@ -32,7 +33,7 @@ use crate::terminal::Terminal;
 use client::Client;
 use demo::Demo;
 use event_log::EventLog;
-use inbox::{EVENTS_PORT, Inbox};
+use inbox::EVENTS_PORT;
 use receiver::Receiver;
 use shop::{BoundShop, Shop};
 
@@ -127,7 +128,7 @@ async fn run_on(
     let log = Arc::new(EventLog::new());
     let heard = Arc::clone(&log);
     let _inbox = receiver
-        .map(|receiver| Inbox::start(receiver, &demo, clock, heard, command.check, terminal));
+        .map(|receiver| inbox::start(receiver, &demo, clock, heard, command.check, terminal));
     let services = Listeners::start(runtime)
         .await
         .map_err(|error| match error {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use kernel::Clock;
 use partner_core::webhooks::signing::SigningSecret;
 use serde_json::Value;
-use tokio::task::JoinHandle;
 
 use super::demo::Demo;
 use super::event::Judge;
 use super::event_log::EventLog;
 use super::receiver::{Delivery, Receiver};
+use super::server::BackgroundTask;
 use crate::terminal::{BackgroundPrinter, Terminal, say};
 
 /// The port of the demo partner's endpoints, unless another program uses it when the sandbox is first started.
@@ -19,49 +19,35 @@ pub(super) const EVENTS_PORT: u16 = 9999;
 /// Timeout of one wait for an event. The wait is repeated.
 const WAIT: Duration = Duration::from_secs(3600);
 
-/// Receives the demo partner's events, for the terminal and the demo shop, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    printing: JoinHandle<()>,
-}
-
-impl Inbox {
-    /// Prints the events that `receiver` receives. Prints nothing for a check or for JSON output.
-    pub(super) fn start(
-        mut receiver: Receiver,
-        demo: &Demo,
-        clock: Arc<dyn Clock>,
-        log: Arc<EventLog>,
-        is_check: bool,
-        terminal: &Terminal,
-    ) -> Self {
-        let is_shown = terminal.is_for_people() && !is_check;
-        // Without a thread for it, the sandbox works, but prints no events.
-        let printer = is_shown.then(|| BackgroundPrinter::start(say));
-        let printer = printer.and_then(Result::ok);
-        let secret = SigningSecret::parse(&demo.webhook_secret);
-        let printing = tokio::spawn(async move {
-            loop {
-                let delivery = receiver.next(WAIT).await;
-                if let Some(delivery) = &delivery {
-                    let now = clock.now();
-                    let judge = secret.as_ref().map(|secret| Judge { secret, now });
-                    let verified = judge.is_some_and(|judge| judge.verify(delivery).is_ok());
-                    log.record(delivery, verified, now);
-                }
-                if let Some((delivery, printer)) = delivery.zip(printer.as_ref()) {
-                    printer.say(line(&delivery, secret.as_ref(), &*clock));
-                }
+/// Receives the demo partner's events, for the terminal and the demo shop, until the result is dropped. Prints nothing for a check
+/// or for JSON output.
+pub(super) fn start(
+    mut receiver: Receiver,
+    demo: &Demo,
+    clock: Arc<dyn Clock>,
+    log: Arc<EventLog>,
+    is_check: bool,
+    terminal: &Terminal,
+) -> BackgroundTask {
+    let is_shown = terminal.is_for_people() && !is_check;
+    // Without a thread for it, the sandbox works, but prints no events.
+    let printer = is_shown.then(|| BackgroundPrinter::start(say));
+    let printer = printer.and_then(Result::ok);
+    let secret = SigningSecret::parse(&demo.webhook_secret);
+    BackgroundTask::start(async move {
+        loop {
+            let Some(delivery) = receiver.next(WAIT).await else {
+                continue;
+            };
+            let now = clock.now();
+            let judge = secret.as_ref().map(|secret| Judge { secret, now });
+            let verified = judge.is_some_and(|judge| judge.verify(&delivery).is_ok());
+            log.record(&delivery, verified, now);
+            if let Some(printer) = &printer {
+                printer.say(line(&delivery, secret.as_ref(), &*clock));
             }
-        });
-        Self { printing }
-    }
-}
-
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        self.printing.abort();
-    }
+        }
+    })
 }
 
 /// `03:09:17.936 event pool.transaction.settled txn_… both signatures verified`

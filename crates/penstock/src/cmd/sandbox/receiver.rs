@@ -1,26 +1,21 @@
 //! A receiver of webhooks, as a partner runs one: accepts every post.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+
+use super::server::{BackgroundTask, serve};
 
 /// Maximum length of a body, in bytes. An event is shorter than 1 KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Number of deliveries that wait to be read. The response to the next one waits too.
 const MAX_WAITING: usize = 8;
-/// Pause after a connection could not be accepted.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A delivery as it was posted.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +30,7 @@ pub(super) struct Receiver {
     pub(super) url: String,
     pub(super) port: u16,
     deliveries: mpsc::Receiver<Delivery>,
-    serving: JoinHandle<()>,
+    _serving: BackgroundTask,
 }
 
 impl Receiver {
@@ -49,11 +44,12 @@ impl Receiver {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let (sender, deliveries) = mpsc::channel(MAX_WAITING);
+        let serving = serve(listener, move |request| respond(request, sender.clone()));
         Ok(Self {
             url: format!("http://{address}/check"),
             port: address.port(),
             deliveries,
-            serving: tokio::spawn(serve(listener, sender)),
+            _serving: BackgroundTask::start(serving),
         })
     }
 
@@ -64,37 +60,12 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn serve(listener: TcpListener, sender: mpsc::Sender<Delivery>) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // File descriptors have run out, or the sender has disconnected.
-            tokio::time::sleep(ACCEPT_BACKOFF).await;
-            continue;
-        };
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            let responding = service_fn(|request| respond(request, &sender));
-            let connection = http1::Builder::new();
-            // How the sender closes the connection does not matter.
-            let _ = connection
-                .serve_connection(TokioIo::new(stream), responding)
-                .await;
-        });
-    }
-}
-
 async fn respond(
     request: Request<Incoming>,
-    sender: &mpsc::Sender<Delivery>,
-) -> Result<Response<Empty<Bytes>>, Infallible> {
+    sender: mpsc::Sender<Delivery>,
+) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let mut response = Response::new(Empty::new());
+    let mut response = Response::new(Full::default());
     *response.status_mut() = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => {
             let delivery = Delivery {
@@ -109,7 +80,7 @@ async fn respond(
         }
         Err(_) => StatusCode::BAD_REQUEST,
     };
-    Ok(response)
+    response
 }
 
 #[cfg(test)]

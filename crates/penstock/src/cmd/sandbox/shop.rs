@@ -2,7 +2,6 @@
 //!
 //! It is a partner's server: it calls the gate over HTTP with the demo partner's secret key.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,19 +11,16 @@ use gate_service::{DemoPlaces, PublicOrigins, demo_file, demo_page, demo_policy}
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, LOCATION};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use kernel::{Clock, Entropy, RequestId};
 use partner_core::origin::Origin;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 use super::client::{Call, Client};
 use super::demo::Demo;
 use super::event_log::EventLog;
+use super::server::{BackgroundTask, serve};
 
 /// The usual port.
 const PORT: u16 = 4050;
@@ -75,19 +71,12 @@ impl BoundShop {
     }
 
     /// Serves the page until the result is dropped.
-    pub(super) fn serve(self, shop: Shop) -> ServingShop {
+    pub(super) fn serve(self, shop: Shop) -> BackgroundTask {
         let shop = Arc::new(shop);
-        ServingShop(tokio::spawn(accept(self.listener, shop)))
-    }
-}
-
-/// A shop that serves until it is dropped.
-#[derive(Debug)]
-pub(super) struct ServingShop(JoinHandle<()>);
-
-impl Drop for ServingShop {
-    fn drop(&mut self) {
-        self.0.abort();
+        BackgroundTask::start(serve(self.listener, move |request| {
+            let shop = Arc::clone(&shop);
+            async move { shop.respond(request).await }
+        }))
     }
 }
 
@@ -100,26 +89,6 @@ pub(super) struct Shop {
     pub(super) log: Arc<EventLog>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) entropy: Arc<dyn Entropy>,
-}
-
-async fn accept(listener: TcpListener, shop: Arc<Shop>) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        let shop = Arc::clone(&shop);
-        tokio::spawn(async move {
-            let responding = service_fn(|request| {
-                let shop = Arc::clone(&shop);
-                async move { Ok::<_, Infallible>(shop.respond(request).await) }
-            });
-            // How the browser closes the connection does not matter.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), responding)
-                .await;
-        });
-    }
 }
 
 impl Shop {
