@@ -32,10 +32,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigError>> {
 }
 
 fn named(expected: String) -> ConfigError {
-    ConfigError {
-        setting: "PENSTOCK_CATALOGUE".to_owned(),
-        expected,
-    }
+    ConfigError::new("PENSTOCK_CATALOGUE", expected)
 }
 
 #[cfg(test)]

@@ -184,13 +184,13 @@ impl Config {
             return Ok(());
         }
         let setting: &dyn AnySetting = &setting::GATE_ORIGIN;
-        Err(vec![ConfigError {
-            setting: format!("PENSTOCK_{}", setting.name()),
-            expected: format!(
+        Err(vec![ConfigError::new(
+            format!("PENSTOCK_{}", setting.name()),
+            format!(
                 "expected the {}, such as https://gate.example: mode live requires it beside PENSTOCK_WIDGET_ORIGIN",
                 setting.help()
             ),
-        }])
+        )])
     }
 
     fn build(given: &RawSettings) -> Result<Self, ConfigError> {

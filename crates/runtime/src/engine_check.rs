@@ -147,10 +147,7 @@ fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigError 
          same engine at another address, set PENSTOCK_ENGINE_NAME to the name that its trades record",
         held.join(", ")
     );
-    ConfigError {
-        setting: "PENSTOCK_ENGINE".to_owned(),
-        expected,
-    }
+    ConfigError::new("PENSTOCK_ENGINE", expected)
 }
 
 #[cfg(test)]

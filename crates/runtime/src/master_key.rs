@@ -108,10 +108,7 @@ pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, Config
 }
 
 fn error(file: &Path, what: &str) -> ConfigError {
-    ConfigError {
-        setting: "PENSTOCK_MASTER_KEY".to_owned(),
-        expected: format!("{} {what}", file.display()),
-    }
+    ConfigError::new("PENSTOCK_MASTER_KEY", format!("{} {what}", file.display()))
 }
 
 /// Writes a new key completely under another name, then renames the file: two programs may start at the same time, and

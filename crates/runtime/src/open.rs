@@ -158,10 +158,7 @@ fn no_database(file: &Path) -> ConfigError {
         "expected a database; there is no file at {}; create one with `penstock apply`, or with `serve` or `migrate` of a service",
         file.display()
     );
-    ConfigError {
-        setting: "PENSTOCK_DATABASE_URL".to_owned(),
-        expected,
-    }
+    ConfigError::new("PENSTOCK_DATABASE_URL", expected)
 }
 
 impl fmt::Debug for OpenedBase {
@@ -188,11 +185,10 @@ impl KeySource {
                 master_key::read(&file)?;
                 Ok(Self::Beside(file))
             }
-            (None, Database::Postgres(_)) => Err(ConfigError {
-                setting: "PENSTOCK_MASTER_KEY".to_owned(),
-                expected: "expected 32 bytes in base64; only an embedded database has a key file"
-                    .to_owned(),
-            }),
+            (None, Database::Postgres(_)) => Err(ConfigError::new(
+                "PENSTOCK_MASTER_KEY",
+                "expected 32 bytes in base64; only an embedded database has a key file",
+            )),
         }
     }
 
@@ -234,10 +230,10 @@ impl KeySource {
                 .iter()
                 .map(|key| key.fingerprint().to_string())
                 .collect();
-            OpenError::from(ConfigError {
-                setting: origin,
-                expected: format!("{missing}; found {}", held.join(", ")),
-            })
+            OpenError::from(ConfigError::new(
+                origin,
+                format!("{missing}; found {}", held.join(", ")),
+            ))
         })
     }
 }
@@ -264,10 +260,7 @@ fn lost_key(file: &Path, fingerprint: &str) -> ConfigError {
          no other opens the webhook secrets and the events sealed in the database, so none was made",
         file.display()
     );
-    ConfigError {
-        setting: "PENSTOCK_MASTER_KEY".to_owned(),
-        expected,
-    }
+    ConfigError::new("PENSTOCK_MASTER_KEY", expected)
 }
 
 /// Everything that a service runs on.

@@ -164,11 +164,10 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
             migrate(config).await.map(drop)
         }
         (Database::Postgres(_), Database::Sqlite(_)) if config.auto_migrate => {
-            Err(OpenError::from(ConfigError {
-                setting: "PENSTOCK_MIGRATE_DATABASE_URL".to_owned(),
-                expected: "expected the owner's connection to the server of PENSTOCK_DATABASE_URL"
-                    .to_owned(),
-            }))
+            Err(OpenError::from(ConfigError::new(
+                "PENSTOCK_MIGRATE_DATABASE_URL",
+                "expected the owner's connection to the server of PENSTOCK_DATABASE_URL",
+            )))
         }
         _ => Ok(()),
     }
@@ -207,10 +206,10 @@ fn refused(setting: &str, error: StoreError) -> OpenError {
         _ => None,
     };
     match foreign {
-        Some(foreign) => OpenError::from(ConfigError {
-            setting: setting.to_owned(),
-            expected: format!("expected a Penstock database; {foreign}"),
-        }),
+        Some(foreign) => OpenError::from(ConfigError::new(
+            setting,
+            format!("expected a Penstock database; {foreign}"),
+        )),
         None => OpenError::from(error),
     }
 }

@@ -73,9 +73,11 @@ pub(crate) fn drain() {
 pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigError> {
     let levels = levels()?;
     let queue = LogQueue::start(io::stderr(), CAPACITY, |_, lines| log_dropped(lines));
-    let queue = queue.map_err(|error| ConfigError {
-        setting: "the log".to_owned(),
-        expected: format!("the thread that writes it cannot be started ({error})"),
+    let queue = queue.map_err(|error| {
+        ConfigError::new(
+            "the log",
+            format!("the thread that writes it cannot be started ({error})"),
+        )
     })?;
     let printing = printing(format, queue.clone());
     let (started, exporting) = match traces {
@@ -131,10 +133,10 @@ fn levels() -> Result<EnvFilter, ConfigError> {
 }
 
 fn unreadable(unread: &dyn std::error::Error) -> ConfigError {
-    ConfigError {
-        setting: LEVELS.to_owned(),
-        expected: format!("expected levels such as info or warn,pools_http=debug ({unread})"),
-    }
+    ConfigError::new(
+        LEVELS,
+        format!("expected levels such as info or warn,pools_http=debug ({unread})"),
+    )
 }
 
 /// Runs on the thread that writes the lines.

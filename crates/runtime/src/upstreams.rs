@@ -82,10 +82,7 @@ fn of_rates(faults: Vec<RatesError>) -> OpenError {
 }
 
 fn refusal_of(setting: &str, error: &dyn fmt::Display) -> ConfigError {
-    ConfigError {
-        setting: setting.to_owned(),
-        expected: error.to_string(),
-    }
+    ConfigError::new(setting, error.to_string())
 }
 
 pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {

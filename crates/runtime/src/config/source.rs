@@ -48,6 +48,15 @@ pub struct ConfigError {
     pub expected: String,
 }
 
+impl ConfigError {
+    pub(crate) fn new(setting: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self {
+            setting: setting.into(),
+            expected: expected.into(),
+        }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.setting, self.expected)
@@ -121,18 +130,15 @@ impl RawSettings {
     /// An error of a setting in combination with other settings.
     pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigError {
         let given = self.texts.get(setting.name());
-        ConfigError {
-            setting: label(setting, given.map(|(_, origin)| origin)),
-            expected: expected.to_owned(),
-        }
+        ConfigError::new(label(setting, given.map(|(_, origin)| origin)), expected)
     }
 
     fn error(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
         let given = self.texts.get(setting.name());
-        ConfigError {
-            setting: label(setting, given.map(|(_, origin)| origin)),
-            expected: explain(setting, unread, given.map_or("", |(text, _)| text)),
-        }
+        ConfigError::new(
+            label(setting, given.map(|(_, origin)| origin)),
+            explain(setting, unread, given.map_or("", |(text, _)| text)),
+        )
     }
 }
 
@@ -170,20 +176,17 @@ impl Collected {
             match text.to_str() {
                 Some("") => {}
                 Some(text) => self.take(setting.name(), text, Origin::Environment),
-                None => self.faults.push(ConfigError {
-                    setting: label(setting, None),
-                    expected: format!("expected {}, in UTF-8", setting.expected()),
-                }),
+                None => self.faults.push(ConfigError::new(
+                    label(setting, None),
+                    format!("expected {}, in UTF-8", setting.expected()),
+                )),
             }
         }
     }
 
     fn take_file(&mut self, path: &Path) {
         let file = path.display().to_string();
-        let error = |expected: String| ConfigError {
-            setting: file.clone(),
-            expected,
-        };
+        let error = |expected: String| ConfigError::new(file.clone(), expected);
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(unread) => {
@@ -213,10 +216,10 @@ impl Collected {
             let origin = Origin::File(file.clone());
             match written(value) {
                 Some(text) => self.take(setting.name(), &text, origin),
-                None => self.faults.push(ConfigError {
-                    setting: label(setting, Some(&origin)),
-                    expected: format!("expected {}, as a string", setting.expected()),
-                }),
+                None => self.faults.push(ConfigError::new(
+                    label(setting, Some(&origin)),
+                    format!("expected {}, as a string", setting.expected()),
+                )),
             }
         }
     }
@@ -227,10 +230,10 @@ impl Collected {
                 continue;
             };
             if let Err(unread) = check_controls(*setting, text).and_then(|()| setting.check(text)) {
-                self.faults.push(ConfigError {
-                    setting: label(*setting, Some(origin)),
-                    expected: explain(*setting, unread, text),
-                });
+                self.faults.push(ConfigError::new(
+                    label(*setting, Some(origin)),
+                    explain(*setting, unread, text),
+                ));
             }
         }
         if !self.faults.is_empty() {

@@ -59,9 +59,11 @@ where
         .with_timeout(TIMEOUT)
         .with_headers(headers(wanted))
         .build()
-        .map_err(|error| ConfigError {
-            setting: "PENSTOCK_OTLP_ENDPOINT".to_owned(),
-            expected: format!("the exporter cannot be created ({error})"),
+        .map_err(|error| {
+            ConfigError::new(
+                "PENSTOCK_OTLP_ENDPOINT",
+                format!("the exporter cannot be created ({error})"),
+            )
         })?;
     let share = f64::from(wanted.one_in).recip();
     let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share)));
