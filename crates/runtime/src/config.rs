@@ -36,89 +36,57 @@ pub use source::{ConfigError, Sources};
 use value::without_credentials;
 pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice};
 
-/// The effective settings of this version.
+/// The effective settings of this version. A field has the name of its setting, and the table of the settings describes it.
 #[derive(Debug)]
 pub struct Config {
-    /// Whether money is real.
     pub mode: Mode,
     pub database: Database,
-    /// The database of `migrate`, through the owner's connection.
     pub migrate_database: Database,
-    /// Whether a service migrates a server's database when it starts.
     pub auto_migrate: bool,
-    /// Connections to a database server.
     pub database_pool: u32,
-    /// Timeout of a connection to each host of a database server.
     pub database_connect_timeout: Duration,
-    /// Timeout of a statement or a commit on a database server.
     pub database_timeout: Duration,
     /// The Redis that replicas share their limits through; `None` if each process keeps its own.
     pub redis: Option<RedisUrl>,
-    /// The configured master key.
     pub master_keys: Option<Vec<MasterKey>>,
-    /// Address of the pools service.
     pub pools_listen: SocketAddr,
-    /// Address of the gate service.
     pub gate_listen: SocketAddr,
-    /// Address of the hosted widget.
     pub widget_listen: SocketAddr,
     /// Address of the metrics; `None` if metrics are neither served nor recorded.
     pub metrics_listen: Option<SocketAddr>,
-    /// How long a firm quote is executable.
     pub quote_ttl: Duration,
-    /// How long a gate session is open.
     pub session_ttl: Duration,
-    /// How long an embed token is valid.
     pub embed_token_ttl: Duration,
-    /// How long a signed quote can be redeemed.
     pub signed_quote_ttl: Duration,
-    /// How long a locked preview can be used.
     pub preview_ttl: Duration,
     /// Interval between sweeps of overdue gate sessions; `None` without sweeps.
     pub session_sweep: Option<Duration>,
-    /// How long idempotency keys are kept.
     pub idempotency_ttl: Duration,
-    /// How long firm quotes that were never executed are kept after they expired.
     pub quote_retention: Duration,
-    /// The rolling window of the notional cap.
     pub velocity_window: Duration,
     /// Limits of the pools service per credential; `None` if throttles are off.
     pub pools_throttle: Option<Vec<Tier>>,
     /// Limits of the gate service; `None` if throttles are off.
     pub gate_limits: Option<Limits>,
-    /// Concurrent connections of a public listener.
     pub connections: usize,
-    /// Concurrent connections of one client network at a public listener.
     pub connections_per_address: usize,
-    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// Public origin of the hosted widget; `None` for the address on which it listens.
     pub widget_origin: Option<Origin>,
     /// Public origin of the gate service; `None` for the address on which it listens.
     pub gate_origin: Option<Origin>,
-    /// Backoffs between attempts to deliver an event.
     pub webhook_waits: Vec<Duration>,
-    /// Timeout of one attempt.
     pub webhook_timeout: Duration,
-    /// Private addresses that webhooks may reach.
     pub webhook_allow_private: AllowPrivate,
-    /// The source of rates.
     pub rates: RatesChoice,
-    /// The liquidity engine.
     pub engine: UpstreamChoice,
-    /// The secret that authenticates to an engine over HTTP.
     pub engine_secret: Option<UpstreamSecret>,
     /// The identity of an engine over HTTP; `None` for the identity of its URL.
     pub engine_name: Option<EngineName>,
-    /// Whether the pools service starts while another engine holds reserved trades.
     pub engine_drain: bool,
-    /// The rail of pay-ins and pay-outs.
     pub rail: UpstreamChoice,
-    /// The secret that authenticates to a rail over HTTP.
     pub rail_secret: Option<UpstreamSecret>,
-    /// The verifier of sessions' users.
     pub verifier: UpstreamChoice,
-    /// The secret that authenticates to a verifier over HTTP.
     pub verifier_secret: Option<UpstreamSecret>,
     /// The operator's catalogue of the gate; `None` for the built-in one.
     pub catalogue: Option<PathBuf>,
