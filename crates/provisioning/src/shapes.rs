@@ -2,21 +2,18 @@
 
 use partner_core::tables::Shape;
 
-pub(crate) const ROOT: Shape = Shape {
-    name: "",
-    keys: &["pools", "partners"],
-};
-pub(crate) const POOL: Shape = Shape {
-    name: "pools",
-    keys: &["id", "networks", "available", "native_addresses"],
-};
-pub(crate) const PARTNER: Shape = Shape {
-    name: "partners",
-    keys: &["id", "name", "status", "pools", "gate", "keys"],
-};
-pub(crate) const ACCESS: Shape = Shape {
-    name: "partners.pools",
-    keys: &[
+pub(crate) const ROOT: Shape = shape("", &["pools", "partners"]);
+pub(crate) const POOL: Shape = shape(
+    "pools",
+    &["id", "networks", "available", "native_addresses"],
+);
+pub(crate) const PARTNER: Shape = shape(
+    "partners",
+    &["id", "name", "status", "pools", "gate", "keys"],
+);
+pub(crate) const ACCESS: Shape = shape(
+    "partners.pools",
+    &[
         "enabled",
         "access",
         "kyc",
@@ -29,10 +26,10 @@ pub(crate) const ACCESS: Shape = Shape {
         "terms",
         "webhook",
     ],
-};
-pub(crate) const TERMS: Shape = Shape {
-    name: "partners.pools.terms",
-    keys: &[
+);
+pub(crate) const TERMS: Shape = shape(
+    "partners.pools.terms",
+    &[
         "pool",
         "draw_fee_bps",
         "spread_cap_bps",
@@ -41,14 +38,11 @@ pub(crate) const TERMS: Shape = Shape {
         "off_ramp",
         "crypto_deposit_address",
     ],
-};
-pub(crate) const WEBHOOK: Shape = Shape {
-    name: "partners.pools.webhook",
-    keys: &["url", "secret"],
-};
-pub(crate) const GATE: Shape = Shape {
-    name: "partners.gate",
-    keys: &[
+);
+pub(crate) const WEBHOOK: Shape = shape("partners.pools.webhook", &["url", "secret"]);
+pub(crate) const GATE: Shape = shape(
+    "partners.gate",
+    &[
         "enabled",
         "allowed_domains",
         "flow_sessions",
@@ -59,15 +53,13 @@ pub(crate) const GATE: Shape = Shape {
         "create_session_limit",
         "webhook",
     ],
-};
-pub(crate) const GATE_WEBHOOK: Shape = Shape {
-    name: "partners.gate.webhook",
-    keys: &["url", "secret"],
-};
-pub(crate) const KEY: Shape = Shape {
-    name: "partners.keys",
-    keys: &["kind", "key", "label", "expires_at"],
-};
+);
+pub(crate) const GATE_WEBHOOK: Shape = shape("partners.gate.webhook", &["url", "secret"]);
+pub(crate) const KEY: Shape = shape("partners.keys", &["kind", "key", "label", "expires_at"]);
+
+const fn shape(name: &'static str, keys: &'static [&'static str]) -> Shape {
+    Shape { name, keys }
+}
 
 /// Every table of the file.
 pub(crate) const SHAPES: [&Shape; 9] = [
