@@ -150,14 +150,15 @@ const fn upstream(name: &'static str, help: &'static str) -> Setting<UpstreamCho
 /// The secret of an upstream.
 const fn upstream_secret(name: &'static str, help: &'static str) -> Setting<UpstreamSecret> {
     let form = "16 to 256 visible ASCII characters";
-    let setting = Setting::new(name, Default::Unset, value::upstream_secret, form, help);
+    let parse = |text: &str| UpstreamSecret::parse(text).ok_or(InvalidSetting::Form);
+    let setting = Setting::new(name, Default::Unset, parse, form, help);
     setting.shown(Visibility::Masked)
 }
 
 pub(crate) static MODE: Setting<Mode> = Setting::new(
     "MODE",
     Default::Is("test"),
-    value::mode,
+    |text| Mode::parse(text).ok_or(InvalidSetting::Form),
     "test or live",
     "test, or live with real money",
 );
@@ -208,7 +209,7 @@ pub(crate) static DATABASE_TIMEOUT: Setting<Duration> = Setting::new(
 pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "REDIS_URL",
     Default::Unset,
-    value::redis,
+    |text| RedisUrl::parse(text).map_err(|_| InvalidSetting::Form),
     "redis:// or rediss:// and a host such as redis://user:password@host:6379/0",
     "the Redis through which replicas share their limits",
 )
@@ -299,7 +300,7 @@ pub(crate) static WEBHOOK_TIMEOUT: Setting<Duration> = span(
 pub(crate) static WEBHOOK_ALLOW_PRIVATE: Setting<AllowPrivate> = Setting::new(
     "WEBHOOK_ALLOW_PRIVATE",
     Default::ByMode("loopback", "none"),
-    value::allow_private,
+    |text| AllowPrivate::parse(text).ok_or(InvalidSetting::Form),
     "none, loopback or all",
     "private addresses to which events may be sent",
 );
@@ -416,7 +417,7 @@ pub(crate) static ENGINE_SECRET: Setting<UpstreamSecret> = upstream_secret(
 pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
     "ENGINE_NAME",
     Default::Unset,
-    value::engine_name,
+    |text| EngineName::parse(text).ok_or(InvalidSetting::Form),
     "1 to 2048 visible ASCII characters",
     "the name that trades record for an engine over HTTP; by default its URL",
 );

@@ -6,14 +6,10 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use coordination::RedisUrl;
-use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::{self, Tier};
-use partner_core::webhooks::target::AllowPrivate;
 use percent_encoding::percent_decode_str;
-use pools_core::engine::EngineName;
-use providers::{UpstreamSecret, UpstreamUrl};
+use providers::UpstreamUrl;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -104,14 +100,6 @@ const SENT_BY_CLIENT: [&str; 5] = [
 
 /// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
-
-pub(crate) fn mode(text: &str) -> Result<Mode, InvalidSetting> {
-    Mode::parse(text).ok_or(InvalidSetting::Form)
-}
-
-pub(crate) fn redis(text: &str) -> Result<RedisUrl, InvalidSetting> {
-    RedisUrl::parse(text).map_err(|_| InvalidSetting::Form)
-}
 
 /// One key, or several separated by commas or white space.
 pub(crate) fn master_keys(text: &str) -> Result<Vec<MasterKey>, InvalidSetting> {
@@ -214,10 +202,6 @@ pub(crate) fn origin(text: &str) -> Result<(), InvalidSetting> {
     )
 }
 
-pub(crate) fn allow_private(text: &str) -> Result<AllowPrivate, InvalidSetting> {
-    AllowPrivate::parse(text).ok_or(InvalidSetting::Form)
-}
-
 pub(crate) fn rates(text: &str) -> Result<RatesChoice, InvalidSetting> {
     match text.split_once(':') {
         None if text == "none" => Ok(RatesChoice::None),
@@ -238,14 +222,6 @@ pub(crate) fn upstream(text: &str) -> Result<UpstreamChoice, InvalidSetting> {
             .ok_or(InvalidSetting::Form),
         _ => Err(InvalidSetting::Form),
     }
-}
-
-pub(crate) fn upstream_secret(text: &str) -> Result<UpstreamSecret, InvalidSetting> {
-    UpstreamSecret::parse(text).ok_or(InvalidSetting::Form)
-}
-
-pub(crate) fn engine_name(text: &str) -> Result<EngineName, InvalidSetting> {
-    EngineName::parse(text).ok_or(InvalidSetting::Form)
 }
 
 pub(crate) fn collector(text: &str) -> Result<url::Url, InvalidSetting> {
