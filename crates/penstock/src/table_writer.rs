@@ -1,6 +1,5 @@
 //! Writes rows for other programs one by one: as CSV, or as one JSON array.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde_json::{Map, Value};
@@ -63,8 +62,7 @@ impl<W: Write> TableWriter<W> {
     pub(crate) fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         match &mut self.form {
             Form::Csv(writer) => {
-                let fields = cells.iter().map(field);
-                writer.write_record(fields.map(|field| field.into_owned().into_bytes()))?;
+                writer.write_record(cells.iter().map(field))?;
             }
             Form::Json { out, rows } => {
                 let gap: &[u8] = if *rows == 0 { b"\n" } else { b",\n" };
@@ -93,23 +91,23 @@ impl<W: Write> TableWriter<W> {
     }
 }
 
-fn field(cell: &Cell) -> Cow<'_, str> {
+fn field(cell: &Cell) -> String {
     match cell {
-        Cell::Empty => Cow::Borrowed(""),
-        Cell::Number(number) => Cow::Owned(number.to_string()),
-        Cell::Plain(text) => Cow::Borrowed(text),
+        Cell::Empty => String::new(),
+        Cell::Number(number) => number.to_string(),
+        Cell::Plain(text) => text.clone(),
         Cell::Text(text) => guarded(text),
     }
 }
 
 /// Adds an apostrophe to a text that a spreadsheet would read as a formula. A text that starts with an apostrophe gets another
 /// one, so that removing one apostrophe restores every text.
-fn guarded(text: &str) -> Cow<'_, str> {
+fn guarded(text: &str) -> String {
     const SPECIAL: [char; 8] = ['=', '+', '-', '@', '\t', '\r', '\n', '\''];
     if text.starts_with(SPECIAL) {
-        Cow::Owned(format!("'{text}"))
+        format!("'{text}")
     } else {
-        Cow::Borrowed(text)
+        text.to_owned()
     }
 }
 

@@ -304,7 +304,11 @@ impl Runtime {
     pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenError> {
         // Metrics start first, because each adapter looks up its metrics when it is created.
         if config.metrics_listen.is_some() {
-            measure(&config, &ports);
+            instruments::install(&Program {
+                version: env!("CARGO_PKG_VERSION"),
+                mode: config.mode.as_str(),
+                started: ports.clock.now().seconds(),
+            });
         }
         let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
         let engine = Arc::new(MeasuredEngine::new(upstreams::engine(&config)?));
@@ -518,14 +522,6 @@ impl Readiness for Serving {
         self.store.ready().await?;
         Ok(self.sealer.can_seal()?)
     }
-}
-
-fn measure(config: &Config, ports: &Ports) {
-    instruments::install(&Program {
-        version: env!("CARGO_PKG_VERSION"),
-        mode: config.mode.as_str(),
-        started: ports.clock.now().seconds(),
-    });
 }
 
 #[cfg(test)]

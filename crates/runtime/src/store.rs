@@ -1,7 +1,6 @@
 //! Opens and migrates the store that the configuration names.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,11 +175,15 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
 /// Opens the store. Creates a missing file; a database on a server must exist with this program's schema.
 pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenError> {
     Ok(match &config.database {
-        Database::Sqlite(file) => Arc::new(
-            open_file(file, config, ports)
-                .await
-                .map_err(|error| refused("PENSTOCK_DATABASE_URL", error))?,
-        ),
+        Database::Sqlite(file) => {
+            let options = store_sqlite::Options {
+                velocity_window: config.velocity_window,
+                idempotency_ttl: config.idempotency_ttl,
+                turn_timeout: store_sqlite::TURN_TIMEOUT,
+            };
+            let opened = SqliteStore::open(file, Arc::clone(&ports.clock), options).await;
+            Arc::new(opened.map_err(|error| refused("PENSTOCK_DATABASE_URL", error))?)
+        }
         Database::Postgres(url) => {
             let options = store_postgres::Options {
                 velocity_window: config.velocity_window,
@@ -212,13 +215,4 @@ fn refused(setting: &str, error: StoreError) -> OpenError {
         )),
         None => OpenError::from(error),
     }
-}
-
-async fn open_file(file: &Path, config: &Config, ports: &Ports) -> Result<SqliteStore, StoreError> {
-    let options = store_sqlite::Options {
-        velocity_window: config.velocity_window,
-        idempotency_ttl: config.idempotency_ttl,
-        turn_timeout: store_sqlite::TURN_TIMEOUT,
-    };
-    SqliteStore::open(file, Arc::clone(&ports.clock), options).await
 }

@@ -1,6 +1,6 @@
 //! Log lines for people: one short line per event.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -163,15 +163,7 @@ fn quoted_if_needed(value: &str) -> String {
     if !value.is_empty() && value.chars().all(is_word) {
         return value.to_owned();
     }
-    let mut quoted = String::from("\"");
-    for part in one_line(value).chars() {
-        if part == '"' {
-            quoted.push('\\');
-        }
-        quoted.push(part);
-    }
-    let _ = quoted.write_char('"');
-    quoted
+    format!("\"{}\"", one_line(value).replace('"', "\\\""))
 }
 
 #[cfg(test)]
