@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, Span};
 
-use held::{HeldPartners, SeparateRun};
+use held::HeldPartners;
 pub use options::BatchQueueOptions;
 use ran::{Failure, Ran, caught, commit_unknown_for_each, only};
 
@@ -151,16 +151,6 @@ struct Worker<C, R> {
     held: HeldPartners<C, R>,
 }
 
-/// Why the task continues.
-enum Woken<C, R> {
-    /// Commands have queued, or a held partner is due.
-    Work,
-    /// A separate run has ended.
-    SeparateRun(SeparateRun<C, R>),
-    /// The queue is closed and empty.
-    Closed,
-}
-
 impl<C, R> Worker<C, R>
 where
     C: Clone + Send + Sync + 'static,
@@ -175,21 +165,12 @@ where
             let mut batch = self.held.take_due(max_batch);
             let limit = max_batch.saturating_sub(batch.len());
             if batch.is_empty() {
-                let woken = tokio::select! {
-                    count = waiting.recv_many(&mut fresh, limit), if is_open => {
-                        if count == 0 { Woken::Closed } else { Woken::Work }
-                    }
-                    () = until(self.held.next_due()) => Woken::Work,
-                    run = self.held.separate_run_ended() => Woken::SeparateRun(run),
-                    () = closing.notified() => {
-                        waiting.close();
-                        Woken::Work
-                    }
-                };
-                match woken {
-                    Woken::Work => {}
-                    Woken::SeparateRun(run) => self.held.absorb(run),
-                    Woken::Closed => is_open = false,
+                tokio::select! {
+                    // It returns 0 after the queue is closed and empty.
+                    count = waiting.recv_many(&mut fresh, limit), if is_open => is_open = count > 0,
+                    () = until(self.held.next_due()) => {}
+                    run = self.held.separate_run_ended() => self.held.absorb(run),
+                    () = closing.notified() => waiting.close(),
                 }
             } else {
                 while fresh.len() < limit {
