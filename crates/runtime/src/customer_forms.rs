@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::concerns_one_partner;
+use crate::supervise::rest;
 
 /// The second walk begins this long after the first, which ends then at the latest. A rolling upgrade is over by then.
 const SECOND_WALK_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -43,15 +44,6 @@ pub async fn compare_customers(
     walk().run(mode, Some(second)).await;
     if rest(second.saturating_duration_since(Instant::now()), &stop).await {
         walk().run(mode, None).await;
-    }
-}
-
-/// Waits. Returns false as soon as the task has to stop.
-async fn rest(pause: Duration, stop: &CancellationToken) -> bool {
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => false,
-        () = tokio::time::sleep(pause) => true,
     }
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConfigError, UpstreamChoice};
 use crate::open::{OpenError, Runtime};
+use crate::supervise::rest;
 
 /// Interval between two counts of trades that can still be returned. Trades leave the return window slowly, and a count reads the
 /// settled trades of 30 days.
@@ -96,10 +97,8 @@ pub(crate) async fn count_returnable(
                 RETURNABLE_BACKOFF
             }
         };
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+        if !rest(pause, &stop).await {
+            return;
         }
     }
 }

@@ -57,6 +57,15 @@ pub(crate) async fn every<S, F: Future<Output = S>>(
     }
 }
 
+/// Waits. Returns false as soon as the task has to stop.
+pub(crate) async fn rest(pause: Duration, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => false,
+        () = tokio::time::sleep(pause) => true,
+    }
+}
+
 /// Runs a task until it ends on `stop`. After a panic it restarts the task with no state of the previous run.
 async fn supervised<F>(
     task: &'static str,
@@ -82,10 +91,8 @@ async fn supervised<F>(
             rest_ms = u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX),
             "A background task panicked; restarting it"
         );
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(backoff) => {}
+        if !rest(backoff, &stop).await {
+            return;
         }
         backoff = backoff.saturating_mul(2).min(LONGEST_BACKOFF);
     }

@@ -13,12 +13,6 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// The connection is closed after bytes have been unacknowledged for this long.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn keepalive() -> TcpKeepalive {
-    TcpKeepalive::new()
-        .with_time(KEEPALIVE_AFTER)
-        .with_interval(KEEPALIVE_INTERVAL)
-}
-
 /// The address of the shared Redis and its password: `redis://` or, over TLS, `rediss://`.
 #[derive(Clone)]
 pub struct RedisUrl(Client);
@@ -45,9 +39,12 @@ impl RedisUrl {
             return Err(UnreadUrl);
         }
         // A call is one small write that must not wait for the acknowledgement of the previous write.
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_INTERVAL);
         let settings = TcpSettings::default()
             .set_nodelay(true)
-            .set_keepalive(keepalive());
+            .set_keepalive(keepalive);
         #[cfg(target_os = "linux")]
         let settings = settings.set_user_timeout(USER_TIMEOUT);
         let client = Client::open(connection.set_tcp_settings(settings));

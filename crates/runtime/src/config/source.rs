@@ -135,10 +135,8 @@ impl RawSettings {
 
     fn error(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
         let given = self.texts.get(setting.name());
-        ConfigError::new(
-            label(setting, given.map(|(_, origin)| origin)),
-            explain(setting, unread, given.map_or("", |(text, _)| text)),
-        )
+        let text = given.map_or("", |(text, _)| text);
+        self.refuse(setting, &explain(setting, unread, text))
     }
 }
 
