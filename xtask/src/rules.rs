@@ -37,6 +37,7 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
 }
 
 fn collect(workspace: &Workspace, rules: &[Rule]) -> Result<Tests> {
+    let reader = annotations::Reader::new()?;
     let mut tests = Tests::new();
     let mut faults = Vec::new();
     for file in workspace.files()? {
@@ -46,7 +47,7 @@ fn collect(workspace: &Workspace, rules: &[Rule]) -> Result<Tests> {
         let Some(text) = workspace.text(&file)? else {
             continue;
         };
-        let found = annotations::read(&text, language);
+        let found = reader.read(&text, language);
         faults.extend(
             found
                 .faults

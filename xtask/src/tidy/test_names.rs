@@ -1,18 +1,28 @@
 //! Checks the names of tests. A name starts with its subject, without an article or a pronoun.
 
-use ra_ap_rustc_lexer::TokenKind;
 use regex::Regex;
 
 use super::Finding;
 use crate::Result;
-use crate::source::{Token, tokens};
+use crate::source::code_only;
 
 /// The refused beginnings.
 const BEGINNING: &str = "^(a|an|the|no|what|who|whoever|where|nobody|nothing)_";
 
+/// The name of a function directly below an attribute whose path ends in `test`. Other attributes may be between them.
+const RUST_TEST: &str = r"(?x)
+    \#\[ (?: \w+ \s* :: \s* )* test \s* (?: \( [^\]]* )? \]
+    \s* (?: \#\[ [^\]]* \] \s* )*
+    (?: (?: pub (?: \( [^)]* \) )? | async | const ) \s+ )*
+    fn \s+ (\w+)";
+
+/// The name without the prefix that pytest requires.
+const PYTHON_TEST: &str = r"(?m)^[ \t]*(?:async )?def test_(\w+)";
+
 /// Reads the names of tests.
 pub(super) struct Reader {
     beginning: Regex,
+    rust: Regex,
     python: Regex,
 }
 
@@ -20,149 +30,73 @@ impl Reader {
     pub(super) fn new() -> Result<Self> {
         Ok(Self {
             beginning: Regex::new(BEGINNING)?,
-            python: Regex::new(r"^\s*(?:async )?def test_(\w+)")?,
+            rust: Regex::new(RUST_TEST)?,
+            python: Regex::new(PYTHON_TEST)?,
         })
     }
 
     pub(super) fn read(&self, file: &str, text: &str) -> Vec<Finding> {
-        let names = if file.ends_with(".rs") {
-            rust_tests(text)
-        } else if file.ends_with(".py") {
-            self.python_tests(text)
-        } else {
-            Vec::new()
-        };
-        let found = names.into_iter().filter_map(|(line, name)| {
-            let beginning = self.beginning.find(&name)?.as_str();
-            let text = format!("`{name}`: start with the subject, not with `{beginning}`");
-            let file = file.to_owned();
-            Some(Finding { file, line, text })
+        if file.ends_with(".rs") {
+            return self.misnamed(file, &self.rust, &code_only(text));
+        }
+        if file.ends_with(".py") {
+            return self.misnamed(file, &self.python, text);
+        }
+        Vec::new()
+    }
+
+    fn misnamed(&self, file: &str, test: &Regex, code: &str) -> Vec<Finding> {
+        let names = test
+            .captures_iter(code)
+            .filter_map(|captures| captures.get(1));
+        let found = names.filter_map(|name| {
+            let (start, name) = (name.start(), name.as_str());
+            let beginning = self.beginning.find(name)?.as_str();
+            Some(Finding {
+                file: file.to_owned(),
+                line: code.get(..start)?.matches('\n').count() + 1,
+                text: format!("`{name}`: start with the subject, not with `{beginning}`"),
+            })
         });
         found.collect()
     }
-
-    /// Returns the names without the prefix that pytest requires.
-    fn python_tests(&self, text: &str) -> Vec<(usize, String)> {
-        let lines = text.lines().zip(1..);
-        let tests = lines.filter_map(|(line, number)| {
-            let name = self.python.captures(line)?.get(1)?;
-            Some((number, name.as_str().to_owned()))
-        });
-        tests.collect()
-    }
-}
-
-/// A token that is neither white space nor comment, and its line.
-struct Word<'source> {
-    text: &'source str,
-    line: usize,
-}
-
-fn words(source: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::new();
-    let mut line = 1;
-    for Token { kind, range } in tokens(source) {
-        let text = source.get(range).unwrap_or_default();
-        let is_blank = matches!(
-            kind,
-            TokenKind::Whitespace | TokenKind::LineComment { .. } | TokenKind::BlockComment { .. }
-        );
-        if !is_blank {
-            words.push(Word { text, line });
-        }
-        line += text.matches('\n').count();
-    }
-    words
-}
-
-/// Returns the functions with an attribute whose path ends in `test`, with their lines.
-fn rust_tests(source: &str) -> Vec<(usize, String)> {
-    let words = words(source);
-    let mut tests = Vec::new();
-    let mut is_test = false;
-    let mut rest = words.as_slice();
-    while let Some((word, after)) = rest.split_first() {
-        rest = after;
-        match word.text {
-            "#" => {
-                let (path, after) = attribute(after);
-                is_test |= path == "test" || path.ends_with("::test");
-                rest = after;
-            }
-            "fn" => {
-                let name = after.first().filter(|_| is_test);
-                tests.extend(name.map(|name| (name.line, name.text.to_owned())));
-                is_test = false;
-            }
-            // An attribute belongs to the item directly below it.
-            "{" | "}" | ";" => is_test = false,
-            _ => {}
-        }
-    }
-    tests
-}
-
-/// Returns the path of the attribute whose remaining words these are, and the words after the attribute.
-fn attribute<'rest, 'source>(words: &'rest [Word<'source>]) -> (String, &'rest [Word<'source>]) {
-    let mut path = String::new();
-    let Some(inside) = words.split_first().filter(|(word, _)| word.text == "[") else {
-        return (path, words);
-    };
-    let mut open = 1_usize;
-    let mut rest = inside.1;
-    let mut in_path = true;
-    while let Some((word, after)) = rest.split_first().filter(|_| open > 0) {
-        match word.text {
-            "[" => open += 1,
-            "]" => open -= 1,
-            _ => {}
-        }
-        in_path &= !["[", "]", "(", "="].contains(&word.text);
-        if in_path {
-            path.push_str(word.text);
-        }
-        rest = after;
-    }
-    (path, rest)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, rust_tests};
+    use super::Reader;
 
-    fn names(source: &str) -> Vec<String> {
-        rust_tests(source)
-            .into_iter()
-            .map(|(_, name)| name)
-            .collect()
+    /// Whether the source has a test whose name begins with an article.
+    fn has_misnamed_test(source: &str) -> bool {
+        !Reader::new().unwrap().read("a.rs", source).is_empty()
     }
 
     #[test]
     fn rust_tests_are_functions_under_a_test_attribute() {
         for source in [
-            "#[test] fn a() {}",
-            "#[tokio::test]\nasync fn a() {}",
-            "#[tokio::test(flavor = \"multi_thread\", worker_threads = 2)]\nasync fn a() {}",
-            "#[test]\n#[should_panic(expected = \"x [ y\")]\npub(crate) fn a() {}",
-            "#[cfg(unix)] #[test]\n/// Why.\nfn a() {}",
-            "proptest! { #[test] fn a(x in 0..3) {} }",
+            "#[test] fn a_b() {}",
+            "#[tokio::test]\nasync fn a_b() {}",
+            "#[tokio::test(flavor = \"multi_thread\", worker_threads = 2)]\nasync fn a_b() {}",
+            "#[test]\n#[should_panic(expected = \"x [ y\")]\npub(crate) fn a_b() {}",
+            "#[cfg(unix)] #[test]\n/// Why.\nfn a_b() {}",
+            "proptest! { #[test] fn a_b(x in 0..3) {} }",
         ] {
-            assert_eq!(names(source), ["a"], "{source}");
+            assert!(has_misnamed_test(source), "{source}");
         }
     }
 
     #[test]
     fn other_functions_are_not_rust_tests() {
         for source in [
-            "#![test] fn a() {}",
-            "#[cfg(test)] fn a() {}",
-            "#[cfg(test)] mod tests { fn a() {} }",
-            "#[attest] fn a() {}",
-            "#[test] const A: u8 = 1; fn a() {}",
-            "// #[test]\nfn a() {}",
-            "f(\"#[test] fn a() {}\")",
+            "#![test] fn a_b() {}",
+            "#[cfg(test)] fn a_b() {}",
+            "#[cfg(test)] mod tests { fn a_b() {} }",
+            "#[attest] fn a_b() {}",
+            "#[test] const A: u8 = 1; fn a_b() {}",
+            "// #[test]\nfn a_b() {}",
+            "f(\"#[test] fn a_b() {}\")",
         ] {
-            assert_eq!(names(source), [] as [String; 0], "{source}");
+            assert!(!has_misnamed_test(source), "{source}");
         }
     }
 
@@ -193,18 +127,11 @@ mod tests {
             "theft",
             "a",
         ] {
-            assert!(
-                reader
-                    .read("a.rs", &format!("#[test] fn {name}() {{}}"))
-                    .is_empty(),
-                "{name}"
-            );
-            assert!(
-                reader
-                    .read("a.py", &format!("def test_{name}():"))
-                    .is_empty(),
-                "{name}"
-            );
+            let rust = format!("#[test] fn {name}() {{}}");
+            let python = format!("def test_{name}():");
+            for (file, text) in [("a.rs", rust), ("a.py", python)] {
+                assert!(reader.read(file, &text).is_empty(), "{name}");
+            }
         }
         assert!(reader.read("a.py", "def a_helper():").is_empty());
     }
