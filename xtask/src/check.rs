@@ -3,12 +3,11 @@
 use std::fs::DirEntry;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
 
 use crate::ci::is_linting_build;
 use crate::tidy;
 use crate::workspace::Workspace;
-use crate::{Result, migrations, openapi, process, rules, tools};
+use crate::{Result, migrations, openapi, process, rules, timed, tools};
 
 /// A check and the name that selects it on the command line.
 type Check = (&'static str, fn(&Workspace) -> Result<()>);
@@ -34,9 +33,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
     let mut failed = Vec::new();
     for (name, check) in chosen(names)? {
         println!("== {name}");
-        let start = now();
-        let result = check(workspace);
-        let seconds = start.elapsed().as_secs_f32();
+        let (result, seconds) = timed(|| check(workspace));
         if let Err(error) = &result {
             eprintln!("xtask {name}: {error}");
             failed.push(name);
@@ -65,14 +62,6 @@ fn chosen(names: &[String]) -> Result<Vec<Check>> {
         })
     };
     names.iter().map(find).collect()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the duration of a check is only printed"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Lints the workspace. CI builds the tests with `clippy-driver`; a separate run only lints, which is faster after a change.

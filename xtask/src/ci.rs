@@ -4,12 +4,11 @@
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
 
 use crate::parallel::{self, Row};
 use crate::suites::Outcome;
 use crate::workspace::Workspace;
-use crate::{Result, check, suites};
+use crate::{Result, check, suites, timed};
 
 /// The suites that run at the same time. Both wait more than they compute.
 const SUITES: [Row; 2] = [
@@ -108,18 +107,9 @@ pub(crate) fn is_linting_build() -> bool {
 /// Runs a step of tests and prints how long it took.
 fn step(name: &str, run: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
     println!("== {name}");
-    let start = now();
-    let outcome = run()?;
-    let seconds = start.elapsed().as_secs_f32();
+    let (outcome, seconds) = timed(run);
+    let outcome = outcome?;
     let verdict = if outcome.code == 0 { "done" } else { "FAILED" };
     println!("== {name} {verdict} ({seconds:.1} s)\n");
     Ok(outcome)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the duration of a step is only printed"
-)]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,7 +4,6 @@
 
 mod prometheus;
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     command
         .current_dir(workspace.root())
         .args(["-m", "pytest", "tests/conformance", "-q", "-o"])
-        .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
+        .arg(format!("cache_dir={}/pytest-cache", area.display()))
         .args(arguments)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("CHROMIUM_BIN", browser)
@@ -79,13 +78,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     if let Some(web) = web {
         command.env("WEB_DIR", web);
     }
-    let mut counts = Counts::default();
-    let status = process::stream(&mut command, |line| {
-        if let Some(found) = Counts::of_pytest(line) {
-            counts = found;
-        }
-    })?;
-    Ok(Outcome::of(counts, status))
+    Outcome::of_program(&mut command, Counts::of_pytest)
 }
 
 /// Runs the tests of Firefox and WebKit. They are separate because the drivers of these browsers stall on a busy machine.
@@ -188,17 +181,11 @@ fn mark_installed(home: &Path, wanted: &str) -> Result<()> {
     Ok(fs::write(home.join(MARK), wanted)?)
 }
 
-fn remove_folder(home: &Path) -> Result<()> {
+pub(crate) fn remove_folder(home: &Path) -> Result<()> {
     if home.exists() {
         fs::remove_dir_all(home)?;
     }
     Ok(())
-}
-
-fn prefixed(prefix: &str, path: &Path) -> OsString {
-    let mut joined = OsString::from(prefix);
-    joined.push(path);
-    joined
 }
 
 #[cfg(test)]

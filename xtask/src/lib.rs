@@ -9,7 +9,6 @@ mod check;
 mod ci;
 mod conformance;
 mod crash;
-mod failover;
 mod links;
 mod migrations;
 mod mutations;
@@ -29,6 +28,7 @@ mod web;
 pub mod workspace;
 
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use suites::Outcome;
 use workspace::Workspace;
@@ -97,7 +97,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
             return finish(&conformance::browsers(&workspace)?);
         }
         "crash" => return finish(&crash::run(&workspace, rest)?),
-        "failover" => return finish(&failover::run(&workspace, rest)?),
+        "failover" => return finish(&crash::failover(&workspace, rest)?),
         "model" => suites::model(&workspace, rest)?,
         "fuzz" => {
             no_arguments(rest)?;
@@ -149,6 +149,17 @@ fn no_arguments(rest: &[String]) -> Result<()> {
         return Ok(());
     }
     Err(format!("takes no arguments, got {rest:?}").into())
+}
+
+/// Runs a part of a task. Returns its result, and its duration in seconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the duration of a part is only printed"
+)]
+fn timed<T>(part: impl FnOnce() -> T) -> (T, f32) {
+    let start = Instant::now();
+    let result = part();
+    (result, start.elapsed().as_secs_f32())
 }
 
 /// Checks the links of all doc comments, private items included. It checks every dependency again, because rustdoc cannot use the files of

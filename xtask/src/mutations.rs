@@ -6,7 +6,6 @@ mod copy;
 mod edit;
 
 use std::process::Command;
-use std::time::Instant;
 
 use serde::Deserialize;
 
@@ -14,7 +13,7 @@ use self::copy::Tree;
 use self::edit::Edit;
 use crate::programs::{self, ARMED, SHIPPED};
 use crate::workspace::Workspace;
-use crate::{Result, process};
+use crate::{Result, process, timed};
 
 const FOLDER: &str = "tests/mutations/";
 
@@ -222,13 +221,11 @@ fn is_found(tree: &Tree, mutation: &Mutation) -> Result<bool> {
 /// Runs a suite. Returns its first failure, if it has one, and the duration in seconds.
 fn ran(tree: &Workspace, suite: Suite, filter: &[String]) -> Result<(Option<String>, f32)> {
     let mut command = suite.command(tree)?;
-    let start = now();
-    let output = command
-        .args(filter)
-        // A failing case of a mutation must not be stored.
-        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
-        .output()?;
-    let seconds = start.elapsed().as_secs_f32();
+    command.args(filter);
+    // A failing case of a mutation must not be stored.
+    command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+    let (output, seconds) = timed(|| command.output());
+    let output = output?;
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
     let failure = (!output.status.success()).then(|| first_failure(&printed));
@@ -250,14 +247,6 @@ fn first_failure(printed: &str) -> String {
         let last = printed.lines().last().unwrap_or_default();
         format!("it ended with {last:?}")
     })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the duration of a suite is only printed"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

@@ -30,6 +30,20 @@ impl Outcome {
         };
         Self { counts, code }
     }
+
+    /// Runs a program that prints the counts of its tests in one line.
+    pub(crate) fn of_program(
+        command: &mut Command,
+        counts_of: fn(&str) -> Option<Counts>,
+    ) -> Result<Self> {
+        let mut counts = Counts::default();
+        let status = process::stream(command, |line| {
+            if let Some(found) = counts_of(line) {
+                counts = found;
+            }
+        })?;
+        Ok(Self::of(counts, status))
+    }
 }
 
 impl AddAssign for Outcome {

@@ -1,10 +1,10 @@
 //! `cargo xtask web`: builds the committed files that browsers load, compares them, or measures the limits of the widget in a browser.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{fs, io};
 
-use crate::conformance::{self, BROWSER, web_environment};
+use crate::conformance::{self, BROWSER, remove_folder, web_environment};
 use crate::programs::{self, PLAIN};
 use crate::workspace::Workspace;
 use crate::{Result, finish, process, servers};
@@ -20,7 +20,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCod
         [] => {
             let built = build(workspace)?.join("dist");
             let dist = workspace.path(WEB).join("dist");
-            remove(&dist)?;
+            // It does not exist after an interrupted build.
+            remove_folder(&dist)?;
             copy(&built, &dist)?;
         }
         [only] if only == "--check" => {
@@ -33,19 +34,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes a folder, if it exists. It does not exist after an interrupted build.
-fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
 /// Builds the files in a copy of the sources, and returns the folder of the copy.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let home = web_environment(workspace, &workspace.target()?.join("conformance"))?;
     let home = home.ok_or("the web sources have no package.json")?;
-    remove(&home.join("dist"))?;
+    remove_folder(&home.join("dist"))?;
     process::run(
         Command::new("npm")
             .current_dir(&home)

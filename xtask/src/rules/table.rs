@@ -1,45 +1,32 @@
 //! The list of rules, and the page that lists them with their tests.
 
+use serde::Deserialize;
+
 use super::Tests;
 use crate::Result;
 
 /// A rule of the contract that can be broken independently of the others.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Rule {
     pub(super) id: String,
     pub(super) area: String,
     pub(super) text: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    rule: Vec<Rule>,
+}
+
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>> {
-    let document: toml::Table = text.parse()?;
-    let rows = document
-        .get("rule")
-        .and_then(toml::Value::as_array)
-        .ok_or("no [[rule]] in the list of rules")?;
-    let rules = rows.iter().map(rule).collect::<Result<Vec<_>>>()?;
+    let Document { rule: rules } = toml::from_str(text)?;
     let faults = faults(&rules);
     if faults.is_empty() {
         return Ok(rules);
     }
     Err(faults.join("\n").into())
-}
-
-fn rule(row: &toml::Value) -> Result<Rule> {
-    let field = |name: &str| -> Result<String> {
-        let value = row
-            .get(name)
-            .and_then(toml::Value::as_str)
-            .filter(|value| !value.trim().is_empty());
-        Ok(value
-            .ok_or_else(|| format!("a [[rule]] has no `{name}`: {row}"))?
-            .to_owned())
-    };
-    Ok(Rule {
-        id: field("id")?,
-        area: field("area")?,
-        text: field("text")?,
-    })
 }
 
 /// Tests name ids, so ids must be unique and simple. Areas are headings, so the rules of an area must be adjacent.
@@ -53,6 +40,9 @@ fn faults(rules: &[Rule]) -> Vec<String> {
                 "`{}` is not a dotted id of lower-case words",
                 rule.id
             ));
+        }
+        if rule.area.trim().is_empty() || rule.text.trim().is_empty() {
+            faults.push(format!("`{}` has an empty area or text", rule.id));
         }
         if earlier.iter().any(|other| other.id == rule.id) {
             faults.push(format!("`{}` stands twice", rule.id));
@@ -141,9 +131,10 @@ mod tests {
 
     #[test]
     fn broken_list_is_refused() {
-        assert!(refused("").contains("no [[rule]]"));
-        assert!(refused("[[rule]]\nid = \"a.b\"\narea = \"A\"\n").contains("no `text`"));
+        assert!(refused("").contains("missing field `rule`"));
+        assert!(refused("[[rule]]\nid = \"a.b\"\narea = \"A\"\n").contains("missing field `text`"));
         assert!(refused(&[row("a.x", "A"), row("a.x", "A")].concat()).contains("stands twice"));
+        assert!(refused(&row("a.x", " ")).contains("empty area or text"));
         assert!(refused(&row("A x", "A")).contains("not a dotted id"));
         let split = [row("a.x", "A"), row("b.x", "B"), row("a.y", "A")].concat();
         assert!(refused(&split).contains("not in one piece"));
