@@ -18,29 +18,9 @@ pub(crate) const KEYS: [&str; 5] = [
 ];
 
 /// Field names that no request may set: fields of responses and of the operator.
-const FIELDS: [&str; 21] = [
-    "status",
-    "partner_id",
-    "partnerId",
-    "mode",
-    "balance",
-    "available",
-    "rate",
-    "spreadBps",
-    "feeBps",
-    "expiresAt",
-    "consumedAt",
-    "settledAt",
-    "transactId",
-    "kyc_pre_verified",
-    "client_secret",
-    "session_id",
-    "expires_at",
-    "allowedPools",
-    "__proto__",
-    "constructor",
-    "object",
-];
+const FIELDS: &str = "status partner_id partnerId mode balance available rate spreadBps feeBps expiresAt \
+    consumedAt settledAt transactId kyc_pre_verified client_secret session_id expires_at allowedPools \
+    __proto__ constructor object";
 
 /// Applies one mutation.
 pub(crate) fn bend(dice: &Dice, memory: &Memory, request: &mut Request) {
@@ -58,18 +38,7 @@ pub(crate) fn bend(dice: &Dice, memory: &Memory, request: &mut Request) {
 }
 
 fn method(dice: &Dice, request: &mut Request) {
-    request.method = dice.word(&[
-        "GET",
-        "POST",
-        "PUT",
-        "PATCH",
-        "DELETE",
-        "OPTIONS",
-        "TRACE",
-        "BREW",
-        "get",
-        "sk_test_x",
-    ]);
+    request.method = dice.among("GET POST PUT PATCH DELETE OPTIONS TRACE BREW get sk_test_x");
 }
 
 fn path(dice: &Dice, memory: &Memory, request: &mut Request) {
@@ -84,22 +53,12 @@ fn path(dice: &Dice, memory: &Memory, request: &mut Request) {
         5 => format!("{old}0"),
         6 => format!("{old}%00"),
         7 => format!("{old}%2F.."),
-        8 => dice.word(&[
-            ".", "..", "%2e%2e", "%ff", "%", "%zz", "%C3%A9", "é", "*", ";a=b",
-        ]),
+        8 => dice.among(". .. %2e%2e %ff % %zz %C3%A9 é * ;a=b"),
         9 => escaped(&values::text(dice, &old)),
         10 => dice.word(&KEYS),
         11 => {
-            let other = dice.word(&[
-                "transactId",
-                "quoteId",
-                "poolId",
-                "id",
-                "engineFillTxId",
-                "refid",
-                "event_id",
-                "client_secret",
-            ]);
+            let other = dice
+                .among("transactId quoteId poolId id engineFillTxId refid event_id client_secret");
             memory.recall(dice, &other).unwrap_or(old)
         }
         12 => {
@@ -137,18 +96,8 @@ fn query(dice: &Dice, memory: &Memory, request: &mut Request) {
         3..=5 => values::instant(dice),
         6 => escaped(&values::text(dice, "EUR")),
         7 => dice.word(&["%", "%zz", "%ff", "%C3", "+", "a=b=c", "%2500"]),
-        8 => dice.word(&[
-            "on_ramp",
-            "off_ramp",
-            "ON_RAMP",
-            "quoted",
-            "settled",
-            "EUR",
-            "usdt",
-            "open",
-            "pending",
-            "dead_lettered",
-        ]),
+        8 => dice
+            .among("on_ramp off_ramp ON_RAMP quoted settled EUR usdt open pending dead_lettered"),
         9 => escaped(&dice.word(&KEYS)),
         10 => {
             let other = dice.word(&["transactId", "quoteId", "id", "cursor of listTrades"]);
@@ -217,27 +166,11 @@ fn header(dice: &Dice, request: &mut Request) {
             odd,
         ),
         _ => {
-            let name = dice.word(&[
-                "accept",
-                "accept-encoding",
-                "content-encoding",
-                "content-length",
-                "expect",
-                "forwarded",
-                "host",
-                "if-none-match",
-                "origin",
-                "range",
-                "referer",
-                "x-embed-token",
-                "transfer-encoding",
-                "upgrade",
-                "x-http-method-override",
-                "x-mode",
-                "x-original-url",
-                "x-partner-id",
-                "x-real-ip",
-            ]);
+            let name = dice.among(
+                "accept accept-encoding content-encoding content-length expect forwarded host \
+                if-none-match origin range referer x-embed-token transfer-encoding upgrade \
+                x-http-method-override x-mode x-original-url x-partner-id x-real-ip",
+            );
             request.add(&name, odd);
         }
     }
@@ -314,7 +247,7 @@ fn field(dice: &Dice, memory: &Memory, value: &mut Value) {
     };
     match dice.below(10) {
         0 => drop(fields.remove(&name)),
-        1 => drop(fields.insert(dice.word(&FIELDS), json!("mine"))),
+        1 => drop(fields.insert(dice.among(FIELDS), json!("mine"))),
         2 => {
             let old = fields.get(&name).cloned().unwrap_or_default();
             fields.insert(name.to_uppercase(), old);

@@ -35,4 +35,10 @@ impl Dice {
     pub(crate) fn word(&self, list: &[&str]) -> String {
         (*self.pick(list)).to_owned()
     }
+
+    /// One of these words, which spaces separate.
+    pub(crate) fn among(&self, words: &str) -> String {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        self.word(&words)
+    }
 }
