@@ -20,8 +20,8 @@ use pools_core::usecases::transact_quote::Transact;
 use pools_core::velocity::{Velocity, cutoff};
 
 use crate::fixtures::{
-    Counter, DAY, access, after, eur, fingerprint, key_id, noon, pool, quote, scope, tenant, trade,
-    usdt,
+    Counter, DAY, access, after, eur, fingerprint, forbid_sales, key_id, noon, of_another, pool,
+    quote, scope, tenant, trade, usdt,
 };
 
 type Decided = Result<TransactOutcome, Refusal>;
@@ -55,22 +55,16 @@ fn scene(side: Side) -> Scene {
         idempotency_ttl: DAY,
         ..BatchState::default()
     };
-    state.quotes.insert((who.partner.clone(), quote.id), quote);
-    for available in [eur("100"), usdt("100")] {
-        let account = Account {
-            available,
-            sequence: 1,
-        };
-        state
-            .accounts
-            .insert((who.partner.clone(), available.asset()), account);
-    }
-    Scene {
+    state.quotes.insert((who.partner, quote.id), quote);
+    let mut scene = Scene {
         access,
         state,
         command,
         now: after(1_000),
-    }
+    };
+    scene.balance(eur("100"));
+    scene.balance(usdt("100"));
+    scene
 }
 
 impl Scene {
@@ -90,9 +84,8 @@ impl Scene {
             available,
             sequence: 1,
         };
-        self.state
-            .accounts
-            .insert((self.access.partner.id.clone(), available.asset()), account);
+        let place = (self.access.partner.id.clone(), available.asset());
+        self.state.accounts.insert(place, account);
     }
 
     fn committed(&mut self, total: i64) {
@@ -188,10 +181,7 @@ fn faults() -> Vec<Fault> {
         (
             "key",
             |s| {
-                let answered = IdempotencyRecord {
-                    fingerprint: Fingerprint::of(b"another"),
-                    expires_at: noon().plus(DAY),
-                };
+                let answered = of_another(noon().plus(DAY));
                 s.state.answered.insert(s.command.scope.clone(), answered);
             },
             Err(R::KeyReused),
@@ -212,13 +202,7 @@ fn faults() -> Vec<Fault> {
         ),
         (
             "side",
-            |s| {
-                s.access
-                    .profile
-                    .terms
-                    .values_mut()
-                    .for_each(|terms| terms.off_ramp = false)
-            },
+            |s| forbid_sales(&mut s.access.profile),
             Err(R::SideNotEnabled),
         ),
         (
@@ -387,14 +371,9 @@ fn key_serves_one_request_until_record_expires() {
         (day + 1, Ok(())),
     ] {
         let mut scene = scene(Side::OnRamp);
-        let answered = IdempotencyRecord {
-            fingerprint: Fingerprint::of(b"another"),
-            expires_at: noon().plus(DAY),
-        };
-        scene
-            .state
-            .answered
-            .insert(scene.command.scope.clone(), answered);
+        let answered = of_another(noon().plus(DAY));
+        let key = scene.command.scope.clone();
+        scene.state.answered.insert(key, answered);
         scene.now = after(passed);
         scene.quote(|quote| quote.expires_at = after(u64::from(u32::MAX)));
         let outcome = scene.decide();

@@ -15,6 +15,7 @@ use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::ports::RateSource;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::batch::IdempotencyRecord;
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
@@ -182,6 +183,20 @@ pub(crate) fn scope(who: &Tenant, pool: PoolId, key: &str) -> Scope {
 
 pub(crate) fn fingerprint(quote: QuoteId) -> Fingerprint {
     Fingerprint::of(quote.to_string().as_bytes())
+}
+
+/// The record of another request, which used the same key.
+pub(crate) fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
+    IdempotencyRecord {
+        fingerprint: Fingerprint::of(b"another"),
+        expires_at,
+    }
+}
+
+pub(crate) fn forbid_sales(profile: &mut PoolsProfile) {
+    for terms in profile.terms.values_mut() {
+        terms.off_ramp = false;
+    }
 }
 
 /// Money properties run fifty times as many cases as other properties. `.cargo/config.toml` has the number.

@@ -18,8 +18,8 @@ use pools_core::usecases::create_quote::{
 use rust_decimal::Decimal;
 
 use crate::fixtures::{
-    ADDRESS, Counter, MockFarEngine, MockRates, TTL, access, key_id, mid, noon, open_pool, pool,
-    ready, stopped, usdt,
+    ADDRESS, Counter, MockFarEngine, MockRates, TTL, access, forbid_sales, key_id, mid, noon,
+    open_pool, pool, ready, stopped, usdt,
 };
 
 /// A queue that stores at noon, or is full.
@@ -504,12 +504,7 @@ fn networks_default_when_absent() {
 #[test]
 fn sale_requires_neither_destination_nor_sell_entitlement() {
     let mut scene = plenty();
-    scene
-        .access
-        .profile
-        .terms
-        .values_mut()
-        .for_each(|terms| terms.off_ramp = false);
+    forbid_sales(&mut scene.access.profile);
     let (result, stored) = scene.result(&sell("100.000001"));
     assert!(matches!(result, Ok(QuoteResult::Firm(..))), "{result:?}");
     assert_eq!(

@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey, Scope};
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::ports::{InFlight, Submit, Ticket};
 use partner_core::{Access, Tenant};
-use pools_core::batch::{
-    Decision, Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome,
-};
+use pools_core::batch::{Decision, Funds, Refusal, TransactCommand, TransactOutcome};
 use pools_core::ledger::Account;
 use pools_core::ports::{
     Confirmation, Depth, Engine, Hold, Order, Recalled, TradeReportRequest, TransactPreflight,
@@ -23,8 +21,8 @@ use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuot
 use pools_core::velocity::Velocity;
 
 use crate::fixtures::{
-    Counter, DAY, Journal, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade,
-    usdt,
+    Counter, DAY, Journal, access, after, eur, forbid_sales, key_id, noon, of_another, pool, quote,
+    ready, stopped, trade, usdt,
 };
 use crate::unused_store::catch_up;
 
@@ -118,6 +116,15 @@ impl Scene {
         assert_eq!(who, &self.access.tenant);
         self.journal.note(what);
     }
+}
+
+/// Runs a purchase in a changed scene.
+fn run_with(
+    change: impl FnOnce(&mut Scene),
+) -> (Result<TransactOutcome, TransactError>, Vec<String>) {
+    let mut scene = scene(Side::OnRamp);
+    change(&mut scene);
+    scene.run()
 }
 
 struct Leave(Journal, &'static str);
@@ -275,18 +282,12 @@ fn hold_is_released_when_no_trade_was_opened() {
         |_| Err(StoreError::unexpected("a fault")),
     ];
     for queue in queues {
-        let (_, journal) = Scene {
-            queue,
-            ..scene(Side::OnRamp)
-        }
-        .run();
+        let (_, journal) = run_with(|scene| scene.queue = queue);
         assert_eq!(journal, through(Some(Hold::Held), Some("release")));
     }
-    let (_, journal) = Scene {
-        queue: |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None)))),
-        ..scene(Side::OnRamp)
-    }
-    .run();
+    let (_, journal) = run_with(|scene| {
+        scene.queue = |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None))))
+    });
     assert_eq!(journal, opened(Some("release")));
 }
 
@@ -294,11 +295,7 @@ fn hold_is_released_when_no_trade_was_opened() {
 #[test]
 fn engine_receives_nothing_after_unknown_commit() {
     let queue = |_: &TransactCommand| Err(StoreError::CommitUnknown("cut off".into()));
-    let (outcome, journal) = Scene {
-        queue,
-        ..scene(Side::OnRamp)
-    }
-    .run();
+    let (outcome, journal) = run_with(|scene| scene.queue = queue);
     assert_eq!(journal, through(Some(Hold::Held), None));
     assert!(matches!(
         outcome,
@@ -333,11 +330,7 @@ fn refusing_or_silent_engine_is_decided_in_batch() {
 #[test]
 fn trade_stays_open_when_confirmation_fails() {
     for confirmation in [None, Some(Confirmation::Lapsed)] {
-        let (outcome, journal) = Scene {
-            confirmation,
-            ..scene(Side::OnRamp)
-        }
-        .run();
+        let (outcome, journal) = run_with(|scene| scene.confirmation = confirmation);
         assert_eq!(journal, opened(Some("confirm")));
         assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
     }
@@ -366,13 +359,7 @@ fn preflight_refusal_asks_no_engine() {
         let quote = s.seen.quote.as_mut().unwrap();
         quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
-    let side: Change = |s| {
-        s.access
-            .profile
-            .terms
-            .values_mut()
-            .for_each(|terms| terms.off_ramp = false)
-    };
+    let side: Change = |s| forbid_sales(&mut s.access.profile);
     let rejected: Change =
         |s| s.seen.quote.as_mut().unwrap().outcome = QuoteOutcome::Rejected(noon());
     let with_trade: Change = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
@@ -431,13 +418,7 @@ fn remembered_figures_refuse_nothing() {
         recalled.quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
     let poor: Change = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
-    let side: Change = |s| {
-        s.access
-            .profile
-            .terms
-            .values_mut()
-            .for_each(|terms| terms.off_ramp = false)
-    };
+    let side: Change = |s| forbid_sales(&mut s.access.profile);
     for change in [other_pool, side, poor] {
         let remembering = || {
             let mut scene = scene(Side::OffRamp);
@@ -462,13 +443,6 @@ fn remembered_figures_refuse_nothing() {
             matches!(outcome, Ok(TransactOutcome::Existing(_))),
             "{outcome:?}"
         );
-    }
-}
-
-fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
-    IdempotencyRecord {
-        fingerprint: Fingerprint::of(b"another"),
-        expires_at,
     }
 }
 
@@ -554,11 +528,8 @@ fn engine_is_asked_when_transaction_finds_funds() {
 // rule: pools.engine.confirm-own
 #[test]
 fn hold_is_confirmed_when_command_finds_own_trade() {
-    let (outcome, journal) = Scene {
-        queue: |command| Ok(Ok(TransactOutcome::Existing(made(command)))),
-        ..scene(Side::OnRamp)
-    }
-    .run();
+    let (outcome, journal) =
+        run_with(|scene| scene.queue = |command| Ok(Ok(TransactOutcome::Existing(made(command)))));
     assert_eq!(journal, opened(Some("confirm")));
     assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
 }
@@ -566,11 +537,7 @@ fn hold_is_confirmed_when_command_finds_own_trade() {
 // rule: pools.transact.one-hold
 #[test]
 fn transact_only_reads_while_another_works_on_its_quote() {
-    let (outcome, journal) = Scene {
-        busy: true,
-        ..scene(Side::OnRamp)
-    }
-    .run();
+    let (outcome, journal) = run_with(|scene| scene.busy = true);
     assert_eq!(journal, [ENTER, TURN, "read", "leave"]);
     assert!(matches!(outcome, Err(TransactError::QuoteInProgress)));
     let mut finished = scene(Side::OnRamp);
@@ -584,11 +551,7 @@ fn transact_only_reads_while_another_works_on_its_quote() {
 // rule: idempotency.in-flight
 #[test]
 fn twin_in_flight_is_refused_before_any_read() {
-    let (outcome, journal) = Scene {
-        twin: true,
-        ..scene(Side::OnRamp)
-    }
-    .run();
+    let (outcome, journal) = run_with(|scene| scene.twin = true);
     assert_eq!(journal, [ENTER]);
     assert!(matches!(outcome, Err(TransactError::InProgress)));
 }
