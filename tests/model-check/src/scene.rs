@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pools_core::quote::{QuoteOutcome, Side};
+use pools_core::quote::{Quote, QuoteOutcome, Side};
 use pools_core::trade::{Trade, TradeId, TradeStatus};
 use stateright::{Model, Property};
 
@@ -235,63 +235,45 @@ pub(crate) fn step(state: &State, request: &Arc<Request>, fault: Fault) -> Outco
 
 impl Meets {
     fn property(self) -> Property<Scene> {
-        match self {
-            Self::Rejected => Property::sometimes("a quote is rejected", |_, state: &State| {
-                state
-                    .db
-                    .quotes
-                    .values()
-                    .any(|quote| matches!(quote.outcome, QuoteOutcome::Rejected(_)))
+        let (name, is_met): (&'static str, fn(&Scene, &State) -> bool) = match self {
+            Self::Rejected => ("a quote is rejected", |_, state| {
+                let rejected = |quote: &Quote| matches!(quote.outcome, QuoteOutcome::Rejected(_));
+                state.db.quotes.values().any(rejected)
             }),
-            Self::Expired => Property::sometimes("a quote runs out", |_, state: &State| {
-                state.knows_end(End::Expired)
+            Self::Expired => ("a quote runs out", |_, state| state.knows_end(End::Expired)),
+            Self::Orphaned => ("a hold is left without a trade", |_, state| {
+                let unknown = |trade: &TradeId| state.db.trade(*trade).is_none();
+                state.quiet() && state.engine.holds.keys().any(unknown)
             }),
-            Self::Orphaned => {
-                Property::sometimes("a hold is left without a trade", |_, state: &State| {
-                    let unknown = |trade: &TradeId| state.db.trade(*trade).is_none();
-                    state.quiet() && state.engine.holds.keys().any(unknown)
-                })
-            }
-            Self::Abandoned => {
-                Property::sometimes("a delivery is left by a dead worker", |_, state: &State| {
-                    state.workers.is_empty() && state.leased()
-                })
-            }
-            Self::Settled => Property::sometimes("a trade settles", |_, state: &State| {
+            Self::Abandoned => ("a delivery is left by a dead worker", |_, state| {
+                state.workers.is_empty() && state.leased()
+            }),
+            Self::Settled => ("a trade settles", |_, state| {
                 any(state, TradeStatus::Settled)
             }),
-            Self::Failed => Property::sometimes("a trade fails", |_, state: &State| {
-                any(state, TradeStatus::Failed)
-            }),
-            Self::Released => Property::sometimes("a trade is released", |_, state: &State| {
+            Self::Failed => ("a trade fails", |_, state| any(state, TradeStatus::Failed)),
+            Self::Released => ("a trade is released", |_, state| {
                 any(state, TradeStatus::Released)
             }),
-            Self::Returned => Property::sometimes("a trade is returned", |_, state: &State| {
+            Self::Returned => ("a trade is returned", |_, state| {
                 any(state, TradeStatus::Returned)
             }),
-            Self::ReturnedUnseen => {
-                Property::sometimes("an unseen delivery comes back", |_, state: &State| {
-                    let returned = |trade: &Trade| trade.state.status() == TradeStatus::Returned;
-                    let mut trades = state.db.trades.values();
-                    trades.any(|trade| returned(trade) && trade.attempts == 1)
-                })
-            }
-            Self::LeaseTaken => {
-                Property::sometimes("a trade is polled again", |_, state: &State| {
-                    state.db.trades.values().any(|trade| trade.attempts > 1)
-                })
-            }
-            Self::Delivered => {
-                Property::sometimes("an event is delivered twice", |_, state: &State| {
-                    state.received.contains(&2)
-                })
-            }
-            Self::TwoTrades => {
-                Property::sometimes("both quotes are consumed", |_, state: &State| {
-                    state.db.trades.len() == 2
-                })
-            }
-        }
+            Self::ReturnedUnseen => ("an unseen delivery comes back", |_, state| {
+                let returned = |trade: &Trade| trade.state.status() == TradeStatus::Returned;
+                let mut trades = state.db.trades.values();
+                trades.any(|trade| returned(trade) && trade.attempts == 1)
+            }),
+            Self::LeaseTaken => ("a trade is polled again", |_, state| {
+                state.db.trades.values().any(|trade| trade.attempts > 1)
+            }),
+            Self::Delivered => ("an event is delivered twice", |_, state| {
+                state.received.contains(&2)
+            }),
+            Self::TwoTrades => ("both quotes are consumed", |_, state| {
+                state.db.trades.len() == 2
+            }),
+        };
+        Property::sometimes(name, is_met)
     }
 }
 
