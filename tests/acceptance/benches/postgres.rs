@@ -15,7 +15,7 @@ use crate::provision::Installation;
 use crate::service::Service;
 use crate::suites::Bench;
 use crate::{Result, webhooks};
-use acceptance::table::{Figure, Row, mebibytes};
+use acceptance::table::{Row, mebibytes};
 use databases::Databases;
 use reference::Reference;
 
@@ -40,19 +40,6 @@ const ON: &str = "PostgreSQL";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Connections of the delivery worker's store, as in a service.
 const CONNECTIONS: u32 = 8;
-
-const BURST: Figure = Figure {
-    on: ON,
-    what: "webhooks, a burst of 2,000 to one endpoint; compared with a loop that signs and posts on 32 connections",
-    bar: "≥ 0.4",
-    goal: "≥ 0.7",
-};
-const PACED: Figure = Figure {
-    on: ON,
-    what: "webhooks at a fixed rate, from commit to arrival, p50; compared with signing and posting alone",
-    bar: "5 ms",
-    goal: "2 ms",
-};
 
 /// The service on its own database, and the references.
 struct Suite<'b> {
@@ -111,7 +98,8 @@ impl Suite<'_> {
             self.pages().await?;
         }
         if self.wants("postgres/window") {
-            self.window().await?;
+            let row = self.service.window(self.bench, ON).await?;
+            self.row(row);
         }
         if self.wants("postgres/webhooks") {
             self.webhooks().await?;
@@ -141,7 +129,7 @@ impl Suite<'_> {
         };
         let url = self.databases.server().url(databases::WEBHOOKS);
         let store = PostgresStore::open(&url, options).await?;
-        webhooks::measure(self.bench, Arc::new(store), &BURST, &PACED).await
+        webhooks::measure(self.bench, Arc::new(store), ON).await
     }
 
     fn wants(&self, name: &str) -> bool {

@@ -1,9 +1,15 @@
 //! The service under load, and its requests.
 
+use std::time::Duration;
+
+use acceptance::measure::percentile;
+use acceptance::table::{Figure, Row, Turns, rate};
+
 use crate::Result;
 use crate::client::{Connection, Load, Request, drive, field, request};
 use crate::programs::Server;
 use crate::provision::{Installation, key};
+use crate::suites::Bench;
 
 /// Default number of load connections.
 pub(crate) const CLIENTS: usize = 64;
@@ -102,6 +108,26 @@ impl Service {
         Ok(request("GET", &deep, &key(HEAVY), "", None))
     }
 
+    /// Transacts of the partner with a history, compared with partners without any.
+    pub(crate) async fn window(&self, bench: &Bench, on: &'static str) -> Result<Row> {
+        let figure = Figure {
+            on,
+            what: "transact of a partner with 10,000 trades in the velocity window; compared with a partner without any",
+            bar: "≥ 0.9",
+            goal: "≥ 0.98",
+        };
+        let mut turns = Turns::default();
+        for turn in bench.turns("velocity window") {
+            let count = bench.work(4000);
+            let heavy = self.transacts(count, |_| HEAVY).await?;
+            let fresh = self.transacts(count, |_| FRESH + turn).await?;
+            let heavy = self.load(CLIENTS, heavy).await?;
+            let fresh = self.load(CLIENTS, fresh).await?;
+            turns.push(heavy.per_second(), fresh.per_second());
+        }
+        Ok(turns.row(&figure, rate))
+    }
+
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
         let resident = self.0.resident();
@@ -124,6 +150,27 @@ pub(crate) fn quotes(count: usize, whose: impl Fn(usize) -> usize) -> Vec<Reques
     (0..count)
         .map(|place| request("POST", QUOTE, &key(whose(place)), "", Some(ORDER)))
         .collect()
+}
+
+pub(crate) const fn deep_page(on: &'static str) -> Figure {
+    Figure {
+        on,
+        what: "page of 50 trades after 9,000 newer ones; compared with the first page",
+        bar: "≥ 0.9",
+        goal: "≥ 0.98",
+    }
+}
+
+/// The 99th percentile of the latencies, compared with the median.
+pub(crate) fn latency(on: &'static str, latencies: &mut [Duration]) -> Row {
+    let figure = Figure {
+        on,
+        what: "the same, latency: p99 compared with p50",
+        bar: "≤ 4",
+        goal: "≤ 2.5",
+    };
+    let late = percentile(latencies, 99);
+    Row::spans(&figure, late, percentile(latencies, 50))
 }
 
 /// The newest page of the history.

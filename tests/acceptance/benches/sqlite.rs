@@ -14,11 +14,11 @@ use crate::client::{drive, request};
 use crate::programs::{Server, command};
 use crate::provision::{Installation, key};
 use crate::service::{
-    CLIENTS, FRESH, HEAVY, HISTORY, HOT, PARTNERS, READERS, Service, first_page, many, quotes,
+    CLIENTS, FRESH, HEAVY, HISTORY, HOT, PARTNERS, READERS, Service, deep_page, first_page,
+    latency, many, quotes,
 };
 use crate::suites::Bench;
 use crate::webhooks;
-use acceptance::measure::percentile;
 use acceptance::table::{Figure, Row, Turns, mebibytes, rate};
 use reference::Reference;
 
@@ -41,12 +41,6 @@ const MANY: Figure = Figure {
     what: "transact over HTTP, 1,000 partners, 64 clients; compared with one commit per command through sqlx",
     bar: "≥ 2",
     goal: "≥ 4",
-};
-const LATENCY: Figure = Figure {
-    on: SQLITE,
-    what: "the same, latency: p99 compared with p50",
-    bar: "≤ 4",
-    goal: "≤ 2.5",
 };
 const ONE: Figure = Figure {
     on: SQLITE,
@@ -77,30 +71,6 @@ const PAGE: Figure = Figure {
     what: "page of 50 trades over HTTP, 16 clients; compared with the same select through sqlx on 16 connections",
     bar: "≥ 0.22",
     goal: "≥ 0.6",
-};
-const DEEP_PAGE: Figure = Figure {
-    on: SQLITE,
-    what: "page of 50 trades after 9,000 newer ones; compared with the first page",
-    bar: "≥ 0.9",
-    goal: "≥ 0.98",
-};
-const WINDOW: Figure = Figure {
-    on: SQLITE,
-    what: "transact of a partner with 10,000 trades in the velocity window; compared with a partner without any",
-    bar: "≥ 0.9",
-    goal: "≥ 0.98",
-};
-const BURST: Figure = Figure {
-    on: SQLITE,
-    what: "webhooks, a burst of 2,000 to one endpoint; compared with a loop that signs and posts on 32 connections",
-    bar: "≥ 0.4",
-    goal: "≥ 0.7",
-};
-const PACED: Figure = Figure {
-    on: SQLITE,
-    what: "webhooks at a fixed rate, from commit to arrival, p50; compared with signing and posting alone",
-    bar: "5 ms",
-    goal: "2 ms",
 };
 
 /// The service on its own database, and the references.
@@ -148,7 +118,8 @@ impl Suite<'_> {
             self.pages().await?;
         }
         if self.wants("sqlite/window") {
-            self.window().await?;
+            let row = self.service.window(self.bench, SQLITE).await?;
+            self.row(row);
         }
         if self.wants("sqlite/webhooks") {
             self.webhooks().await?;
@@ -167,8 +138,7 @@ impl Suite<'_> {
     async fn transact_many(&mut self) -> Result<()> {
         let (turns, mut latencies) = self.transact(many, PARTNERS).await?;
         self.row(turns.row(&MANY, rate));
-        let late = percentile(&mut latencies, 99);
-        self.row(Row::spans(&LATENCY, late, percentile(&mut latencies, 50)));
+        self.row(latency(SQLITE, &mut latencies));
         Ok(())
     }
 
@@ -243,21 +213,7 @@ impl Suite<'_> {
             depth.push(read(deep.clone()).await?.per_second(), at_the_top);
         }
         self.row(turns.row(&PAGE, rate));
-        self.row(depth.row(&DEEP_PAGE, rate));
-        Ok(())
-    }
-
-    async fn window(&mut self) -> Result<()> {
-        let mut turns = Turns::default();
-        for turn in self.bench.turns("SQLite: velocity window") {
-            let count = self.bench.work(4000);
-            let heavy = self.service.transacts(count, |_| HEAVY).await?;
-            let fresh = self.service.transacts(count, |_| FRESH + turn).await?;
-            let heavy = self.service.load(CLIENTS, heavy).await?;
-            let fresh = self.service.load(CLIENTS, fresh).await?;
-            turns.push(heavy.per_second(), fresh.per_second());
-        }
-        self.row(turns.row(&WINDOW, rate));
+        self.row(depth.row(&deep_page(SQLITE), rate));
         Ok(())
     }
 
@@ -269,7 +225,7 @@ impl Suite<'_> {
         };
         let file = self.bench.folder.join("webhooks.db");
         let store = SqliteStore::open(&file, Ports::of_machine().clock, options).await?;
-        webhooks::measure(self.bench, Arc::new(store), &BURST, &PACED).await
+        webhooks::measure(self.bench, Arc::new(store), SQLITE).await
     }
 
     async fn end(self) -> Result<()> {

@@ -6,9 +6,8 @@ use super::reference::{Script, money, naive, same_rows};
 use super::{ON, Suite};
 use crate::Result;
 use crate::client::Request;
-use crate::service::{CLIENTS, HOT, PARTNERS, Service, many};
-use acceptance::measure::percentile;
-use acceptance::table::{Figure, Row, Turns, bytes, rate};
+use crate::service::{CLIENTS, HOT, PARTNERS, Service, latency, many};
+use acceptance::table::{Figure, Turns, bytes, rate};
 
 /// Connections of the references.
 const CONNECTIONS: usize = 16;
@@ -29,12 +28,6 @@ const MANY_NAIVE: Figure = Figure {
     what: "the same; compared with the naive round trips",
     bar: "≥ 3.5",
     goal: "≥ 5",
-};
-const LATENCY: Figure = Figure {
-    on: ON,
-    what: "the same, latency: p99 compared with p50",
-    bar: "≤ 4",
-    goal: "≤ 2.5",
 };
 const LOGGED: Figure = Figure {
     on: ON,
@@ -87,8 +80,7 @@ impl Suite<'_> {
         }
         self.row(turns.row(&MANY, rate));
         self.row(round_trips.row(&MANY_NAIVE, rate));
-        let late = percentile(&mut latencies, 99);
-        self.row(Row::spans(&LATENCY, late, percentile(&mut latencies, 50)));
+        self.row(latency(ON, &mut latencies));
         self.row(logged.row(&LOGGED, bytes));
         Ok(())
     }

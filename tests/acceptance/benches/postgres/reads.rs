@@ -1,9 +1,9 @@
-//! Firm quotes, pages, and the cost of a history.
+//! Firm quotes and pages.
 
 use super::reference::{Script, page, quote};
 use super::{ON, Suite};
 use crate::Result;
-use crate::service::{CLIENTS, FRESH, HEAVY, HISTORY, PARTNERS, READERS, first_page, many, quotes};
+use crate::service::{CLIENTS, HISTORY, PARTNERS, READERS, deep_page, first_page, many, quotes};
 use acceptance::table::{Figure, Turns, rate};
 
 const R_QUOTE: Script = quote(CLIENTS, PARTNERS);
@@ -20,18 +20,6 @@ const PAGE: Figure = Figure {
     what: "page of 50 trades over HTTP, 16 clients; compared with the same select on 16 connections",
     bar: "≥ 0.22",
     goal: "≥ 0.6",
-};
-const DEEP_PAGE: Figure = Figure {
-    on: ON,
-    what: "page of 50 trades after 9,000 newer ones; compared with the first page",
-    bar: "≥ 0.9",
-    goal: "≥ 0.98",
-};
-const WINDOW: Figure = Figure {
-    on: ON,
-    what: "transact of a partner with 10,000 trades in the velocity window; compared with a partner without any",
-    bar: "≥ 0.9",
-    goal: "≥ 0.98",
 };
 
 impl Suite<'_> {
@@ -58,21 +46,7 @@ impl Suite<'_> {
             turns.push(at_the_top, self.repeat(R_PAGE, 20_000)?);
         }
         self.row(turns.row(&PAGE, rate));
-        self.row(depth.row(&DEEP_PAGE, rate));
-        Ok(())
-    }
-
-    pub(super) async fn window(&mut self) -> Result<()> {
-        let mut turns = Turns::default();
-        for turn in self.bench.turns("PostgreSQL: velocity window") {
-            let count = self.bench.work(4000);
-            let heavy = self.service.transacts(count, |_| HEAVY).await?;
-            let fresh = self.service.transacts(count, |_| FRESH + turn).await?;
-            let heavy = self.service.load(CLIENTS, heavy).await?;
-            let fresh = self.service.load(CLIENTS, fresh).await?;
-            turns.push(heavy.per_second(), fresh.per_second());
-        }
-        self.row(turns.row(&WINDOW, rate));
+        self.row(depth.row(&deep_page(ON), rate));
         Ok(())
     }
 
