@@ -57,6 +57,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .env("DEPLOY_DIR", workspace.path("deploy"))
         .env("DOCS_DIR", workspace.path("docs"))
         .env("GATE_SERVICE_BIN", plain.join("gate-service"))
+        .env("NODE_MODULES_DIR", &node)
+        .env("NODE_PATH", node)
         .env("OPENAPI_DIR", workspace.path("docs/openapi"))
         .env("PROMETHEUS_BIN", &prometheus.server)
         .env("PROMTOOL_BIN", &prometheus.tool)
@@ -65,18 +67,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .env("TEST_RAIL_BIN", plain.join(TRIALS[0]))
         .env("TEST_VERIFIER_BIN", plain.join(TRIALS[1]))
         .env("VERIFY_DELIVERY_BIN", plain.join(RECEIVER))
+        .env("WEB_DIR", web)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     // The lints of this workspace do not apply to the generated clients.
     for (name, _) in LINTING {
         command.env_remove(name);
-    }
-    if let Some(modules) = node {
-        command
-            .env("NODE_PATH", &modules)
-            .env("NODE_MODULES_DIR", modules);
-    }
-    if let Some(web) = web {
-        command.env("WEB_DIR", web);
     }
     Outcome::of_program(&mut command, Counts::of_pytest)
 }
@@ -105,12 +100,9 @@ fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Installs the locked npm packages of a folder in `home`, and returns their `node_modules`. Returns `None` if the folder has no manifest.
-fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
+/// Installs the locked npm packages of a folder in `home`, and returns their `node_modules`.
+fn node_environment(source: &Path, home: &Path) -> Result<PathBuf> {
     let manifest = source.join("package.json");
-    if !manifest.is_file() {
-        return Ok(None);
-    }
     let lock = source.join("package-lock.json");
     if !lock.is_file() {
         return Err(format!(
@@ -130,7 +122,7 @@ fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
     let modules = home.join("node_modules");
     let wanted = sha256(&[fs::read(&manifest)?, fs::read(&lock)?].concat());
     if installed_already(home, &wanted) {
-        return Ok(Some(modules));
+        return Ok(modules);
     }
     remove_folder(home)?;
     fs::create_dir_all(home)?;
@@ -143,16 +135,14 @@ fn node_environment(source: &Path, home: &Path) -> Result<Option<PathBuf>> {
         "--no-fund",
     ]))?;
     mark_installed(home, &wanted)?;
-    Ok(Some(modules))
+    Ok(modules)
 }
 
 /// Copies the web sources, with their packages, to a folder that a build may change. Returns the folder.
-pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<PathBuf> {
     let source = workspace.path(WEB);
     let home = area.join("web");
-    if node_environment(&source, &home)?.is_none() {
-        return Ok(None);
-    }
+    node_environment(&source, &home)?;
     for name in WEB_SOURCES {
         remove_folder(&home.join(name))?;
     }
@@ -167,7 +157,7 @@ pub(crate) fn web_environment(workspace: &Workspace, area: &Path) -> Result<Opti
         }
         fs::copy(from, to)?;
     }
-    Ok(Some(home))
+    Ok(home)
 }
 
 /// The file that marks a finished installation. It is written last, so an interrupted installation is repeated.
@@ -214,10 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn npm_packages_are_installed_from_a_lock_or_not_at_all() {
+    fn npm_packages_are_installed_from_a_lock_only() {
         let root = tempfile::tempdir().unwrap();
         let (source, home) = (root.path(), root.path().join("home"));
-        assert_eq!(node_environment(source, &home).unwrap(), None);
         std::fs::write(source.join("package.json"), "{}").unwrap();
         let error = node_environment(source, &home).unwrap_err();
         assert!(error.to_string().contains("package-lock.json is missing"));

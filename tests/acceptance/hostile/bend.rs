@@ -156,13 +156,7 @@ fn header(dice: &Dice, request: &mut Request) {
             }
         }
         4 => request.add(
-            &dice.word(&[
-                "x-request-id",
-                "traceparent",
-                "user-agent",
-                "cookie",
-                "x-forwarded-for",
-            ]),
+            &dice.among("x-request-id traceparent user-agent cookie x-forwarded-for"),
             odd,
         ),
         _ => {
