@@ -3,7 +3,7 @@
 use kernel::{Amount, Asset};
 use pools_core::ledger::TransferRole;
 use pools_core::quote::{QuoteOutcome, Side};
-use pools_core::trade::{Settlement, TradeState};
+use pools_core::trade::{Settlement, TradeId, TradeState};
 
 use crate::db::Db;
 use crate::engine::Stage;
@@ -15,14 +15,25 @@ use crate::state::State;
 use crate::world::{access, at, pool, quote_id};
 use crate::{check, scenes};
 
-/// A quote, its purchase, and polls until the trade is returned.
-fn returned() -> State {
+/// A quote and the partner's money.
+fn quoted() -> Db {
     let mut db = Db::new(access(Some(100)), &[Side::OnRamp]);
     db.fund((2, 0));
-    let mut state = State::new(db, Vec::new(), 0, 0);
+    db
+}
+
+/// A quote, its purchase, and the trade.
+fn bought() -> (State, TradeId) {
+    let mut state = State::new(quoted(), Vec::new(), 0, 0);
     ask(&mut state, Ask::Transact { quote: 0, key: 1 });
+    let trade = *state.engine.holds.keys().next().unwrap();
+    (state, trade)
+}
+
+/// A trade after polls that saw its delivery and its return.
+fn returned() -> State {
+    let (mut state, trade) = bought();
     for stage in [Stage::Delivered, Stage::Reversed] {
-        let trade = *state.engine.holds.keys().next().unwrap();
         state.set_stage(trade, stage);
         ask(&mut state, Ask::Poll { quote: 0 });
     }
@@ -41,11 +52,7 @@ fn ask(state: &mut State, ask: Ask) {
 
 #[test]
 fn unseen_return_is_settled_and_returned_by_one_poll() {
-    let mut db = Db::new(access(Some(100)), &[Side::OnRamp]);
-    db.fund((2, 0));
-    let mut state = State::new(db, Vec::new(), 0, 0);
-    ask(&mut state, Ask::Transact { quote: 0, key: 1 });
-    let trade = *state.engine.holds.keys().next().unwrap();
+    let (mut state, trade) = bought();
     state.set_stage(trade, Stage::Delivered);
     state.set_stage(trade, Stage::Reversed);
     ask(&mut state, Ask::Poll { quote: 0 });
@@ -116,8 +123,7 @@ fn every_invariant_can_break() {
 #[test]
 fn every_rule_about_change_can_break() {
     let after = returned().db;
-    let mut before = Db::new(access(Some(100)), &[Side::OnRamp]);
-    before.fund((2, 0));
+    let before = quoted();
     assert_eq!(invariants::step(&before, &after), None);
     let breaks: [Break; 4] = [
         ("Q3", |db| {

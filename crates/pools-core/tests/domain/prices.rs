@@ -68,6 +68,15 @@ impl Order {
             Side::OffRamp => (below * kept, mid * U512::from(10_000)),
         }
     }
+
+    /// The rate in units of its last decimal, and the number of its decimals.
+    fn cut_rate(&self) -> (U512, usize) {
+        let (exact, below) = self.exact_rate();
+        let mut scales = 8..=28;
+        let scale = scales.find(|scale| exact * ten(*scale) / below >= ten(7));
+        let scale = scale.unwrap_or(28);
+        (exact * ten(scale) / below, scale)
+    }
 }
 
 prop_compose! {
@@ -98,11 +107,7 @@ prop_compose! {
 
 /// The rate is the exact fraction, rounded down once: to 8 decimals or to 8 significant digits.
 fn rate_is_cut_once(order: &Order, printed: &str) -> Result<(), TestCaseError> {
-    let (exact, below) = order.exact_rate();
-    let scale = (8..=28)
-        .find(|scale| exact * ten(*scale) / below >= ten(7))
-        .unwrap_or(28);
-    let cut = exact * ten(scale) / below;
+    let (cut, scale) = order.cut_rate();
     let (rate, under) = read(printed);
     prop_assert_eq!(cut * under, rate * ten(scale), "{}", printed);
     let fraction = printed.split_once('.').map_or("", |(_, fraction)| fraction);
@@ -139,17 +144,10 @@ proptest! {
         prop_assert!(taken * rate * scale * step < (given * step + scale) * under * digits);
     }
 
-}
-
-proptest! {
-    #![proptest_config(money_cases())]
-
     // rule: money.out-of-range
     #[test]
     fn order_is_out_of_range_exactly_if_leg_is(order in order()) {
-        let (exact, below) = order.exact_rate();
-        let scale = (8..=28).find(|scale| exact * ten(*scale) / below >= ten(7)).unwrap_or(28);
-        let cut = exact * ten(scale) / below;
+        let (cut, scale) = order.cut_rate();
         let output = match order.side { Side::OnRamp => order.pool.crypto(), Side::OffRamp => order.pool.fiat() };
         let digits = usize::from(output.scale());
         let (taken, under) = read(&order.amount.to_string());

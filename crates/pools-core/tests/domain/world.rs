@@ -165,48 +165,42 @@ impl World {
 
     /// Writes the results of a batch, as a store does before it commits.
     pub(crate) fn write(&mut self, state: &BatchState) {
+        let rows = &mut self.rows;
         for opened in &state.opened {
-            let at = (opened.partner.clone(), opened.trade.quote);
-            let quote = self.rows.quotes.get_mut(&at).unwrap();
+            let (partner, scope) = (&opened.partner, &opened.scope);
+            let at = (partner.clone(), opened.trade.quote);
+            let quote = rows.quotes.get_mut(&at).unwrap();
             assert_eq!(
                 quote.outcome,
                 QuoteOutcome::Open,
                 "a quote is consumed once"
             );
             quote.outcome = QuoteOutcome::Consumed(opened.trade.created_at);
-            assert!(self.rows.trades.insert(at, opened.trade.clone()).is_none());
-            self.rows
-                .answered
-                .insert(opened.scope.clone(), opened.answered);
-            self.rows
-                .all_records
-                .push((opened.scope.clone(), opened.answered));
-            if let Some(entry) = &opened.entry {
-                self.rows
-                    .entries
-                    .push((opened.partner.clone(), entry.clone()));
-            }
+            assert!(rows.trades.insert(at, opened.trade.clone()).is_none());
+            rows.answered.insert(scope.clone(), opened.answered);
+            rows.all_records.push((scope.clone(), opened.answered));
+            let entry = opened.entry.iter().cloned();
+            rows.entries
+                .extend(entry.map(|entry| (partner.clone(), entry)));
         }
         for (partner, account) in state.touched_accounts() {
-            self.rows
-                .accounts
-                .insert((partner.clone(), account.asset()), *account);
+            let at = (partner.clone(), account.asset());
+            rows.accounts.insert(at, *account);
         }
         for (partner, asset, total) in state.touched_commitments() {
-            let at = (partner.clone(), asset);
-            self.rows.commitments.insert(at, total);
+            rows.commitments.insert((partner.clone(), asset), total);
         }
         for (partner, total) in state.touched_velocity() {
-            self.rows.velocity.insert(partner.clone(), *total);
+            rows.velocity.insert(partner.clone(), *total);
         }
         assert_eq!(
-            self.rows.quotes, state.quotes,
+            rows.quotes, state.quotes,
             "the written rows equal the batch state"
         );
-        assert_eq!(self.rows.trades, state.trades);
-        assert_eq!(self.rows.accounts, state.accounts);
-        assert_eq!(self.rows.commitments, state.commitments);
-        assert_eq!(self.rows.answered, state.answered);
+        assert_eq!(rows.trades, state.trades);
+        assert_eq!(rows.accounts, state.accounts);
+        assert_eq!(rows.commitments, state.commitments);
+        assert_eq!(rows.answered, state.answered);
     }
 
     /// Runs commands in one transaction.
