@@ -172,101 +172,76 @@ fn off_allowlist() -> QuoteInputError {
     }
 }
 
-type Change = fn(&mut QuoteInput);
+/// A change of one field: its name, and its value unless it is missing.
+type Change = (&'static str, Option<&'static str>);
+
+const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
+const WRONG_CHECKSUM: &str = "0x5aAeb6053f3E94C9b9A09f33669435E7Ef1BeAed";
+
+fn change(ask: &mut QuoteInput, (field, value): Change) {
+    let place = match field {
+        "side" => &mut ask.side,
+        "type" => &mut ask.kind,
+        "fiatCurrency" => &mut ask.fiat_currency,
+        "cryptoCurrency" => &mut ask.crypto_currency,
+        "amount" => &mut ask.amount,
+        "cryptoNetwork" => &mut ask.crypto_network,
+        "destNetwork" => &mut ask.dest_network,
+        "destAddress" => &mut ask.dest_address,
+        _ => panic!("there is no field {field}"),
+    };
+    *place = value.map(str::to_owned);
+}
 
 /// Every error of a request, grouped by the check that finds it, in the order of the checks.
 fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
     use QuoteInputError as F;
-    let sides = "on_ramp, off_ramp";
+    let no = |field| ((field, None), F::Missing(vec![field]));
+    let fiat = || leg("fiatCurrency", "EUR");
+    let crypto = || leg("cryptoCurrency", "USDT");
+    let not_allowed = |field, value, words| ((field, Some(value)), F::NotAllowed(field, words));
+    let amount = |value, fault| (("amount", Some(value)), F::Amount(fault));
+    let unknown = |leg: Leg, value| ((leg.field, Some(value)), F::UnknownCurrency(leg));
+    let mismatch = |leg: Leg, value| ((leg.field, Some(value)), F::CurrencyMismatch(leg));
+    let pool_networks = "tron, ethereum";
+    let network = |value| (("cryptoNetwork", Some(value)), off_network(pool_networks));
+    let target = |value| (("destNetwork", Some(value)), off_allowlist());
+    let address = |value, fault| (("destAddress", Some(value)), F::Address(fault));
     vec![
         vec![
-            (|a| a.side = None, F::Missing(vec!["side"])),
-            (|a| a.side = text("ON_RAMP"), F::NotAllowed("side", sides)),
-            (
-                |a| a.kind = text("spot"),
-                F::NotAllowed("type", "firm, indicative"),
-            ),
-            (|a| a.fiat_currency = None, F::Missing(vec!["fiatCurrency"])),
-            (
-                |a| a.crypto_currency = None,
-                F::Missing(vec!["cryptoCurrency"]),
-            ),
-            (|a| a.amount = None, F::Missing(vec!["amount"])),
-            (|a| a.amount = text("-1"), F::Amount(AmountError::Malformed)),
-            (
-                |a| a.amount = text("1e2"),
-                F::Amount(AmountError::Malformed),
-            ),
-            (|a| a.amount = text("0.00"), F::Amount(AmountError::Zero)),
+            no("side"),
+            not_allowed("side", "ON_RAMP", "on_ramp, off_ramp"),
+            not_allowed("type", "spot", "firm, indicative"),
+            no("fiatCurrency"),
+            no("cryptoCurrency"),
+            no("amount"),
+            amount("-1", AmountError::Malformed),
+            amount("1e2", AmountError::Malformed),
+            amount("0.00", AmountError::Zero),
         ],
         vec![
-            (
-                |a| a.fiat_currency = text("XXX"),
-                F::UnknownCurrency(leg("fiatCurrency", "EUR")),
-            ),
-            (
-                |a| a.fiat_currency = text("USDT"),
-                F::UnknownCurrency(leg("fiatCurrency", "EUR")),
-            ),
-            (
-                |a| a.crypto_currency = text("DOGE"),
-                F::UnknownCurrency(leg("cryptoCurrency", "USDT")),
-            ),
-            (
-                |a| a.crypto_currency = text(""),
-                F::UnknownCurrency(leg("cryptoCurrency", "USDT")),
-            ),
+            unknown(fiat(), "XXX"),
+            unknown(fiat(), "USDT"),
+            unknown(crypto(), "DOGE"),
+            unknown(crypto(), ""),
+        ],
+        vec![mismatch(fiat(), "USD"), mismatch(crypto(), "BTC")],
+        vec![
+            network("bsc"),
+            network("Ethereum"),
+            network("arbitrum"),
+            target("tron"),
+            target("Optimism"),
         ],
         vec![
-            (
-                |a| a.fiat_currency = text("USD"),
-                F::CurrencyMismatch(leg("fiatCurrency", "EUR")),
-            ),
-            (
-                |a| a.crypto_currency = text("BTC"),
-                F::CurrencyMismatch(leg("cryptoCurrency", "USDT")),
-            ),
+            (("destAddress", None), F::MissingAddress),
+            address("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", AddressError::Invalid),
+            address(ZERO_ADDRESS, AddressError::Invalid),
+            address(WRONG_CHECKSUM, AddressError::Checksum),
         ],
         vec![
-            (
-                |a| a.crypto_network = text("bsc"),
-                off_network("tron, ethereum"),
-            ),
-            (
-                |a| a.crypto_network = text("Ethereum"),
-                off_network("tron, ethereum"),
-            ),
-            (
-                |a| a.crypto_network = text("arbitrum"),
-                off_network("tron, ethereum"),
-            ),
-            (|a| a.dest_network = text("tron"), off_allowlist()),
-            (|a| a.dest_network = text("Optimism"), off_allowlist()),
-        ],
-        vec![
-            (|a| a.dest_address = None, F::MissingAddress),
-            (
-                |a| a.dest_address = text("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"),
-                F::Address(AddressError::Invalid),
-            ),
-            (
-                |a| a.dest_address = Some(format!("0x{}", "0".repeat(40))),
-                F::Address(AddressError::Invalid),
-            ),
-            (
-                |a| a.dest_address = Some(ADDRESS.replace('F', "f")),
-                F::Address(AddressError::Checksum),
-            ),
-        ],
-        vec![
-            (
-                |a| a.amount = text("100.000"),
-                F::Amount(AmountError::TooPrecise(2)),
-            ),
-            (
-                |a| a.amount = text("10000000000.01"),
-                F::Amount(AmountError::OutOfRange),
-            ),
+            amount("100.000", AmountError::TooPrecise(2)),
+            amount("10000000000.01", AmountError::OutOfRange),
         ],
     ]
 }
@@ -274,9 +249,9 @@ fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
 // rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
 #[test]
 fn request_error_is_reported_without_upstream_calls() {
-    for (change, due) in faults().concat() {
+    for (wrong, due) in faults().concat() {
         let mut ask = buy("100");
-        change(&mut ask);
+        change(&mut ask, wrong);
         assert_eq!(fault(&ask), due);
     }
 }
@@ -286,11 +261,11 @@ fn request_error_is_reported_without_upstream_calls() {
 fn error_of_earlier_check_is_reported_first() {
     let steps = faults();
     for (at, step) in steps.iter().enumerate() {
-        for (change, due) in step {
+        for (earlier, due) in step {
             for (later, _) in steps[at + 1..].concat() {
                 let mut ask = buy("100");
-                later(&mut ask);
-                change(&mut ask);
+                change(&mut ask, later);
+                change(&mut ask, *earlier);
                 // Two changes of one field give one error, because the second overwrites the first.
                 match (fault(&ask), due) {
                     // All missing fields are named together, including the address.
