@@ -112,64 +112,59 @@ mod tests {
         }
     }
 
-    #[test]
-    fn libtest_lines_are_counted() {
-        let line = "test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.01s";
-        assert_eq!(Counts::of_libtest(line), Some(counts(12, 0, 2)));
-        let line = "test result: FAILED. 1 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out";
-        assert_eq!(Counts::of_libtest(line), Some(counts(1, 4, 0)));
-        let coloured = "test result: \u{1b}[32mok\u{1b}(B\u{1b}[m. 7 passed; 0 failed; 0 ignored";
-        assert_eq!(Counts::of_libtest(coloured), Some(counts(7, 0, 0)));
+    /// Reads lines. A line has numbers of passed, failed and skipped tests, or no counts.
+    fn reads(read: fn(&str) -> Option<Counts>, lines: &[(&str, Option<[u64; 3]>)]) {
+        for (line, expected) in lines {
+            let expected =
+                expected.map(|[passed, failed, skipped]| counts(passed, failed, skipped));
+            assert_eq!(read(line), expected, "{line}");
+        }
     }
 
     #[test]
-    fn other_lines_are_not_libtest_results() {
-        assert_eq!(Counts::of_libtest("running 3 tests"), None);
-        assert_eq!(Counts::of_libtest("test a::b ... ok"), None);
-        assert_eq!(Counts::of_libtest("  test result: 3 passed"), None);
+    fn libtest_lines_are_counted() {
+        let ended = "test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.01s";
+        let failed = "test result: FAILED. 1 passed; 4 failed; 0 ignored; 0 measured";
+        let coloured = "test result: \u{1b}[32mok\u{1b}(B\u{1b}[m. 7 passed; 0 failed; 0 ignored";
+        let lines = [
+            (ended, Some([12, 0, 2])),
+            (failed, Some([1, 4, 0])),
+            (coloured, Some([7, 0, 0])),
+            ("running 3 tests", None),
+            ("test a::b ... ok", None),
+            ("  test result: 3 passed", None),
+        ];
+        reads(Counts::of_libtest, &lines);
     }
 
     #[test]
     fn pytest_closing_lines_are_counted() {
-        assert_eq!(
-            Counts::of_pytest("3 passed in 0.12s"),
-            Some(counts(3, 0, 0))
-        );
         let all =
             "1 failed, 2 passed, 3 skipped, 4 deselected, 5 warnings, 6 errors in 61.20s (0:01:01)";
-        assert_eq!(Counts::of_pytest(all), Some(counts(2, 7, 3)));
         let ruled = "===== 2 passed, 1 xfailed, 1 xpassed in 1.00s =====";
-        assert_eq!(Counts::of_pytest(ruled), Some(counts(3, 0, 1)));
-        assert_eq!(
-            Counts::of_pytest("no tests ran in 0.01s"),
-            Some(counts(0, 0, 0))
-        );
-    }
-
-    #[test]
-    fn other_lines_are_not_pytest_results() {
-        assert_eq!(
-            Counts::of_pytest("tests/conformance/test_a.py ....  [100%]"),
-            None
-        );
-        assert_eq!(Counts::of_pytest("4 apples in 3s"), None);
-        assert_eq!(Counts::of_pytest("3 passed in the night"), None);
-        assert_eq!(Counts::of_pytest(""), None);
+        let lines = [
+            ("3 passed in 0.12s", Some([3, 0, 0])),
+            (all, Some([2, 7, 3])),
+            (ruled, Some([3, 0, 1])),
+            ("no tests ran in 0.01s", Some([0, 0, 0])),
+            ("tests/conformance/test_a.py ....  [100%]", None),
+            ("4 apples in 3s", None),
+            ("3 passed in the night", None),
+            ("", None),
+        ];
+        reads(Counts::of_pytest, &lines);
     }
 
     #[test]
     fn plain_closing_lines_are_counted() {
-        assert_eq!(
-            Counts::of_plain("3 passed, 1 failed"),
-            Some(counts(3, 1, 0))
-        );
-        assert_eq!(
-            Counts::of_plain("3 passed, 1 failed, 2 skipped"),
-            Some(counts(3, 1, 2))
-        );
-        assert_eq!(Counts::of_plain("some passed, 1 failed"), None);
-        assert_eq!(Counts::of_plain("3 passed, 1 failed, 2 more"), None);
-        assert_eq!(Counts::of_plain("3 passed"), None);
+        let lines = [
+            ("3 passed, 1 failed", Some([3, 1, 0])),
+            ("3 passed, 1 failed, 2 skipped", Some([3, 1, 2])),
+            ("some passed, 1 failed", None),
+            ("3 passed, 1 failed, 2 more", None),
+            ("3 passed", None),
+        ];
+        reads(Counts::of_plain, &lines);
     }
 
     #[test]

@@ -274,26 +274,12 @@ mod tests {
 
     #[test]
     fn every_package_inherits_the_lints() {
-        assert!(
-            in_manifest("a", "[package]\nname = \"a\"\n[lints]\nworkspace = true")
-                .unwrap()
-                .is_empty()
-        );
-        assert!(
-            in_manifest("a", "[workspace]\nmembers = []")
-                .unwrap()
-                .is_empty()
-        );
-        assert_eq!(
-            in_manifest("a", "[package]\nname = \"a\"").unwrap().len(),
-            1
-        );
-        assert_eq!(
-            in_manifest("a", "[package]\nname = \"a\"\n[lints.rust]\nx = \"warn\"")
-                .unwrap()
-                .len(),
-            1
-        );
+        let package = "[package]\nname = \"a\"\n";
+        let faults = |text: &str| in_manifest("a", text).unwrap().len();
+        assert_eq!(faults("[workspace]\nmembers = []"), 0);
+        assert_eq!(faults(&format!("{package}[lints]\nworkspace = true")), 0);
+        assert_eq!(faults(package), 1);
+        assert_eq!(faults(&format!("{package}[lints.rust]\nx = \"warn\"")), 1);
         assert!(in_manifest("a", "[package").is_err());
     }
 }

@@ -10,41 +10,24 @@ use crate::request::{Ask, Said};
 /// A step at which a request or a worker can be when a server dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// A use case before a call.
-    Request(Use, Call),
+    /// A use case, by its name, before a call.
+    Request(&'static str, Call),
     /// A worker before it posts a claimed delivery.
     Post,
     /// A worker before it reports.
     Report,
 }
 
-/// The use cases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    Transact,
-    Reject,
-    Read,
-    Poll,
-    Credit,
-}
+const USES: [&str; 5] = ["Transact", "Reject", "Read", "Poll", "Credit"];
 
-const USES: [Use; 5] = [
-    Use::Transact,
-    Use::Reject,
-    Use::Read,
-    Use::Poll,
-    Use::Credit,
-];
-
-impl From<Ask> for Use {
-    fn from(ask: Ask) -> Self {
-        match ask {
-            Ask::Transact { .. } => Self::Transact,
-            Ask::Reject { .. } => Self::Reject,
-            Ask::Read { .. } => Self::Read,
-            Ask::Poll { .. } => Self::Poll,
-            Ask::Credit => Self::Credit,
-        }
+/// The name of a request's use case.
+pub(crate) const fn use_case(ask: Ask) -> &'static str {
+    match ask {
+        Ask::Transact { .. } => "Transact",
+        Ask::Reject { .. } => "Reject",
+        Ask::Read { .. } => "Read",
+        Ask::Poll { .. } => "Poll",
+        Ask::Credit => "Credit",
     }
 }
 
@@ -60,7 +43,7 @@ impl Point {
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Request(own, call) => write!(f, "{own:?} before {call:?}"),
+            Self::Request(own, call) => write!(f, "{own} before {call:?}"),
             Self::Post | Self::Report => write!(f, "Worker before {self:?}"),
         }
     }

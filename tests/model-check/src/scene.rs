@@ -9,7 +9,7 @@ use pools_core::trade::{Trade, TradeId, TradeStatus};
 use stateright::{Model, Property};
 
 use crate::converge;
-use crate::coverage::{self, Point};
+use crate::coverage::{self, Point, use_case};
 use crate::db::Db;
 use crate::invariants;
 use crate::ports::Fault;
@@ -177,7 +177,7 @@ impl Model for Scene {
 
 /// Records that a request reached this point.
 fn noted(request: &Request, fault: Fault, now: &Now) {
-    coverage::reached(Point::Request(request.name.ask.into(), request.next));
+    coverage::reached(Point::Request(use_case(request.name.ask), request.next));
     if fault != Fault::None {
         coverage::wrong(request.next, fault);
     }

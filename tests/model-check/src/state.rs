@@ -7,7 +7,7 @@ use kernel::Timestamp;
 use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryInput, DeliveryState, Lease};
 use pools_core::trade::TradeId;
 
-use crate::coverage::Point;
+use crate::coverage::{Point, use_case};
 use crate::db::Db;
 use crate::engine::{EngineState, Stage};
 use crate::invariants::{self, Breach};
@@ -243,7 +243,7 @@ impl State {
             .requests
             .iter()
             .filter(move |request| request.server == server);
-        let requests = here.map(|request| Point::Request(request.name.ask.into(), request.next));
+        let requests = here.map(|request| Point::Request(use_case(request.name.ask), request.next));
         let workers = self.workers.iter().map(|worker| match worker.taken {
             None => Point::Post,
             Some(_) => Point::Report,
