@@ -35,7 +35,7 @@ impl Point {
     fn all() -> impl Iterator<Item = Self> {
         let requests = USES
             .iter()
-            .flat_map(|own| Call::ALL.iter().map(|call| Self::Request(*own, *call)));
+            .flat_map(|own| Call::ALL.iter().map(|call| Self::Request(own, *call)));
         requests.chain([Self::Post, Self::Report])
     }
 }
