@@ -24,7 +24,7 @@ use crate::servers::Servers;
 use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
-pub(crate) use paths::{Chosen, Database};
+pub(crate) use paths::{Chosen, Database, Part};
 use paths::{DELAY, Reach, START_COMMIT, is_of_handler, reach_of, writes_to_disk};
 use recovery::{recovered, wait_for_recovery};
 
@@ -71,7 +71,9 @@ impl Points {
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
 pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
-    let of_pools = |reach| !matches!(reach, Reach::Gate | Reach::LiveGate | Reach::Rail);
+    if chosen.part.is_some() {
+        return Err("only the run of the gate has parts".into());
+    }
     again_and_again(
         programs,
         Served::Pools,
@@ -82,7 +84,7 @@ pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<P
                 fresh(&installation.folder.join("fresh"), programs, points)?;
             }
             let world = World::on(installation, seed)?;
-            for (step, point) in chosen.points(of_pools) {
+            for (step, point) in chosen.points(|reach| !reach.is_of_gate()) {
                 let of_point = points.next_seed(seed);
                 let ended = end_at(&world, chosen.store, step, &point, of_point, points);
                 settle(&world, &point, of_point, points, ended)?;
@@ -102,25 +104,51 @@ pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Po
         Served::Gate,
         chosen,
         seed,
-        |installation, seed, points| {
-            let sandbox = Gate::on(installation.clone(), Mode::Test, seed)?;
-            all_end(
-                &sandbox,
-                &chosen.points(|reach| matches!(reach, Reach::Gate | Reach::Rail)),
-                seed,
-                points,
-            )?;
-            under_load(&sandbox, chosen, seed, points)?;
-            let live = Gate::on(installation, Mode::Live, seed)?;
-            all_end(
-                &live,
-                &chosen.points(|reach| matches!(reach, Reach::LiveGate | Reach::Rail)),
-                seed,
-                points,
-            )?;
-            closed(&live, seed, points)
+        |installation, seed, points| match chosen.part {
+            None => whole_gate(installation, chosen, seed, points),
+            Some(part) => part_of_gate(part, installation, chosen, seed, points),
         },
     )
+}
+
+/// Tries all points of the gate on one database: with sandbox sessions, then with live sessions.
+fn whole_gate(
+    installation: Installation,
+    chosen: &Chosen,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
+    let sandbox = Gate::on(installation.clone(), Mode::Test, seed)?;
+    let of_sandbox = |reach| Part::Mixed.ends_at(reach) || Part::Payments.ends_at(reach);
+    all_end(&sandbox, &chosen.points(of_sandbox), seed, points)?;
+    under_load(&sandbox, chosen, seed, points)?;
+    let live = Gate::on(installation, Mode::Live, seed)?;
+    let of_live = |reach| Part::Live.ends_at(reach);
+    all_end(&live, &chosen.points(of_live), seed, points)?;
+    closed(&live, seed, points)
+}
+
+/// Tries the points of a part of the gate's run. Most operations are payments where all points are those of payments, which the mixed
+/// load reaches rarely.
+fn part_of_gate(
+    part: Part,
+    installation: Installation,
+    chosen: &Chosen,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
+    let in_mode = |mode| Gate::on(installation, mode, seed);
+    let gate = match part {
+        Part::Mixed | Part::Failing => in_mode(Mode::Test)?,
+        Part::Payments => in_mode(Mode::Test)?.mostly_paying(),
+        Part::Live => in_mode(Mode::Live)?.mostly_paying(),
+    };
+    if part == Part::Failing {
+        return under_load(&gate, chosen, seed, points);
+    }
+    let ends = chosen.points(|reach| part.ends_at(reach));
+    all_end(&gate, &ends, seed, points)?;
+    closed(&gate, seed, points)
 }
 
 /// Repeats the whole run, each time with a database and a seed of its own, until a breach is found.
@@ -304,7 +332,7 @@ fn end_at(
             fired(&said, point, "abort")?;
         }
         Reach::Pools | Reach::Either => return load_ends(world, point, seed, points),
-        Reach::Gate | Reach::LiveGate | Reach::Rail => {
+        Reach::Gate | Reach::LiveGate | Reach::Widget | Reach::Rail => {
             return Err(format!("{point} is the gate's").into());
         }
     }

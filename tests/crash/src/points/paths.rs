@@ -19,6 +19,8 @@ pub(super) enum Reach {
     Pools,
     /// Requests to the gate.
     Gate,
+    /// Payments in widgets, through the sandbox's rail and its verification of users.
+    Widget,
     /// Requests to the gate about live sessions.
     LiveGate,
     /// Payments at the gate: through the sandbox's rail, and through the provider of a live campaign.
@@ -32,16 +34,24 @@ impl Reach {
     pub(super) fn is_load_of(self, served: Served) -> bool {
         match self {
             Self::Pools => served == Served::Pools,
-            Self::Gate | Self::Rail => served == Served::Gate,
+            Self::Gate | Self::Widget | Self::Rail => served == Served::Gate,
             Self::Either => true,
             Self::Start | Self::Sweep | Self::Credit | Self::Revoke | Self::LiveGate => false,
         }
+    }
+
+    /// Whether only the gate has points on this path.
+    pub(super) const fn is_of_gate(self) -> bool {
+        matches!(
+            self,
+            Self::Gate | Self::Widget | Self::LiveGate | Self::Rail
+        )
     }
 }
 
 /// Every step, by its path. A step is named where an adapter runs it; the commit of a transaction is a step named after it.
 // `xtask/tests/failpoints.rs` compares this list with the adapters.
-const STEPS: [(Reach, &[&str]); 9] = [
+const STEPS: [(Reach, &[&str]); 10] = [
     (
         Reach::Start,
         &["migration.run", "migration.commit", START_COMMIT],
@@ -129,6 +139,11 @@ const STEPS: [(Reach, &[&str]); 9] = [
             "customer_delete.commit",
             "signed_quote.insert",
             "signed_quote_lock.commit",
+        ],
+    ),
+    (
+        Reach::Widget,
+        &[
             "signed_quote.supersede",
             "verification.insert",
             "verification_start.commit",
@@ -176,6 +191,34 @@ pub(crate) struct Chosen {
     /// The database.
     #[arg(long, value_enum, default_value_t = Database::Embedded)]
     pub(crate) store: Database,
+    /// Only a part of the gate's run, on a database of its own.
+    #[arg(long, value_enum, conflicts_with = "step")]
+    pub(crate) part: Option<Part>,
+}
+
+/// A part of the gate's run. Together the parts try every point in every manner, as a run without parts does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// The process ends at the points outside of payments.
+    Mixed,
+    /// The process ends at the points of payments, while most operations are payments in widgets.
+    Payments,
+    /// The same with live payments through the provider.
+    Live,
+    /// The process ends after a delivery without a response. Then steps fail at every point.
+    Failing,
+}
+
+impl Part {
+    /// Whether the process ends at the points on a path.
+    pub(super) const fn ends_at(self, reach: Reach) -> bool {
+        match self {
+            Self::Mixed => matches!(reach, Reach::Gate),
+            Self::Payments => matches!(reach, Reach::Widget | Reach::Rail),
+            Self::Live => matches!(reach, Reach::LiveGate | Reach::Rail),
+            Self::Failing => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -193,6 +236,18 @@ impl Chosen {
             step: None,
             delays,
             store,
+            part: None,
+        }
+    }
+
+    /// A part of the gate's points, each once, without delays.
+    pub(crate) const fn of_part(part: Part) -> Self {
+        Self {
+            repeat: 1,
+            step: None,
+            delays: false,
+            store: Database::Embedded,
+            part: Some(part),
         }
     }
 
@@ -241,4 +296,37 @@ pub(super) fn writes_to_disk(step: &str) -> bool {
                 | "transact.decide"
                 | RESPONSE_WRITE
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the points at which the process ends in each of these parts, sorted.
+    fn ends_of(parts: &[Part]) -> Vec<String> {
+        let all = Chosen::all(false, Database::Embedded);
+        let of_part = |part: &Part| all.points(|reach| part.ends_at(reach));
+        let ends = parts.iter().flat_map(of_part);
+        let mut names: Vec<String> = ends.map(|(_, point)| point).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn named(accepts: impl Fn(Reach) -> bool) -> Vec<String> {
+        let mut names: Vec<String> = points_of(accepts)
+            .into_iter()
+            .map(|(_, point)| point)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn parts_end_gate_once_at_each_of_its_points() {
+        let of_sandbox = [Part::Mixed, Part::Payments, Part::Failing];
+        let by_clients = |reach: Reach| reach.is_of_gate() && reach.is_load_of(Served::Gate);
+        assert_eq!(ends_of(&of_sandbox), named(by_clients));
+        let of_live = |reach| matches!(reach, Reach::LiveGate | Reach::Rail);
+        assert_eq!(ends_of(&[Part::Live]), named(of_live));
+    }
 }
