@@ -1,0 +1,127 @@
+//! The ports of the upstreams: the rail and the verifier.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Asset, Timestamp};
+use partner_core::PartnerId;
+
+use crate::amount::SessionAmount;
+use crate::object::JsonObject;
+use crate::payout::Payout;
+use crate::rail::{Instructions, RailId, RailReport};
+use crate::signed_quote::QuoteTerms;
+use crate::verification::form::Form;
+use crate::verification::{Contradiction, VerificationId, VerificationReport};
+
+/// The data of a record that a rail receives, and the partner of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RailOrder {
+    /// Limits the concurrent calls of each partner. It is not sent.
+    pub partner: PartnerId,
+    /// The id of the record. A rail executes each id at most once.
+    pub id: RailId,
+    /// What to pay in, pay out or swap, and how.
+    pub terms: QuoteTerms,
+    /// Where to deliver the asset of a hosted purchase or of a swap.
+    pub wallet_address: Option<String>,
+    /// Where to pay out the fiat of a hosted sale; `None` for every other payment.
+    pub payout: Option<Payout>,
+}
+
+impl RailOrder {
+    /// The order of a record that a partner makes on the rail routes. The rail knows its users' accounts.
+    #[must_use]
+    pub const fn of_redemption(partner: PartnerId, id: RailId, terms: QuoteTerms) -> Self {
+        Self {
+            partner,
+            id,
+            terms,
+            wallet_address: None,
+            payout: None,
+        }
+    }
+}
+
+/// The response of a rail to the cancellation of a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelReport {
+    /// The payment is cancelled for ever: no money has moved, and none will.
+    Cancelled,
+    /// The payment can no longer be cancelled.
+    TooLate,
+}
+
+/// Moves fiat, and swaps assets. A call must respond within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
+#[async_trait]
+pub trait Rail: Send + Sync {
+    /// Returns what the payer needs: how to pay the fiat of a pay-in, or where to send the asset of a hosted pay-out or of a
+    /// swap. `None` if the rail does not respond.
+    ///
+    /// The call precedes the record and must not move money: the record may never be created.
+    async fn instructions(&self, order: &RailOrder) -> Option<Instructions>;
+
+    /// Starts the movement of money if it has not started, and reports its state; `None` if the rail does not
+    /// respond. `attempt` counts from 1.
+    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
+
+    /// How long to wait before the poll that follows this one, if the payment is in progress and the rail knows when it ends.
+    fn ask_again(&self, _: &RailOrder, _: u32) -> Option<Duration> {
+        None
+    }
+
+    /// Cancels a payment that its user has given up; `None` if the rail does not respond. The rail remembers the
+    /// cancellation, also of a payment that has not begun.
+    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport>;
+}
+
+/// The data of a verification that a provider receives, and the partner of the session. It contains no personal data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerificationOrder {
+    /// Limits the concurrent calls of each partner. It is not sent.
+    pub partner: PartnerId,
+    /// The id of the verification. A provider starts each id at most once.
+    pub id: VerificationId,
+    /// The amount of the session.
+    pub amount: SessionAmount,
+    pub currency: Asset,
+    /// When the verification was made.
+    pub created_at: Timestamp,
+}
+
+/// A verification that a provider has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerificationStart {
+    /// The report of the provider.
+    pub report: VerificationReport,
+    /// The page of the provider that the user visits.
+    pub url: Option<String>,
+    /// The fields that the widget shows.
+    pub form: Option<Form>,
+    /// When `url` and `form` end.
+    pub expires_at: Option<Timestamp>,
+    /// The provider's own reference.
+    pub reference: Option<String>,
+}
+
+/// Verifies users. `None` means that the provider gave no response, and decides nothing. The calls of one start or one
+/// poll together must respond within [`VERIFIER_TIMEOUT`](crate::usecases::verify_user::VERIFIER_TIMEOUT).
+#[async_trait]
+pub trait Verifier: Send + Sync {
+    /// Starts the verification if it has not started, and says what the user must do.
+    async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart>;
+
+    /// Submits the user's answers to the form. The caller does not store them.
+    async fn submit(
+        &self,
+        order: &VerificationOrder,
+        answers: &JsonObject,
+    ) -> Option<VerificationReport>;
+
+    /// Reports the state of a started verification.
+    async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport>;
+
+    /// Notifies that a report contradicts the end of a verification. Providers ignore it; a wrapper that records
+    /// metrics counts it.
+    fn contradicted(&self, _: &Contradiction) {}
+}
