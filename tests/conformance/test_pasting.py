@@ -15,6 +15,8 @@ import pytest
 from programs import environment, eventually, program
 
 SHELLS = {"bash": ["bash", "--norc", "-i", "-s"], "zsh": ["zsh", "-f", "-i", "-s"]}
+# The demo shop takes a free port by itself if another program has its usual one.
+FREE_PORTS = ["--pools-port", "0", "--gate-port", "0", "--widget-port", "0"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [
     path
@@ -75,7 +77,7 @@ class Sandbox:
 
     def __init__(self, folder):
         [start, *_] = blocks(readme())
-        words = start.split() + ["--pools-port", "0", "--gate-port", "0", "--output", "json"]
+        words = start.split() + [*FREE_PORTS, "--output", "json"]
         path = f"{folder / 'bin'}:{environment({})['PATH']}"
         settings = {"PATH": path, "PENSTOCK_QUOTE_TTL": "10m"}
         self.process = subprocess.Popen(
@@ -148,7 +150,7 @@ def printing_sandbox(folder):
     """A sandbox on free ports. Yields the lines that it has printed, which grow while it runs."""
     path = f"{folder / 'bin'}:{environment({})['PATH']}"
     process = subprocess.Popen(
-        ["penstock", "sandbox", "--pools-port", "0", "--gate-port", "0"],
+        ["penstock", "sandbox", *FREE_PORTS],
         executable=folder / "bin" / "penstock", env=environment({"PATH": path}), cwd=folder,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
