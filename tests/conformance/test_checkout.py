@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler
@@ -10,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from programs import Server, environment, program
-from test_web import WEB, run
+from test_web import expect_passing, suites
 
 LOOPBACK = "127.0.0.1:0"
 # The suites make more sessions and read more rows in a minute than a shop does. The limits of each customer's token stay.
@@ -98,7 +97,7 @@ def running_verifier():
 
 
 @contextlib.contextmanager
-def running_sandbox(folder, settings):
+def running_sandbox(folder, **settings):
     """A sandbox on free ports. Yields what it printed, and `prices_url`, the source of its rates."""
     prices = Prices()
     threading.Thread(target=prices.serve_forever, daemon=True).start()
@@ -126,31 +125,33 @@ def running_sandbox(folder, settings):
     assert code == 0
 
 
-OTHER_ENGINES = "engines.test.mjs"
-VERIFIER = "verification.test.mjs"
+OTHER_ENGINES = "e2e/engines"
+VERIFIER = "e2e/verification"
 
 
-def run_suite(names, tmp_path, monkeypatch, settings=(), **described):
-    with running_sandbox(tmp_path, dict(settings)) as sandbox:
-        monkeypatch.setenv("SANDBOX", json.dumps({**sandbox, **described}))
-        tests = sorted(str(path.relative_to(WEB)) for path in names)
-        # Two files mostly wait for a price to run out.
-        code, output = run("node", "--test", "--test-concurrency=4", *tests)
-    passed = re.search(r"^# pass (\d+)$", output, re.MULTILINE)
-    assert code == 0 and passed and int(passed.group(1)) > 0, output
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory):
+    """The sandbox of all suites that need no settings of their own."""
+    with running_sandbox(tmp_path_factory.mktemp("sandbox")) as described:
+        yield described
+
+
+def run_suite(suite, monkeypatch, described):
+    monkeypatch.setenv("SANDBOX", json.dumps(described))
+    expect_passing(suite)
 
 
 # rule: gate.sdk.ended, gate.sdk.hosts
-def test_customer_pays_in_sandbox(tmp_path, monkeypatch):
-    names = [path for path in (WEB / "test/e2e").glob("*.test.mjs") if path.name not in (OTHER_ENGINES, VERIFIER)]
-    run_suite(names, tmp_path, monkeypatch)
+@pytest.mark.parametrize("suite", [suite for suite in suites("e2e") if suite not in (OTHER_ENGINES, VERIFIER)])
+def test_customer_pays_in_sandbox(suite, sandbox, monkeypatch):
+    run_suite(suite, monkeypatch, sandbox)
 
 
 def test_customer_is_verified_by_a_provider(tmp_path, monkeypatch):
-    with running_verifier() as (settings, address):
-        run_suite([WEB / "test/e2e" / VERIFIER], tmp_path, monkeypatch, settings, verifier_url=address)
+    with running_verifier() as (settings, address), running_sandbox(tmp_path, **settings) as described:
+        run_suite(VERIFIER, monkeypatch, {**described, "verifier_url": address})
 
 
 @pytest.mark.browsers
-def test_customer_pays_in_other_engines(tmp_path, monkeypatch):
-    run_suite([WEB / "test/e2e" / OTHER_ENGINES], tmp_path, monkeypatch)
+def test_customer_pays_in_other_engines(sandbox, monkeypatch):
+    run_suite(OTHER_ENGINES, monkeypatch, sandbox)
