@@ -8,6 +8,7 @@ from client import Client
 from contract import Contract
 from programs import Installation
 from provisioning import POOLS, Partner, new_key, partner_toml, pool_toml, profile, terms_for
+from workers import Scheduling, arranged
 
 
 class World:
@@ -42,12 +43,17 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Deselects the tests that need Firefox and WebKit, unless `-m` names their marker."""
-    if "browsers" in config.option.markexpr:
-        return
-    others = [item for item in items if item.get_closest_marker("browsers")]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+    """Deselects the tests that need Firefox and WebKit, unless `-m` names their marker. Arranges the tests for several workers."""
+    if "browsers" not in config.option.markexpr:
+        others = [item for item in items if item.get_closest_marker("browsers")]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+    if hasattr(config, "workerinput"):
+        items[:] = arranged(items)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

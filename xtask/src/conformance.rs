@@ -25,6 +25,9 @@ const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
 /// Firefox and WebKit, with the virtual display that WebKit needs.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
+/// The suites run in this many processes, because most tests wait: for leases, for timers and for programs that start.
+const WORKERS: &str = "--numprocesses=4";
+
 /// Runs the suites. `conftest.py` deselects the tests of Firefox and WebKit unless an argument `-m` names their marker.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
@@ -51,6 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .current_dir(workspace.root())
         .args(["-m", "pytest", "tests/conformance", "-q", "-o"])
         .arg(format!("cache_dir={}/pytest-cache", area.display()))
+        .args((!choose_tests(arguments)).then_some(WORKERS))
         .args(arguments)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("CHROMIUM_BIN", browser)
@@ -74,6 +78,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         command.env_remove(name);
     }
     Outcome::of_program(&mut command, Counts::of_pytest)
+}
+
+/// Returns whether arguments of pytest choose some tests by name or by marker.
+fn choose_tests(arguments: &[String]) -> bool {
+    arguments
+        .iter()
+        .any(|argument| argument.starts_with("-k") || argument.starts_with("-m"))
 }
 
 /// Runs the tests of Firefox and WebKit. They are separate because the drivers of these browsers stall on a busy machine.
@@ -180,8 +191,22 @@ pub(crate) fn remove_folder(home: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{installed_already, mark_installed, node_environment, run};
+    use super::{choose_tests, installed_already, mark_installed, node_environment, run};
     use crate::workspace::Workspace;
+
+    #[test]
+    fn workers_are_for_runs_of_all_tests() {
+        for (text, chosen) in [
+            ("-k metrics", true),
+            ("-kmetrics", true),
+            ("-x -m browsers", true),
+            ("--maxfail=1 --durations=20", false),
+        ] {
+            let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!(choose_tests(&words), chosen, "{text}");
+        }
+        assert!(!choose_tests(&[]));
+    }
 
     #[test]
     fn installation_is_kept_for_its_own_list_only() {
