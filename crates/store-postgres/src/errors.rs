@@ -8,6 +8,8 @@ use kernel::StoreError;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
 
+pub(crate) use store_sql::rows;
+
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";
 const LOCK_TIMEOUT: &str = "55P03";
@@ -129,11 +131,6 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
         )),
         error => StoreError::unexpected(error),
     }
-}
-
-/// The error of a write that changed an unexpected number of rows.
-pub(crate) fn rows(what: &'static str, expected: usize, found: u64) -> StoreError {
-    StoreError::Guard(format!("{what}: {expected} rows expected, {found} written"))
 }
 
 /// Does the table not exist?

@@ -10,7 +10,7 @@ use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
 use crate::statement::with_clock;
 use crate::store_tx::guard;
-use crate::{Connection, Reader, Row, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Statement, StoreTx, rows, values};
 
 #[async_trait]
 impl QuoteTx for StoreTx {
@@ -154,9 +154,7 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
 pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> Result<Vec<Quote>, StoreError> {
     let expected = batch.len();
     if usize::try_from(written) != Ok(expected) {
-        return Err(StoreError::Guard(format!(
-            "quotes: {expected} rows expected, {written} written"
-        )));
+        return Err(rows("quotes", expected, written));
     }
     let quotes = batch.iter().map(|new| Quote {
         id: new.id,

@@ -92,6 +92,13 @@ pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> Result<(), S
     Err(StoreError::Guard(breach()))
 }
 
+/// The error of a write that changed an unexpected number of rows.
+pub fn rows(table: &'static str, expected: usize, written: u64) -> StoreError {
+    StoreError::Guard(format!(
+        "{table}: {expected} rows expected, {written} written"
+    ))
+}
+
 #[async_trait]
 impl UnitOfWork for StoreTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {

@@ -8,6 +8,8 @@ use kernel::StoreError;
 use sqlx::error::DatabaseError;
 use sqlx::migrate::MigrateError;
 
+pub(crate) use store_sql::rows;
+
 use crate::files::{self, FULL, ForeignFile, NOT_A_DATABASE};
 
 /// SQLite's primary result codes: the lower 8 bits of an extended code.
@@ -65,11 +67,6 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
         )),
         error => StoreError::unexpected(error),
     }
-}
-
-/// The error of a write that changed an unexpected number of rows.
-pub(crate) fn rows(what: &'static str, expected: usize, found: u64) -> StoreError {
-    StoreError::Guard(format!("{what}: {expected} rows expected, {found} written"))
 }
 
 fn other(error: sqlx::Error, file: Option<&Path>) -> StoreError {
