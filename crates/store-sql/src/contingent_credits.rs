@@ -166,8 +166,7 @@ pub async fn above(
     let accounts = rows
         .iter()
         .map(|row| -> Result<(Tenant, Asset), StoreError> {
-            let partner = row.partner()?;
-            Ok((Tenant { partner, mode }, row.asset("asset")?))
+            Ok((row.tenant_in(mode)?, row.asset("asset")?))
         });
     Ok(accounts.collect())
 }

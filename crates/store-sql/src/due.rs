@@ -73,8 +73,7 @@ pub(crate) async fn read<I>(
     let read = found
         .iter()
         .map(|row| -> Result<(Tenant, Timestamp, I), StoreError> {
-            let partner = row.partner()?;
-            let who = Tenant { partner, mode };
+            let who = row.tenant_in(mode)?;
             Ok((who, row.instant(at)?, id(&**row, mode)?))
         });
     let mut due: Readable<(Tenant, Timestamp, I)> = read.collect();

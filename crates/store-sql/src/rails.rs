@@ -202,11 +202,7 @@ pub async fn asleep(
     let now = reader.now().await?;
     let values = values![mode, id.id().in_mode(mode), id.kind().as_str(), now];
     let row = reader.connection().fetch_optional(&ASLEEP, values).await?;
-    row.map(|row| {
-        let partner = row.partner()?;
-        Ok(Tenant { partner, mode })
-    })
-    .transpose()
+    row.map(|row| row.tenant_in(mode)).transpose()
 }
 
 /// The sign keeps the planner off the index of due records: few records in progress are due.

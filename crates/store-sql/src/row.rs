@@ -196,6 +196,12 @@ impl dyn Row + '_ {
         self.parsed("partner_id", PartnerId::parse)
     }
 
+    /// The tenant of a row of this mode.
+    pub fn tenant_in(&self, mode: Mode) -> Result<Tenant, StoreError> {
+        let partner = self.partner()?;
+        Ok(Tenant { partner, mode })
+    }
+
     pub fn tenant(&self) -> Result<Tenant, StoreError> {
         Ok(Tenant {
             partner: self.partner()?,
