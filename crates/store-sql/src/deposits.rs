@@ -1,35 +1,15 @@
 //! Deposits, one for each of the operator's references.
 
 use kernel::{Mode, StoreError};
-use partner_core::Tenant;
-use pools_core::deposits::compared_reference;
 use pools_core::ports::Deposit;
 use pools_core::profile::Network;
 
-use crate::{Connection, Row, Statement, values};
+use crate::{Row, Statement};
 
 /// The product of a reference, within which it is unique. Only one product has deposits.
-const PRODUCT: &str = "pools";
+pub(crate) const PRODUCT: &str = "pools";
 
-/// Fills in the compared references of deposits that an earlier version stored, of at most `limit` deposits. Returns their number.
-pub(crate) async fn compare(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    limit: u32,
-) -> Result<u32, StoreError> {
-    let values = values![who.mode, &who.partner, PRODUCT, limit];
-    let rows = connection.fetch_all(&UNCOMPARED, values).await?;
-    let mut compared = 0_u32;
-    for row in rows {
-        let reference = row.text("reference")?;
-        let form = compared_reference(reference);
-        let values = values![who.mode, &who.partner, PRODUCT, reference, &form];
-        connection.execute(&COMPARE, values).await?;
-        compared = compared.saturating_add(1);
-    }
-    Ok(compared)
-}
-
+/// Deposits that an earlier version stored without their compared references.
 pub static UNCOMPARED: Statement = Statement::new(
     "deposits",
     "SELECT partner_id, reference FROM deposits
@@ -37,7 +17,7 @@ pub static UNCOMPARED: Statement = Statement::new(
      LIMIT CAST($4 AS bigint)",
 );
 
-static COMPARE: Statement = Statement::new(
+pub(crate) static COMPARE: Statement = Statement::new(
     "deposits",
     "UPDATE deposits SET compared = $5
      WHERE mode = $1 AND partner_id = $2 AND product = $3 AND reference = $4",
@@ -45,17 +25,6 @@ static COMPARE: Statement = Statement::new(
 
 /// The deposit with an equal reference. Deposits of earlier versions may share one: then the deposit with the same spelling is
 /// preferred, and the oldest after it.
-pub(crate) async fn find(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    reference: &str,
-) -> Result<Option<Deposit>, StoreError> {
-    let form = compared_reference(reference);
-    let values = values![who.mode, &who.partner, PRODUCT, &form, reference];
-    let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| deposit(&*row, who.mode)).transpose()
-}
-
 pub static FIND: Statement = Statement::new(
     "deposits",
     "SELECT partner_id, reference, asset, amount, network, entry_id, created_at FROM deposits
@@ -63,35 +32,13 @@ pub static FIND: Statement = Statement::new(
      ORDER BY CASE WHEN reference = $5 THEN 0 ELSE 1 END, created_at, entry_id LIMIT 1",
 );
 
-pub(crate) async fn insert(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    deposit: &Deposit,
-) -> Result<(), StoreError> {
-    let asset = deposit.amount.asset();
-    let form = compared_reference(&deposit.reference);
-    let values = values![
-        who.mode,
-        &who.partner,
-        PRODUCT,
-        &deposit.reference,
-        asset.code(),
-        deposit.amount.units(),
-        deposit.network.map(Network::as_str),
-        deposit.entry,
-        deposit.created_at,
-        &form,
-    ];
-    connection.execute(&INSERT, values).await.map(drop)
-}
-
-static INSERT: Statement = Statement::new(
+pub(crate) static INSERT: Statement = Statement::new(
     "deposits",
     "INSERT INTO deposits (mode, partner_id, product, reference, asset, amount, network, entry_id, created_at, compared)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 );
 
-fn deposit(row: &dyn Row, mode: Mode) -> Result<Deposit, StoreError> {
+pub(crate) fn deposit(row: &dyn Row, mode: Mode) -> Result<Deposit, StoreError> {
     Ok(Deposit {
         reference: row.text("reference")?.to_owned(),
         amount: row.amount("amount", row.asset("asset")?)?,

@@ -4,21 +4,11 @@ use std::collections::BTreeSet;
 
 use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::{Mode, StoreError};
-use partner_core::Tenant;
 use partner_core::origin::Origin;
 
-use crate::{Connection, Row, Statement, json, values};
+use crate::{Connection, Row, Statement, values};
 
-pub(crate) async fn profile_find(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<Option<GateProfile>, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| profile(&*row)).transpose()
-}
-
-static FIND: Statement = Statement::new(
+pub(crate) static FIND: Statement = Statement::new(
     "gate_profiles",
     "SELECT partner_id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails, preview_locks,
             live_session_quota, create_session_limit
@@ -77,32 +67,7 @@ fn domains(row: &dyn Row) -> Result<BTreeSet<Origin>, StoreError> {
     })
 }
 
-pub(crate) async fn profile_put(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    profile: &GateProfile,
-) -> Result<(), StoreError> {
-    let domains = profile.allowed_domains.iter().map(Origin::as_str);
-    let domains = json(&domains.collect::<Vec<_>>())?;
-    let quota = profile.live_session_quota.map(i64::try_from).transpose();
-    let limit = profile.create_session_limit.as_ref();
-    let limit = limit.map(ToString::to_string);
-    let values = values![
-        who.mode,
-        &who.partner,
-        profile.enabled,
-        &domains,
-        profile.flow_sessions,
-        profile.kyc_trusted,
-        profile.rails,
-        profile.preview_locks,
-        quota.map_err(StoreError::unexpected)?,
-        &limit,
-    ];
-    connection.execute(&PUT, values).await.map(drop)
-}
-
-static PUT: Statement = Statement::new(
+pub(crate) static PUT: Statement = Statement::new(
     "gate_profiles",
     "INSERT INTO gate_profiles (mode, partner_id, enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
                                 preview_locks, live_session_quota, create_session_limit)

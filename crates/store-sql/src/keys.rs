@@ -22,15 +22,21 @@ impl PartnerTx for StoreTx {
     }
 
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
-        partners::ids(self.connection(), mode).await
+        let connection = self.connection();
+        let rows = connection.fetch_all(&partners::IDS, values![mode]).await?;
+        rows.iter().map(|row| row.partner()).collect()
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
-        partners::find(self.locked(who).await?, who).await
+        let values = values![who.mode, &who.partner];
+        let connection = self.locked(who).await?;
+        let row = connection.fetch_optional(&partners::FIND, values).await?;
+        row.map(|row| partners::partner(&*row)).transpose()
     }
 
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
-        partners::put(self.reconfiguring(), mode, partner).await?;
+        let values = values![mode, &partner.id, &partner.name, partner.status.as_str()];
+        self.reconfiguring().execute(&partners::PUT, values).await?;
         let partner = partner.id.clone();
         self.engine.lock_new(&Tenant { partner, mode }).await
     }

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::failpoint::around;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::batch::Funds;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
+use pools_core::deposits::compared_reference;
 use pools_core::ledger::{Account, AccountKind, Entry, Posting, Reason, Transfer, TransferRole};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
-use pools_core::profile::PoolId;
+use pools_core::profile::{Network, PoolId};
 
 use crate::contingent_credits::{FIND_RECOUNT, PUT_RECOUNT, recount};
+use crate::deposits::PRODUCT;
 use crate::velocity::opt_velocity;
 use crate::{Connection, Row, Statement, StoreTx, contingent_credits, deposits, values};
 
@@ -123,7 +124,18 @@ impl LedgerTx for StoreTx {
     }
 
     async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
-        deposits::compare(self.locked(who).await?, who, limit).await
+        let connection = self.locked(who).await?;
+        let values = values![who.mode, &who.partner, PRODUCT, limit];
+        let rows = connection.fetch_all(&deposits::UNCOMPARED, values).await?;
+        let mut compared = 0_u32;
+        for row in rows {
+            let reference = row.text("reference")?;
+            let form = compared_reference(reference);
+            let values = values![who.mode, &who.partner, PRODUCT, reference, &form];
+            connection.execute(&deposits::COMPARE, values).await?;
+            compared = compared.saturating_add(1);
+        }
+        Ok(compared)
     }
 
     async fn deposit_find(
@@ -131,12 +143,31 @@ impl LedgerTx for StoreTx {
         who: &Tenant,
         reference: &str,
     ) -> Result<Option<Deposit>, StoreError> {
-        deposits::find(self.locked(who).await?, who, reference).await
+        let form = compared_reference(reference);
+        let values = values![who.mode, &who.partner, PRODUCT, &form, reference];
+        let connection = self.locked(who).await?;
+        let row = connection.fetch_optional(&deposits::FIND, values).await?;
+        row.map(|row| deposits::deposit(&*row, who.mode))
+            .transpose()
     }
 
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
-        let inserting = deposits::insert(self.locked(who).await?, who, deposit);
-        around("deposit.insert", inserting).await
+        let asset = deposit.amount.asset();
+        let form = compared_reference(&deposit.reference);
+        let values = values![
+            who.mode,
+            &who.partner,
+            PRODUCT,
+            &deposit.reference,
+            asset.code(),
+            deposit.amount.units(),
+            deposit.network.map(Network::as_str),
+            deposit.entry,
+            deposit.created_at,
+            &form,
+        ];
+        self.insert_around("deposit.insert", who, &deposits::INSERT, values)
+            .await
     }
 }
 

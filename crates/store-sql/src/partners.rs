@@ -1,35 +1,18 @@
 //! Partners.
 
-use kernel::{Mode, StoreError};
-use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use kernel::StoreError;
+use partner_core::{Partner, PartnerStatus};
 
-use crate::{Connection, Row, Statement, values};
+use crate::{Row, Statement};
 
-pub(crate) async fn find(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<Option<Partner>, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let row = connection.fetch_optional(&FIND, values).await?;
-    row.map(|row| partner(&*row)).transpose()
-}
-
-static FIND: Statement = Statement::new(
+pub(crate) static FIND: Statement = Statement::new(
     "partners",
     "SELECT partner_id, name AS partner_name, status AS partner_status FROM partners
      WHERE mode = $1 AND partner_id = $2",
 );
 
 /// The ids of at most 1,000 partners.
-pub(crate) async fn ids(
-    connection: &mut dyn Connection,
-    mode: Mode,
-) -> Result<Vec<PartnerId>, StoreError> {
-    let rows = connection.fetch_all(&IDS, values![mode]).await?;
-    rows.iter().map(|row| row.partner()).collect()
-}
-
-static IDS: Statement = Statement::new(
+pub(crate) static IDS: Statement = Statement::new(
     "partners",
     "SELECT partner_id FROM partners WHERE mode = $1 ORDER BY partner_id LIMIT 1000",
 );
@@ -42,16 +25,7 @@ pub(crate) fn partner(row: &dyn Row) -> Result<Partner, StoreError> {
     })
 }
 
-pub(crate) async fn put(
-    connection: &mut dyn Connection,
-    mode: Mode,
-    partner: &Partner,
-) -> Result<(), StoreError> {
-    let values = values![mode, &partner.id, &partner.name, partner.status.as_str()];
-    connection.execute(&PUT, values).await.map(drop)
-}
-
-static PUT: Statement = Statement::new(
+pub(crate) static PUT: Statement = Statement::new(
     "partners",
     "INSERT INTO partners (mode, partner_id, name, status) VALUES ($1, $2, $3, $4)
      ON CONFLICT (mode, partner_id) DO UPDATE SET name = excluded.name, status = excluded.status",

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use gate_core::profile::GateProfile;
 use kernel::rates::SPREAD_CEILING_BPS;
 use kernel::{Mode, StoreError};
+use partner_core::origin::Origin;
 use partner_core::{PartnerId, Tenant};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use provisioning::ports::ProvisionTx;
@@ -92,7 +93,10 @@ impl ProvisionTx for StoreTx {
     }
 
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
-        gate::profile_find(self.locked(who).await?, who).await
+        let values = values![who.mode, &who.partner];
+        let connection = self.locked(who).await?;
+        let row = connection.fetch_optional(&gate::FIND, values).await?;
+        row.map(|row| gate::profile(&*row)).transpose()
     }
 
     async fn gate_profile_put(
@@ -100,7 +104,25 @@ impl ProvisionTx for StoreTx {
         who: &Tenant,
         profile: &GateProfile,
     ) -> Result<(), StoreError> {
-        gate::profile_put(self.reconfiguring_partner(who).await?, who, profile).await
+        let domains = profile.allowed_domains.iter().map(Origin::as_str);
+        let domains = json(&domains.collect::<Vec<_>>())?;
+        let quota = profile.live_session_quota.map(i64::try_from).transpose();
+        let limit = profile.create_session_limit.as_ref();
+        let limit = limit.map(ToString::to_string);
+        let values = values![
+            who.mode,
+            &who.partner,
+            profile.enabled,
+            &domains,
+            profile.flow_sessions,
+            profile.kyc_trusted,
+            profile.rails,
+            profile.preview_locks,
+            quota.map_err(StoreError::unexpected)?,
+            &limit,
+        ];
+        let connection = self.reconfiguring_partner(who).await?;
+        connection.execute(&gate::PUT, values).await.map(drop)
     }
 }
 
