@@ -72,18 +72,9 @@ impl PgTx {
         &mut self.tx
     }
 
-    /// The connection, after the partner lock was taken. Until the transaction ends, no other transaction writes the partner's money
-    /// or changes its profile or keys.
-    pub(crate) async fn locked_connection(
-        &mut self,
-        who: &Tenant,
-    ) -> Result<&mut Conn, StoreError> {
-        self.lock(who).await?;
-        Ok(&mut self.tx)
-    }
-
-    /// Takes the partner lock. Returns whether the partner exists.
-    pub(crate) async fn lock(&mut self, who: &Tenant) -> Result<bool, StoreError> {
+    /// Takes the partner lock. Until the transaction ends, no other transaction writes the partner's money or changes its profile or
+    /// keys. Returns whether the partner exists.
+    async fn lock(&mut self, who: &Tenant) -> Result<bool, StoreError> {
         if let Some(held) = self.held.get(who) {
             return Ok(held.is_some());
         }
@@ -196,7 +187,8 @@ impl EngineTx for PgTx {
     }
 
     async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
-        Ok(self.locked_connection(who).await?)
+        self.lock(who).await?;
+        Ok(&mut *self.tx)
     }
 
     fn locks_rows(&self) -> bool {

@@ -13,29 +13,24 @@ use crate::{EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
 #[async_trait]
 impl EventTx for StoreTx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        insert(&mut *self.engine, event).await
+        let values = values![
+            event.tenant.mode,
+            &event.tenant.partner,
+            &event.id,
+            event.service.as_str(),
+            &event.kind,
+            &event.object_id,
+            event.body.0.as_slice(),
+            event.created_at,
+        ];
+        self.insert_around("event.insert", &event.tenant, &INSERT, values)
+            .await?;
+        let queued = around("delivery.insert", queue(&mut *self.engine, event)).await?;
+        if queued > 0 {
+            self.engine.record_queued();
+        }
+        Ok(())
     }
-}
-
-/// Inserts an event, and its delivery if the partner has an endpoint for the service.
-pub async fn insert(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<(), StoreError> {
-    let values = values![
-        event.tenant.mode,
-        &event.tenant.partner,
-        &event.id,
-        event.service.as_str(),
-        &event.kind,
-        &event.object_id,
-        event.body.0.as_slice(),
-        event.created_at,
-    ];
-    let inserting = engine.locked(&event.tenant).await?.execute(&INSERT, values);
-    around("event.insert", inserting).await?;
-    let queued = around("delivery.insert", queue(engine, event)).await?;
-    if queued > 0 {
-        engine.record_queued();
-    }
-    Ok(())
 }
 
 /// Postgres numbers an object's events. The partner lock prevents gaps. SQLite orders them by `rowid`.

@@ -6,7 +6,7 @@ use partner_core::ports::{
 };
 use partner_core::sealing::{Fingerprint, Sealed};
 
-use crate::{Reader, Row, Statement, StoreTx, Value, config, sealed, values};
+use crate::{Reader, Row, Statement, StoreTx, Value, config, rows, sealed, values};
 
 pub async fn all(reader: &mut dyn Reader) -> Result<Vec<StoredMasterKey>, StoreError> {
     let rows = reader.connection().fetch_all(&ALL, values![]).await?;
@@ -37,10 +37,26 @@ fn master_key(row: &dyn Row) -> Result<StoredMasterKey, StoreError> {
 
 /// Stores the fingerprint of the first master key, commits, and returns the current key's.
 pub async fn check(mut tx: Box<StoreTx>, fingerprint: &str) -> Result<String, StoreError> {
-    let stored = config::master_key(tx.connection(), fingerprint).await?;
+    let connection = tx.connection();
+    let values = values![fingerprint];
+    if connection.execute(&INSTALL_FIRST, values).await? == 1 {
+        connection.execute(&INSERT_FIRST, values).await?;
+    }
+    let stored = config::current_fingerprint(connection).await?;
+    let stored = stored.ok_or_else(|| rows("installation", 1, 0))?;
     tx.commit().await?;
     Ok(stored)
 }
+
+static INSTALL_FIRST: Statement = Statement::new(
+    "installation",
+    "INSERT INTO installation (id, master_key_fingerprint) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
+);
+
+static INSERT_FIRST: Statement = Statement::new(
+    "master_keys",
+    "INSERT INTO master_keys (fingerprint, number) VALUES ($1, 1)",
+);
 
 impl StoreTx {
     /// Makes a new key the current one. Changes nothing if `current` is not the current key, or if the new key is known.

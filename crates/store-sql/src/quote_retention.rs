@@ -9,7 +9,7 @@ use pools_core::ports::Forgotten;
 use pools_core::quote::QuoteId;
 use ulid::Ulid;
 
-use crate::{Connection, Reader, Sql, Statement, StoreTx, values};
+use crate::{Reader, Sql, Statement, StoreTx, values};
 
 /// Partners of a mode whose next quote expired this long ago.
 pub async fn overdue(
@@ -21,11 +21,7 @@ pub async fn overdue(
     let before = reader.now().await?.minus(expired_for);
     let values = values![mode, before, Ulid::nil(), limit];
     let rows = reader.connection().fetch_all(&OVERDUE, values).await?;
-    let tenants = rows.iter().map(|row| -> Result<Tenant, StoreError> {
-        let partner = row.partner()?;
-        Ok(Tenant { partner, mode })
-    });
-    Ok(tenants.collect())
+    Ok(rows.iter().map(|row| row.tenant_in(mode)).collect())
 }
 
 /// Reads the quote of each partner after the last quote that a sweep has read.
@@ -49,8 +45,18 @@ pub async fn forget(
 ) -> Result<Forgotten, StoreError> {
     let before = tx.now().await?.minus(expired_for);
     let connection = tx.engine.connection();
-    let after = last_swept(connection, who).await?;
-    let found = next(connection, who, after, limit).await?;
+    let values = values![who.mode, &who.partner];
+    let last = connection.fetch_optional(&LAST_SWEPT, values).await?;
+    let last: Option<QuoteId> = last.map(|row| row.id("quote_id", who.mode)).transpose()?;
+    // Before the first sweep, it is an id below all others.
+    let after = last.map_or(Ulid::nil(), |last| last.ulid());
+    let values = values![who.mode, &who.partner, after, limit];
+    let found: Vec<(QuoteId, Timestamp)> = connection
+        .fetch_all(&NEXT, values)
+        .await?
+        .iter()
+        .map(|row| Ok((row.id("id", who.mode)?, row.instant("expires_at")?)))
+        .collect::<Result<_, StoreError>>()?;
     let overdue = found.iter().take_while(|(_, expired)| *expired <= before);
     let swept = overdue.clone().count();
     let Some((reached, _)) = overdue.last() else {
@@ -87,14 +93,7 @@ static PUT: Statement = Statement::per_engine(
     },
 );
 
-/// The last quote of a partner that a sweep has read. Before the first sweep it is an id below all others.
-async fn last_swept(connection: &mut dyn Connection, who: &Tenant) -> Result<Ulid, StoreError> {
-    let values = values![who.mode, &who.partner];
-    let row = connection.fetch_optional(&LAST_SWEPT, values).await?;
-    let last: Option<QuoteId> = row.map(|row| row.id("quote_id", who.mode)).transpose()?;
-    Ok(last.map_or(Ulid::nil(), |last| last.ulid()))
-}
-
+/// The last quote of a partner that a sweep has read.
 static LAST_SWEPT: Statement = Statement::per_engine(
     "quote_sweeps",
     Sql {
@@ -102,20 +101,6 @@ static LAST_SWEPT: Statement = Statement::per_engine(
         postgres: "SELECT partner_id, quote_id FROM quote_sweeps WHERE mode = $1 AND partner_id = $2 FOR UPDATE",
     },
 );
-
-/// A partner's quotes after an id, each with its expiry.
-async fn next(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    after: Ulid,
-    limit: u32,
-) -> Result<Vec<(QuoteId, Timestamp)>, StoreError> {
-    let values = values![who.mode, &who.partner, after, limit];
-    let rows = connection.fetch_all(&NEXT, values).await?;
-    rows.iter()
-        .map(|row| Ok((row.id("id", who.mode)?, row.instant("expires_at")?)))
-        .collect()
-}
 
 /// An id begins with the instant of its creation, so the oldest quotes come first.
 pub static NEXT: Statement = Statement::new(

@@ -1,6 +1,6 @@
 //! A partner's reads of its deliveries, and resends.
 
-use kernel::{Cas, StoreError, Timestamp};
+use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryFilter, DeliveryView};
@@ -132,7 +132,8 @@ pub async fn replay<T: QueueTx>(
     };
     let step = Step::new(who.mode, &stored, after);
     tx.apply(&[step]).await?;
-    hold_back(tx.locked(who).await?, who, id, now).await?;
+    let values = values![who.mode, &who.partner, id, now];
+    tx.locked(who).await?.execute(&HOLD_BACK, values).await?;
     tx.record_queued();
     tx.commit().await?;
     view.record.progress = after;
@@ -178,18 +179,8 @@ static LOCK: Statement = Statement::per_engine(
     },
 );
 
-/// Makes the later deliveries of the object due no sooner than the delivery that is resent now.
-async fn hold_back(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    id: DeliveryId,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let values = values![who.mode, &who.partner, id, now];
-    connection.execute(&HOLD_BACK, values).await.map(drop)
-}
-
-/// Postgres locks the rows in the order of their positions, as every transaction does.
+/// Makes the later deliveries of the object due no sooner than the delivery that is resent now. Postgres locks the rows in the order
+/// of their positions, as every transaction does.
 pub static HOLD_BACK: Statement = Statement::per_engine(
     "deliveries",
     Sql {
