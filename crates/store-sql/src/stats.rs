@@ -125,7 +125,14 @@ async fn count(
     Ok(())
 }
 
+/// SQLite's planner would choose an index of the list, which does not bound the settlement.
 macro_rules! settled {
+    ($what:literal, $filter:literal) => {
+        Sql {
+            sqlite: settled!($what, "trades INDEXED BY trades_settled", $filter),
+            postgres: settled!($what, "trades", $filter),
+        }
+    };
     ($what:literal, $trades:literal, $filter:literal) => {
         concat!(
             "SELECT ",
@@ -141,35 +148,18 @@ macro_rules! settled {
 /// The settlement of the trade after the first $4 ones.
 pub static SLICE_END: Statement = Statement::per_engine(
     "trades",
-    Sql {
-        sqlite: settled!(
-            "settled_at",
-            "trades INDEXED BY trades_settled",
-            " ORDER BY settled_at LIMIT 1 OFFSET CAST($4 AS bigint)"
-        ),
-        postgres: settled!(
-            "settled_at",
-            "trades",
-            " ORDER BY settled_at LIMIT 1 OFFSET CAST($4 AS bigint)"
-        ),
-    },
+    settled!(
+        "settled_at",
+        " ORDER BY settled_at LIMIT 1 OFFSET CAST($4 AS bigint)"
+    ),
 );
 
-/// SQLite's planner would choose an index of the list, which does not bound the settlement.
 pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
     "trades",
-    Sql {
-        sqlite: settled!(
-            "engine, count(*) AS trades",
-            "trades INDEXED BY trades_settled",
-            " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
-        ),
-        postgres: settled!(
-            "engine, count(*) AS trades",
-            "trades",
-            " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
-        ),
-    },
+    settled!(
+        "engine, count(*) AS trades",
+        " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
+    ),
 );
 
 /// Names the engine in the open trades that name none, commits, and returns their number.

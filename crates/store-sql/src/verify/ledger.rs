@@ -21,9 +21,8 @@ impl Work<'_> {
     /// balance plus the entry's amount, and never negative.
     async fn chains(&mut self) -> Result<BTreeMap<AccountKey, AccountTail>, StoreError> {
         let name = "ledger-chains";
-        let mut breaches = Breaches::default();
         let mut ends: BTreeMap<AccountKey, AccountTail> = BTreeMap::new();
-        self.each(name, &walked::CHAINS, |row| {
+        self.check(name, &walked::CHAINS, |row, breaches| {
             let place = place(row)?;
             let end = ends.get(&place).copied().unwrap_or(AccountTail::NOWHERE);
             let amount = i128::from(row.integer("amount")?);
@@ -42,7 +41,6 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
-        self.found(name, breaches);
         Ok(ends)
     }
 
@@ -127,11 +125,13 @@ impl Work<'_> {
 }
 
 fn place(row: &dyn Row) -> Result<AccountKey, StoreError> {
-    Ok((
-        row.text("mode")?.to_owned(),
-        row.text("partner_id")?.to_owned(),
-        row.text("asset")?.to_owned(),
-    ))
+    place_in(row, row.text("asset")?)
+}
+
+/// The account of a row's partner in an asset.
+fn place_in(row: &dyn Row, asset: &str) -> Result<AccountKey, StoreError> {
+    let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
+    Ok((mode.to_owned(), partner.to_owned(), asset.to_owned()))
 }
 
 /// The account of a trade's reserve: the pool's currency for a purchase, its crypto asset for a sale.
@@ -143,9 +143,5 @@ fn place_of_reserve(row: &dyn Row) -> Result<AccountKey, StoreError> {
     } else {
         crypto
     };
-    Ok((
-        row.text("mode")?.to_owned(),
-        row.text("partner_id")?.to_owned(),
-        asset.to_owned(),
-    ))
+    place_in(row, asset)
 }
