@@ -1,14 +1,13 @@
 //! The idempotent frame: how every write of the gate that may carry an idempotency key runs.
 //!
-//! A replay comes before validation, and locks come before the clock, so the frame has two calls.
-//! [`Idempotent::begin`] rejects concurrent twins and looks for a stored response. The use case then validates the
-//! request, and asks upstreams, outside any transaction. [`Write::run`] decides and writes in one transaction.
+//! A replay comes before validation, and locks come before the clock. [`Idempotent::run`] rejects concurrent twins and
+//! looks for a stored response. The use case then validates the request, and asks upstreams, outside any transaction.
+//! Its [`GateWrite`] decides and writes in one transaction.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
-use partner_core::ports::Ticket;
 use partner_core::races::retry_lost_races;
 use partner_core::stored_response::{
     Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
@@ -23,14 +22,6 @@ pub struct Idempotent {
     pub store: Arc<dyn GateStore>,
     /// Stores responses.
     pub responses: ResponseStore,
-}
-
-/// Permission to run a write: no twin is in flight, and no response is stored. Until it is dropped, twins are
-/// rejected.
-pub struct Write<'i> {
-    idempotent: &'i Idempotent,
-    request: Option<IdempotentRequest>,
-    ticket: Option<Ticket>,
 }
 
 /// What one use case does inside the transaction of its write.
@@ -71,47 +62,30 @@ pub enum Decision<T, E> {
 }
 
 impl Idempotent {
-    /// Rejects concurrent twins and looks for a stored response. Without a request it does neither.
+    /// Runs a write in one transaction and commits it with its response, or replays the stored response of the request.
+    /// Rejects concurrent twins. Without a request it neither replays nor rejects. After a lost race it runs the
+    /// transaction again, three times at most.
     ///
-    /// # Errors
-    /// [`GateError`] if the stored response cannot be read.
-    pub async fn begin(
-        &self,
-        request: Option<IdempotentRequest>,
-    ) -> Result<Begin<Write<'_>>, GateError> {
-        Ok(match self.responses.begin(request.as_ref()).await? {
-            Begin::Replay(response) => Begin::Replay(response),
-            Begin::InProgress => Begin::InProgress,
-            Begin::Proceed(ticket) => Begin::Proceed(Write {
-                idempotent: self,
-                request,
-                ticket,
-            }),
-        })
-    }
-}
-
-impl Write<'_> {
-    /// Runs the write in one transaction and commits it with its response. After a lost race it runs the transaction
-    /// again, three times at most.
+    /// `prepare` makes the write. It is awaited only if no response is stored.
     ///
     /// # Errors
     /// The refusal of the use case, or [`GateError`].
     pub async fn run<W: GateWrite>(
-        self,
-        write: &W,
+        &self,
+        request: Option<IdempotentRequest>,
+        prepare: impl Future<Output = Result<W, W::Error>>,
         render: &Render<'_, W::Done>,
     ) -> Result<IdempotentResponse, W::Error> {
-        let Self {
-            idempotent,
-            request,
-            ticket: _ticket,
-        } = self;
-        retry_lost_races(|| idempotent.run_once(request.as_ref(), write, render)).await?
+        let request = request.as_ref();
+        let begun = self.responses.begin(request).await;
+        let _ticket = match begun.map_err(GateError::from)? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::Proceed(ticket) => ticket,
+        };
+        let write = prepare.await?;
+        retry_lost_races(|| self.run_once(request, &write, render)).await?
     }
-}
 
-impl Idempotent {
     async fn run_once<W: GateWrite>(
         &self,
         request: Option<&IdempotentRequest>,

@@ -35,7 +35,6 @@ pub(crate) use rails::{lock_error, redeem_error};
 
 pub(crate) fn create_error(error: CreateError) -> ApiError {
     match error {
-        CreateError::InProgress => in_progress(),
         CreateError::Draft(error) => draft_error(error),
         CreateError::Preview(refusal) => preview_refusal(refusal),
         CreateError::Denied(denial) => denied(denial),
@@ -50,7 +49,6 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
 
 pub(crate) fn act_error(error: ActError) -> ApiError {
     match error {
-        ActError::InProgress => in_progress(),
         ActError::LiveMode => ApiError::new(
             codes::LIVE_KEYS_NOT_ALLOWED,
             "Live sessions are neither completed nor failed by hand.",
@@ -63,7 +61,6 @@ pub(crate) fn act_error(error: ActError) -> ApiError {
 
 pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
     match error {
-        RebrandError::InProgress => in_progress(),
         RebrandError::Field(error) => ApiError::invalid_request(format!("{error}.")),
         RebrandError::Failed(error) => gate_error(error),
     }
@@ -170,6 +167,7 @@ fn in_progress() -> ApiError {
 /// sealed on a retry.
 pub(crate) fn gate_error(error: GateError) -> ApiError {
     match error {
+        GateError::Response(ResponseStoreError::InProgress) => in_progress(),
         GateError::Store(error) | GateError::Response(ResponseStoreError::Store(error)) => {
             error.into()
         }

@@ -93,6 +93,9 @@ impl IdempotentResponse {
 /// Why a response cannot be replayed or stored. The key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseStoreError {
+    /// A request with the same key is in progress.
+    #[error("a request with the same idempotency key is in progress")]
+    InProgress,
     /// The stored response cannot be opened.
     #[error("a stored response cannot be decrypted")]
     Sealed(#[from] SealBroken),
@@ -120,30 +123,27 @@ pub struct ResponseStore {
 }
 
 /// The result of `begin`.
-#[derive(Debug)]
-pub enum Begin<P> {
+pub enum Begin {
     /// A response is stored: this is a repeat.
     Replay(IdempotentResponse),
-    /// A twin is in flight.
-    InProgress,
-    /// The write may run. `P` rejects twins until it is dropped.
-    Proceed(P),
+    /// The write may run. The ticket of its request rejects twins until it is dropped.
+    Proceed(Option<Ticket>),
 }
 
 impl ResponseStore {
     /// Rejects concurrent twins and looks for a stored response. Without a request it does neither.
     ///
     /// # Errors
-    /// [`ResponseStoreError`] if the store fails or the stored response cannot be opened.
+    /// [`ResponseStoreError`] if a twin is in flight, the store fails or the stored response cannot be opened.
     pub async fn begin(
         &self,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Begin<Option<Ticket>>, ResponseStoreError> {
+    ) -> Result<Begin, ResponseStoreError> {
         let Some(IdempotentRequest { scope, .. }) = request else {
             return Ok(Begin::Proceed(None));
         };
         let Some(ticket) = self.in_flight.enter(scope).await else {
-            return Ok(Begin::InProgress);
+            return Err(ResponseStoreError::InProgress);
         };
         let seen = self.reads.response_get(scope).await?;
         Ok(match self.replay(request, seen.value.as_ref(), seen.at)? {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kernel::{Id, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
 use super::context::GateContext;
@@ -71,9 +71,6 @@ pub struct Intent {
 /// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// Only a test session can be completed or failed by request.
     #[error("live sessions are neither completed nor failed by hand")]
     LiveMode,
@@ -146,18 +143,15 @@ impl ActOnSession {
         }
         let id = id.in_mode(who.mode).ok_or(ActError::NotFound)?;
         let request = key.map(|key| IdempotentRequest::new(who, key, action.fingerprint()));
-        let write = match self.idempotent.begin(request).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(ActError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            Ok(ActionWrite {
+                context: &self.context,
+                who,
+                id,
+                action,
+            })
         };
-        let acting = ActionWrite {
-            context: &self.context,
-            who,
-            id,
-            action,
-        };
-        write.run(&acting, render).await
+        self.idempotent.run(request, prepare, render).await
     }
 }
 

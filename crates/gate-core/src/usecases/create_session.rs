@@ -11,7 +11,7 @@ use kernel::{Mode, StoreError, Timestamp};
 use partner_core::Denial;
 use partner_core::idempotency::OperationKey;
 use partner_core::key::publishable_place;
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use secrecy::SecretString;
 
 use super::context::GateContext;
@@ -47,9 +47,6 @@ pub struct Created {
 /// Why no session was created. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// A field is invalid.
     #[error(transparent)]
     Draft(#[from] DraftError),
@@ -81,18 +78,15 @@ impl CreateSession {
         render: &Render<'_, Created>,
     ) -> Result<IdempotentResponse, CreateError> {
         let request = IdempotentRequest::new(&access.tenant, key, draft.fingerprint());
-        let write = match self.idempotent.begin(Some(request)).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(CreateError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            Ok(NewSession {
+                context: &self.context,
+                ttl: self.ttl,
+                access,
+                draft: draft.validate(&access.profile, access.tenant.mode)?,
+            })
         };
-        let new = NewSession {
-            context: &self.context,
-            ttl: self.ttl,
-            access,
-            draft: draft.validate(&access.profile, access.tenant.mode)?,
-        };
-        write.run(&new, render).await
+        self.idempotent.run(Some(request), prepare, render).await
     }
 }
 

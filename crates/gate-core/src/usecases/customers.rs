@@ -8,9 +8,7 @@ use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::page::Page;
 use partner_core::sealing::Sealer;
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, RenderError,
-};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render, RenderError};
 use serde_json::json;
 
 use super::context::GateContext;
@@ -52,9 +50,6 @@ impl fmt::Debug for CustomerSearch {
 /// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum CustomerError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// A field is invalid.
     #[error(transparent)]
     Field(#[from] CustomerFormError),
@@ -154,17 +149,14 @@ impl Customers {
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
         let request = IdempotentRequest::new(who, key, draft.fingerprint());
-        let write = match self.idempotent.begin(Some(request)).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(CustomerError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            Ok(NewCustomer {
+                customers: self,
+                who,
+                person: draft.validate()?,
+            })
         };
-        let new = NewCustomer {
-            customers: self,
-            who,
-            person: draft.validate()?,
-        };
-        write.run(&new, render).await
+        self.idempotent.run(Some(request), prepare, render).await
     }
 
     /// Updates a customer, or replays the response that is stored under the request's key.
@@ -208,18 +200,15 @@ impl Customers {
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
         let id = id.in_mode(who.mode).ok_or(CustomerError::NotFound)?;
-        let write = match self.idempotent.begin(request).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(CustomerError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            Ok(ChangedCustomer {
+                customers: self,
+                who,
+                id,
+                change: change()?,
+            })
         };
-        let changed = ChangedCustomer {
-            customers: self,
-            who,
-            id,
-            change: change()?,
-        };
-        write.run(&changed, render).await
+        self.idempotent.run(request, prepare, render).await
     }
 
     async fn emit(

@@ -10,7 +10,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::Denial;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::ports::RateSource;
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
 use super::context::GateContext;
@@ -49,9 +49,6 @@ pub struct LockDraft {
 /// Why no quote was created. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// A field is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
@@ -101,21 +98,18 @@ impl LockQuote {
         render: &Render<'_, SignedQuote>,
     ) -> Result<IdempotentResponse, LockError> {
         let request = IdempotentRequest::new(&access.tenant, key, draft.fingerprint());
-        let write = match self.idempotent.begin(Some(request)).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(LockError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            let terms = self.price(draft).await?;
+            let installation = self.context.store.installation_get().await;
+            Ok(NewQuote {
+                context: &self.context,
+                ttl: self.ttl,
+                access,
+                terms,
+                installation: installation.map_err(GateError::from)?,
+            })
         };
-        let terms = self.price(draft).await?;
-        let installation = self.context.store.installation_get().await;
-        let new = NewQuote {
-            context: &self.context,
-            ttl: self.ttl,
-            access,
-            terms,
-            installation: installation.map_err(GateError::from)?,
-        };
-        write.run(&new, render).await
+        self.idempotent.run(Some(request), prepare, render).await
     }
 
     async fn price(&self, draft: &LockDraft) -> Result<QuoteTerms, LockError> {

@@ -14,7 +14,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
 use super::context::GateContext;
@@ -69,9 +69,6 @@ impl fmt::Debug for PaymentRequest {
 /// Why nothing was paid. The idempotency key stays unused, and the quote is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum PayError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// The widget's token has expired by the clock of the store.
     #[error("the token has expired")]
     TokenExpired,
@@ -178,23 +175,20 @@ impl PaySession {
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, PayError> {
         let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
-        let write = match self.idempotent.begin(Some(request)).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(PayError::InProgress),
-            Begin::Proceed(write) => write,
-        };
         let quote = SignedQuoteId::parse(&asked.quote);
-        let paying = PaymentWrite {
-            context: &self.context,
-            verifying: &self.verifying,
-            country: asked.country,
-            until: asked.until,
-            access,
-            session,
-            quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
-            prepared: self.prepare(access, session, asked).await?,
+        let prepare = async {
+            Ok(PaymentWrite {
+                context: &self.context,
+                verifying: &self.verifying,
+                country: asked.country,
+                until: asked.until,
+                access,
+                session,
+                quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
+                prepared: self.prepare(access, session, asked).await?,
+            })
         };
-        write.run(&paying, render).await
+        self.idempotent.run(Some(request), prepare, render).await
     }
 
     /// Checks what the user gave against the quote and asks the rail for the instructions. A quote that appears closed is skipped,

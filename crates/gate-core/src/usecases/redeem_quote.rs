@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
 use super::context::GateContext;
@@ -51,9 +51,6 @@ pub struct NoRail;
 /// Why nothing was redeemed. The idempotency key stays unused, and the quote is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RedeemError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// No rail is configured.
     #[error(transparent)]
     NoRail(#[from] NoRail),
@@ -131,18 +128,15 @@ impl RedeemQuote {
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, RedeemError> {
         let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
-        let write = match self.idempotent.begin(Some(request)).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(RedeemError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            Ok(RedemptionWrite {
+                context: &self.context,
+                access,
+                asked,
+                prepared: self.prepare(&access.tenant, asked).await?,
+            })
         };
-        let redeeming = RedemptionWrite {
-            context: &self.context,
-            access,
-            asked,
-            prepared: self.prepare(&access.tenant, asked).await?,
-        };
-        write.run(&redeeming, render).await
+        self.idempotent.run(Some(request), prepare, render).await
     }
 
     /// Asks the rail for the instructions of the payer. A quote that appears closed is skipped, because it cannot be

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
-use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::{Value, json};
 
 use crate::branding::{Branding, BrandingInputError, BrandingUpdate};
@@ -22,9 +22,6 @@ pub struct UpdateBranding {
 /// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]
 pub enum RebrandError {
-    /// A request with the same key is in progress.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// A field is invalid.
     #[error(transparent)]
     Field(#[from] BrandingInputError),
@@ -43,13 +40,11 @@ impl UpdateBranding {
         render: &Render<'_, Branding>,
     ) -> Result<IdempotentResponse, RebrandError> {
         let request = key.map(|key| IdempotentRequest::new(who, key, fingerprint(update)));
-        let write = match self.idempotent.begin(request).await? {
-            Begin::Replay(response) => return Ok(response),
-            Begin::InProgress => return Err(RebrandError::InProgress),
-            Begin::Proceed(write) => write,
+        let prepare = async {
+            update.validate()?;
+            Ok(BrandingWrite { who, update })
         };
-        update.validate()?;
-        write.run(&BrandingWrite { who, update }, render).await
+        self.idempotent.run(request, prepare, render).await
     }
 }
 

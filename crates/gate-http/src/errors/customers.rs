@@ -4,12 +4,11 @@ use gate_core::customer::Unique;
 use gate_core::usecases::customers::CustomerError;
 use http_kit::ApiError;
 
-use super::{gate_error, in_progress};
+use super::gate_error;
 use crate::codes;
 
 pub(crate) fn customer_error(error: CustomerError) -> ApiError {
     match error {
-        CustomerError::InProgress => in_progress(),
         CustomerError::Field(error) => ApiError::invalid_request(format!("{error}.")),
         CustomerError::Exists(unique) => already_exists(unique),
         CustomerError::NotFound => ApiError::not_found("customer"),

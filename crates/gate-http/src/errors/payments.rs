@@ -10,7 +10,7 @@ use http_kit::ApiError;
 
 use super::orders::out_of_range;
 use super::rails::{no_rail, not_offered, quote_closed, rail_silent};
-use super::{denied, gate_error, in_progress, session_refusal};
+use super::{denied, gate_error, session_refusal};
 use crate::codes;
 
 pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
@@ -43,7 +43,6 @@ pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
 
 pub(crate) fn pay_error(error: PayError) -> ApiError {
     match error {
-        PayError::InProgress => in_progress(),
         PayError::TokenExpired => http_kit::dead_token(),
         PayError::NoRail(_) => no_rail(),
         PayError::RailSilent => rail_silent(),

@@ -8,12 +8,11 @@ use gate_core::usecases::redeem_quote::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_error, out_of_range};
-use super::{denied, gate_error, in_progress, session_refusal};
+use super::{denied, gate_error, session_refusal};
 use crate::codes;
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
-        LockError::InProgress => in_progress(),
         LockError::Order(error) => order_error(error),
         LockError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
         LockError::NotOffered(reason) => not_offered(reason),
@@ -29,7 +28,6 @@ pub(crate) fn lock_error(error: LockError) -> ApiError {
 
 pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     match error {
-        RedeemError::InProgress => in_progress(),
         RedeemError::NoRail(_) => no_rail(),
         RedeemError::RailSilent => rail_silent(),
         RedeemError::Denied(denial) => denied(denial),
