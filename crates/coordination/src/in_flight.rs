@@ -26,11 +26,7 @@ pub struct MemoryInFlight {
     scopes: Scopes,
 }
 
-impl std::fmt::Debug for MemoryInFlight {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MemoryInFlight")
-    }
-}
+kernel::debug_as_text!(MemoryInFlight, "MemoryInFlight");
 
 impl MemoryInFlight {
     /// No scope is in flight.

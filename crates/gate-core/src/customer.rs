@@ -6,8 +6,6 @@
 mod form;
 mod indexes;
 
-use std::fmt;
-
 use kernel::{Entropy, Id, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::{SealRefused, Sealed, Sealer};
@@ -61,12 +59,8 @@ pub struct Person {
     pub metadata: JsonObject,
 }
 
-/// Personal data does not belong in logs.
-impl fmt::Debug for Person {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Person")
-    }
-}
+// Personal data does not belong in logs.
+kernel::debug_as_text!(Person, "Person");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Customer {

@@ -3,7 +3,6 @@
 //! A store keeps the account sealed, and erases it after the payment has ended. No response shows any part of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use iban::{Iban, IbanLike as _};
 use kernel::Entropy;
@@ -45,11 +44,7 @@ impl AccountForm {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payout(BTreeMap<String, String>);
 
-impl fmt::Debug for Payout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Payout(…)")
-    }
-}
+kernel::debug_as_text!(Payout, "Payout(…)");
 
 /// What is wrong with the account. Its text names the field, and never repeats a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -42,11 +42,7 @@ impl fmt::Display for PreviewId {
     }
 }
 
-impl fmt::Debug for PreviewId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(PreviewId);
 
 /// A locked preview.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -135,11 +135,7 @@ impl fmt::Display for RailId {
     }
 }
 
-impl fmt::Debug for RailId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(RailId);
 
 kernel::id_kind!(PaymentIdKind, "pay");
 

@@ -1,7 +1,5 @@
 //! Client secrets, which bind the bootstrap of a browser to one session.
 
-use std::fmt;
-
 use kernel::Entropy;
 use partner_core::key::random_base62;
 use secrecy::SecretString;
@@ -23,11 +21,7 @@ impl PartialEq for SecretHash {
 
 impl Eq for SecretHash {}
 
-impl fmt::Debug for SecretHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretHash(…)")
-    }
-}
+kernel::debug_as_text!(SecretHash, "SecretHash(…)");
 
 /// A new client secret. Its text is shown once and never stored.
 #[derive(Debug)]

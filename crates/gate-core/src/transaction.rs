@@ -52,11 +52,7 @@ impl fmt::Display for RefId {
     }
 }
 
-impl fmt::Debug for RefId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(RefId);
 
 kernel::closed_list! {
     /// The status of a transaction, as a partner reads it.

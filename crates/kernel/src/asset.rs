@@ -104,11 +104,7 @@ impl fmt::Display for Asset {
     }
 }
 
-impl fmt::Debug for Asset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
-    }
-}
+crate::debug_as_display!(Asset);
 
 /// Up to twelve upper-case letters and digits, kept inline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

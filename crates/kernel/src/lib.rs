@@ -8,6 +8,7 @@ mod amount;
 mod asset;
 mod clock;
 mod closed_list;
+mod debug;
 mod error;
 mod id;
 mod mode;

@@ -122,11 +122,7 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fingerprint(…)")
-    }
-}
+kernel::debug_as_text!(Fingerprint, "Fingerprint(…)");
 
 /// Whether a record that expires at an instant still counts. Each record stores its own expiry, so a changed setting
 /// affects only new records. The sweep only keeps the tables small.

@@ -1,7 +1,5 @@
 //! API keys: their form, their stored record, and their generation.
 
-use std::fmt;
-
 use kernel::{Entropy, Id, Mode, Timestamp};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
@@ -41,11 +39,7 @@ impl KeyKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 32]);
 
-impl fmt::Debug for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHash(…)")
-    }
-}
+kernel::debug_as_text!(KeyHash, "KeyHash(…)");
 
 /// A well-formed key of a request: its kind, its mode and its hash. The text of the key is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

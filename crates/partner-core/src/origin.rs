@@ -139,11 +139,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+kernel::debug_as_display!(Origin);
 
 #[cfg(test)]
 mod tests {

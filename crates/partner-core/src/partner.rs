@@ -32,11 +32,7 @@ impl fmt::Display for PartnerId {
     }
 }
 
-impl fmt::Debug for PartnerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+kernel::debug_as_display!(PartnerId);
 
 /// A partner in a mode, which determines the visible rows.
 ///

@@ -82,11 +82,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(Fingerprint);
 
 /// The keys of blind indexes, signatures and tokens.
 ///
@@ -152,11 +148,7 @@ impl fmt::Debug for Sealed {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlindIndex(pub [u8; 32]);
 
-impl fmt::Debug for BlindIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mark")
-    }
-}
+kernel::debug_as_text!(BlindIndex, "Mark");
 
 /// HMAC-SHA256 over bytes, under a key of the installation. It proves that the installation signed them. Printed in
 /// hexadecimal.
@@ -169,11 +161,7 @@ impl fmt::Display for Signature {
     }
 }
 
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(Signature);
 
 /// Sealed bytes could not be opened: another key, another row, or damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -243,11 +231,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for Sealer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sealer")
-    }
-}
+kernel::debug_as_text!(Sealer, "Sealer");
 
 impl Sealer {
     /// The sealer of an installation with one key.

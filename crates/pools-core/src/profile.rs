@@ -59,11 +59,7 @@ impl fmt::Display for PoolId {
     }
 }
 
-impl fmt::Debug for PoolId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+kernel::debug_as_display!(PoolId);
 
 kernel::closed_list! {
     /// A chain the crypto leg can move on. Written in lower case, and only so.

@@ -44,11 +44,7 @@ pub struct HttpEngine {
     polls: Arc<PollPermits>,
 }
 
-impl std::fmt::Debug for HttpEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HttpEngine")
-    }
-}
+kernel::debug_as_text!(HttpEngine, "HttpEngine");
 
 impl HttpEngine {
     /// An engine at this URL. Each call carries this secret.

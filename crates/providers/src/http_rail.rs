@@ -37,11 +37,7 @@ pub struct HttpRail {
     upstream: HttpUpstream,
 }
 
-impl std::fmt::Debug for HttpRail {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HttpRail")
-    }
-}
+kernel::debug_as_text!(HttpRail, "HttpRail");
 
 /// What the rail reports about a payment.
 enum Known {

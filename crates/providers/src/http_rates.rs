@@ -80,11 +80,7 @@ struct Terms {
     timeout: Duration,
 }
 
-impl std::fmt::Debug for HttpRates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HttpRates")
-    }
-}
+kernel::debug_as_text!(HttpRates, "HttpRates");
 
 /// Why the rates cannot be opened.
 #[derive(Debug, thiserror::Error)]

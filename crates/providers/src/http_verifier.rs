@@ -36,11 +36,7 @@ pub struct HttpVerifier {
     upstream: HttpUpstream,
 }
 
-impl std::fmt::Debug for HttpVerifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HttpVerifier")
-    }
-}
+kernel::debug_as_text!(HttpVerifier, "HttpVerifier");
 
 impl HttpVerifier {
     /// A verifier at this URL. Each call carries this secret.

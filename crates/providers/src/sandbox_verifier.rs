@@ -27,11 +27,7 @@ pub struct SandboxVerifier {
     clock: Arc<dyn Clock>,
 }
 
-impl std::fmt::Debug for SandboxVerifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SandboxVerifier")
-    }
-}
+kernel::debug_as_text!(SandboxVerifier, "SandboxVerifier");
 
 impl SandboxVerifier {
     /// A verifier that measures its delay by this clock.

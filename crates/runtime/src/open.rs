@@ -161,11 +161,7 @@ fn no_database(file: &Path) -> ConfigError {
     ConfigError::new("PENSTOCK_DATABASE_URL", expected)
 }
 
-impl fmt::Debug for OpenedBase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenedBase")
-    }
-}
+kernel::debug_as_text!(OpenedBase, "OpenedBase");
 
 /// The source of a database's master keys.
 enum KeySource {

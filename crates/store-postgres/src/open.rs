@@ -80,11 +80,7 @@ pub struct PostgresStore {
     pub(crate) inner: Arc<Inner>,
 }
 
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PostgresStore")
-    }
-}
+kernel::debug_as_text!(PostgresStore, "PostgresStore");
 
 pub(crate) struct Inner {
     pool: Pool,

@@ -1,6 +1,5 @@
 //! Opens a database: folder, file, schema, connections, clock.
 
-use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -61,11 +60,7 @@ pub struct SqliteStore {
     pub(crate) inner: Arc<Inner>,
 }
 
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SqliteStore")
-    }
-}
+kernel::debug_as_text!(SqliteStore, "SqliteStore");
 
 pub(crate) struct Inner {
     file: PathBuf,

@@ -61,11 +61,7 @@ pub struct WorkerConfig {
     pub grace: Duration,
 }
 
-impl fmt::Debug for WorkerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WorkerConfig")
-    }
-}
+kernel::debug_as_text!(WorkerConfig, "WorkerConfig");
 
 /// Delivers the events of one service until it is stopped.
 pub struct Worker {

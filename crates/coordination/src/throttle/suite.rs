@@ -1,7 +1,6 @@
 //! Test cases for every throttle. Each implementation runs all of them.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -261,8 +260,4 @@ async fn follow(rig: ThrottleFixture, steps: &[Step]) {
     }
 }
 
-impl fmt::Debug for ThrottleFixture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ThrottleFixture")
-    }
-}
+kernel::debug_as_text!(ThrottleFixture, "ThrottleFixture");

@@ -31,11 +31,7 @@ impl fmt::Display for CountryCode {
     }
 }
 
-impl fmt::Debug for CountryCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+kernel::debug_as_display!(CountryCode);
 
 #[cfg(test)]
 mod tests {

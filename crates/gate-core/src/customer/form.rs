@@ -1,7 +1,5 @@
 //! The fields of a customer in a request, and their validation.
 
-use std::fmt;
-
 use partner_core::idempotency::Fingerprint;
 use partner_core::text::{self, RefusedCharacter};
 use serde_json::{Value, json};
@@ -30,11 +28,7 @@ pub struct CustomerDraft {
     pub metadata: Option<String>,
 }
 
-impl fmt::Debug for CustomerDraft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CustomerDraft")
-    }
-}
+kernel::debug_as_text!(CustomerDraft, "CustomerDraft");
 
 /// The fields of an update request, unchanged. Metadata is JSON text.
 #[derive(Clone, Default)]
@@ -45,11 +39,7 @@ pub struct CustomerUpdate {
     pub metadata: Change,
 }
 
-impl fmt::Debug for CustomerUpdate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CustomerUpdate")
-    }
-}
+kernel::debug_as_text!(CustomerUpdate, "CustomerUpdate");
 
 /// A validated update.
 #[derive(Clone, Default)]
@@ -60,11 +50,7 @@ pub struct Changes {
     pub(super) metadata: Change<JsonObject>,
 }
 
-impl fmt::Debug for Changes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Changes")
-    }
-}
+kernel::debug_as_text!(Changes, "Changes");
 
 /// The error in a field of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,5 @@
 //! Customers: create, update, delete, find.
 
-use std::fmt;
-
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
@@ -40,12 +38,8 @@ pub struct CustomerSearch {
     pub external_id: Option<String>,
 }
 
-/// Search terms are personal data, so `Debug` omits them.
-impl fmt::Debug for CustomerSearch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CustomerSearch")
-    }
-}
+// Search terms are personal data, so `Debug` omits them.
+kernel::debug_as_text!(CustomerSearch, "CustomerSearch");
 
 /// Why nothing was changed. The idempotency key stays unused.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,6 @@
 //! lowercase hex of HMAC-SHA256 over `<t>.<body>`, whose key is the whole text of the upstream's secret.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use hmac::Mac;
 use kernel::Timestamp;
@@ -69,11 +68,7 @@ impl NotificationSecret {
     }
 }
 
-impl fmt::Debug for NotificationSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NotificationSecret")
-    }
-}
+kernel::debug_as_text!(NotificationSecret, "NotificationSecret");
 
 #[cfg(test)]
 mod tests {

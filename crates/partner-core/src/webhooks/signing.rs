@@ -5,7 +5,6 @@
 //! HMAC-SHA256 over `<t>.<body>`, whose key is the whole text of the secret. The Standard Webhooks
 //! headers sign `<id>.<t>.<body>` with the bytes that the secret encodes, in base64.
 
-use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -43,11 +42,7 @@ impl SigningSecret {
     }
 }
 
-impl fmt::Debug for SigningSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SigningSecret")
-    }
-}
+kernel::debug_as_text!(SigningSecret, "SigningSecret");
 
 /// The content that a signature covers.
 #[derive(Debug, Clone, Copy)]
