@@ -1,6 +1,7 @@
 //! The shared dependencies of the gate's use cases, and the one way to apply an action to a session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::{Entropy, Timestamp};
 use partner_core::Tenant;
@@ -10,7 +11,8 @@ use crate::error::GateError;
 use crate::events::{EventFactory, RenderResource, Resource};
 use crate::idempotent::Decision;
 use crate::ports::{GateStore, GateTx};
-use crate::session::{Session, SessionAction, SessionRefusal};
+use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
+use crate::signed_quote::{Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
 
 /// The shared dependencies of the gate's use cases. It applies session actions, a due expiry first.
 #[derive(Clone)]
@@ -75,6 +77,23 @@ impl GateContext {
             changed: true,
             refused: decision.refused,
         })
+    }
+
+    /// Makes and signs a quote that expires after `ttl`. Only its session, if it has one, may redeem it.
+    pub(super) fn sign_quote(
+        &self,
+        issue: Issue<'_>,
+        terms: QuoteTerms,
+        session: Option<SessionId>,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> Result<SignedQuote, Unsigned> {
+        let id = SignedQuoteId::new(issue.tenant.mode, now, self.entropy.as_ref());
+        let lifetime = Lifetime {
+            from: now,
+            until: now.plus(ttl),
+        };
+        SignedQuote::give(id, terms, session, lifetime, issue, &self.sealer)
     }
 
     pub(super) fn events(&self) -> EventFactory<'_> {

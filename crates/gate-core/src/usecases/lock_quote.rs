@@ -21,9 +21,7 @@ use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::order::{OrderDraft, OrderError};
 use crate::ports::GateTx;
 use crate::pricing::OutOfRange;
-use crate::signed_quote::{
-    Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId,
-};
+use crate::signed_quote::{Conversion, Installation, Issue, QuoteTerms, SignedQuote};
 
 /// Creates signed quotes.
 #[derive(Clone)]
@@ -164,20 +162,13 @@ impl GateWrite for NewQuote<'_> {
         if let Err(denial) = access.and_then(|access| may_use_rails(&access, now)) {
             return Ok(Decision::Refused(denial.into()));
         }
-        let GateContext {
-            sealer, entropy, ..
-        } = self.context;
         let who = &self.access.tenant;
-        let id = SignedQuoteId::new(who.mode, now, entropy.as_ref());
         let issue = Issue {
             installation: &self.installation,
             tenant: who,
         };
-        let lifetime = Lifetime {
-            from: now,
-            until: now.plus(self.ttl),
-        };
-        let quote = SignedQuote::give(id, self.terms.clone(), None, lifetime, issue, sealer)?;
+        let (context, terms) = (self.context, self.terms.clone());
+        let quote = context.sign_quote(issue, terms, None, now, self.ttl)?;
         tx.signed_quote_insert(who, &quote).await?;
         Ok(Decision::Done(quote))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::rates::{Side, SourceRate};
-use kernel::{Amount, Asset, StoreError, Timestamp};
+use kernel::{Amount, Asset, StoreError};
 use partner_core::Denial;
 use partner_core::ports::RateSource;
 use partner_core::races::retry_lost_races;
@@ -19,9 +19,7 @@ use crate::error::GateError;
 use crate::pricing::{OutOfRange, SwapLeg, price, price_received, price_swap};
 use crate::rail::{Mismatch, is_for};
 use crate::session::{Flow, Session, SessionAction, SessionId, SessionRefusal};
-use crate::signed_quote::{
-    Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Source,
-};
+use crate::signed_quote::{Conversion, Installation, Issue, QuoteTerms, SignedQuote, Source};
 
 #[derive(Clone)]
 pub struct QuoteSession {
@@ -305,35 +303,15 @@ impl QuoteSession {
             }
             return Ok(Err(refused.into()));
         }
-        let quote = self.sign(access, id, terms, installation, now)?;
+        let issue = Issue {
+            installation,
+            tenant: who,
+        };
+        let (context, terms) = (&self.context, terms.clone());
+        let quote = context.sign_quote(issue, terms, Some(id), now, self.ttl)?;
         tx.signed_quotes_supersede(who, id, now).await?;
         tx.signed_quote_insert(who, &quote).await?;
         tx.commit().await?;
         Ok(Ok(quote))
-    }
-
-    fn sign(
-        &self,
-        access: &GateAccess,
-        session: SessionId,
-        terms: &QuoteTerms,
-        installation: &Installation,
-        now: Timestamp,
-    ) -> Result<SignedQuote, GateError> {
-        let GateContext {
-            sealer, entropy, ..
-        } = &self.context;
-        let tenant = &access.tenant;
-        let id = SignedQuoteId::new(tenant.mode, now, entropy.as_ref());
-        let lifetime = Lifetime {
-            from: now,
-            until: now.plus(self.ttl),
-        };
-        let issue = Issue {
-            installation,
-            tenant,
-        };
-        let signed = SignedQuote::give(id, terms.clone(), Some(session), lifetime, issue, sealer);
-        Ok(signed?)
     }
 }
