@@ -43,10 +43,7 @@ impl GateQueries {
         filter: &SessionFilter,
         limit: u32,
     ) -> Result<Page<Session>, GateError> {
-        if filter
-            .after
-            .is_some_and(|id| id.in_mode(who.mode).is_none())
-        {
+        if filter.after.is_some_and(|id| id.mode() != who.mode) {
             return Ok(Page::empty());
         }
         let is_current = self.context.expire_all_due(who).await?;
@@ -105,13 +102,9 @@ impl GateQueries {
         filter: &TransactionFilter,
         limit: u32,
     ) -> Result<Page<Transaction>, StoreError> {
-        let stray = filter
-            .after
-            .is_some_and(|it| it.in_mode(who.mode).is_none())
-            || filter
-                .session
-                .is_some_and(|it| it.in_mode(who.mode).is_none());
-        if stray {
+        let stray_cursor = filter.after.is_some_and(|it| it.id().mode() != who.mode);
+        let stray_session = filter.session.is_some_and(|id| id.mode() != who.mode);
+        if stray_cursor || stray_session {
             return Ok(Page::empty());
         }
         let wanted = limit.saturating_add(1);

@@ -83,11 +83,8 @@ impl PoolsQueries {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Page<Trade>, StoreError> {
-        if filter
-            .cursor
-            .is_some_and(|cursor| cursor.in_mode(who.mode).is_none())
-        {
-            return Ok(Page::cut(Vec::new(), limit));
+        if filter.cursor.is_some_and(|id| id.mode() != who.mode) {
+            return Ok(Page::empty());
         }
         let rows = self
             .reads
