@@ -1,5 +1,7 @@
 //! What an update does to one field: keep it, clear it or set it.
 
+use serde_json::{Value, json};
+
 /// One field of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Change<T = String> {
@@ -10,6 +12,17 @@ pub enum Change<T = String> {
     Clear,
     /// The field has a new value.
     Set(T),
+}
+
+impl Change {
+    /// The change in the fingerprint of a request, in which an absent field differs from a null one.
+    pub(crate) fn in_fingerprint(&self) -> Value {
+        match self {
+            Self::Keep => json!([]),
+            Self::Clear => Value::Null,
+            Self::Set(value) => json!(value),
+        }
+    }
 }
 
 impl<T> Change<T> {

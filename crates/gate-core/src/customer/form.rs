@@ -2,7 +2,7 @@
 
 use partner_core::idempotency::Fingerprint;
 use partner_core::text::{self, RefusedCharacter};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Person;
 use crate::catalogue::CountryCode;
@@ -144,16 +144,11 @@ impl CustomerUpdate {
     /// The fingerprint of the fields that the route reads.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let said = |change: &Change| match change {
-            Change::Keep => json!([]),
-            Change::Clear => Value::Null,
-            Change::Set(value) => json!(value),
-        };
         Fingerprint::of_json(&json!([
-            said(&self.first_name),
-            said(&self.last_name),
-            said(&self.country_code),
-            said(&self.metadata),
+            self.first_name.in_fingerprint(),
+            self.last_name.in_fingerprint(),
+            self.country_code.in_fingerprint(),
+            self.metadata.in_fingerprint(),
         ]))
     }
 }

@@ -5,10 +5,9 @@ use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::branding::{Branding, BrandingInputError, BrandingUpdate};
-use crate::change::Change;
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::GateTx;
@@ -80,16 +79,11 @@ impl GateWrite for BrandingWrite<'_> {
 }
 
 fn fingerprint(update: &BrandingUpdate) -> Fingerprint {
-    let said = |change: &Change| match change {
-        Change::Keep => json!([]),
-        Change::Clear => Value::Null,
-        Change::Set(value) => json!(value),
-    };
     Fingerprint::of_json(&json!([
-        said(&update.logo_url),
-        said(&update.primary_color),
-        said(&update.secondary_color),
-        said(&update.accent_color),
-        said(&update.brand_name),
+        update.logo_url.in_fingerprint(),
+        update.primary_color.in_fingerprint(),
+        update.secondary_color.in_fingerprint(),
+        update.accent_color.in_fingerprint(),
+        update.brand_name.in_fingerprint(),
     ]))
 }
