@@ -11,15 +11,17 @@ use url::{Host, Position, Url};
 
 use crate::origin::is_localhost;
 
-/// Which addresses outside the public internet webhooks may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AllowPrivate {
-    /// None: the default in live mode.
-    None,
-    /// Loopback addresses: the default in test mode.
-    Loopback,
-    /// Every address.
-    All,
+kernel::closed_list! {
+    /// Which addresses outside the public internet webhooks may reach.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum AllowPrivate {
+        /// None: the default in live mode.
+        None = "none",
+        /// Loopback addresses: the default in test mode.
+        Loopback = "loopback",
+        /// Every address.
+        All = "all",
+    }
 }
 
 impl AllowPrivate {
@@ -29,17 +31,6 @@ impl AllowPrivate {
         match mode {
             Mode::Test => Self::Loopback,
             Mode::Live => Self::None,
-        }
-    }
-
-    /// Reads `none`, `loopback` or `all`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "none" => Some(Self::None),
-            "loopback" => Some(Self::Loopback),
-            "all" => Some(Self::All),
-            _ => None,
         }
     }
 }
