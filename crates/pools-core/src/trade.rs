@@ -335,15 +335,6 @@ impl Trade {
     }
 
     fn settle(&self, fill: Fill, now: Timestamp) -> Step {
-        let transfer = self.reserved.map(|amount| {
-            let transfer = Transfer {
-                debit: AccountKind::Reserved,
-                credit: AccountKind::Operator,
-                amount,
-                reason: Reason::Settlement,
-            };
-            (transfer, TransferRole::Close)
-        });
         let state = TradeState::Settled(Settlement {
             at: now,
             fill: fill.reference,
@@ -351,7 +342,7 @@ impl Trade {
         });
         Step {
             state,
-            transfer,
+            transfer: self.close(AccountKind::Operator, Reason::Settlement),
             event: Some(TradeEvent::Settled),
             leaves_velocity: false,
         }
@@ -362,21 +353,23 @@ impl Trade {
             Side::OnRamp => Reason::BuyRefund,
             Side::OffRamp => Reason::SellRefund,
         };
-        let transfer = self.reserved.map(|amount| {
-            let transfer = Transfer {
-                debit: AccountKind::Reserved,
-                credit: AccountKind::Partner,
-                amount,
-                reason,
-            };
-            (transfer, TransferRole::Close)
-        });
         Step {
             state,
-            transfer,
+            transfer: self.close(AccountKind::Partner, reason),
             event: Some(event),
             leaves_velocity: true,
         }
+    }
+
+    /// The transfer that ends the reserve; `None` if nothing was reserved.
+    fn close(&self, credit: AccountKind, reason: Reason) -> Option<(Transfer, TransferRole)> {
+        let transfer = self.reserved.map(|amount| Transfer {
+            debit: AccountKind::Reserved,
+            credit,
+            amount,
+            reason,
+        });
+        transfer.map(|transfer| (transfer, TransferRole::Close))
     }
 
     fn refund(&self, settlement: &Settlement, now: Timestamp) -> Step {

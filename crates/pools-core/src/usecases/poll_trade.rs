@@ -19,7 +19,7 @@ use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::RenderError;
 
-use super::transact_quote::order_of_terms;
+use super::transact_quote::order_of;
 use crate::events::{self, RenderTradeEvent};
 use crate::ledger::{Account, Entry, EntryId, PostError};
 use crate::ports::{Confirmation, Engine, PoolsStore, PoolsTx, TradeReportRequest};
@@ -245,7 +245,7 @@ impl PollTrade {
         let trade = claim.trade.id;
         let lapsed = known == TradeStatus::Reserved
             && self.engine.confirm_again(who, trade).await? == Confirmation::Lapsed;
-        let order = order_of_terms(&claim.trade.terms);
+        let order = order_of(&claim.trade.terms);
         let request = TradeReportRequest {
             trade,
             order,

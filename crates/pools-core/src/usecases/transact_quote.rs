@@ -23,7 +23,7 @@ use crate::ledger::EntryId;
 use crate::ports::{
     Confirmation, Engine, Hold, Order, Recalled, TransactPreflight, TransactQueue, TransactSnapshot,
 };
-use crate::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome};
+use crate::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, Terms};
 use crate::trade::{Trade, TradeId};
 use crate::usecases::catch_up::CatchUpVelocity;
 
@@ -197,7 +197,7 @@ impl TransactQuote {
         mut command: TransactCommand,
         turn: Ticket,
     ) -> Result<TransactOutcome, TransactError> {
-        let (trade, order) = (command.trade, order_of(quote));
+        let (trade, order) = (command.trade, order_of(&quote.terms));
         let who = command.scope.tenant.clone();
         let holding = self.engine.hold(&who, trade, &order, quote.terms.output());
         let hold = holding.await;
@@ -277,15 +277,9 @@ enum Assessment {
     Refusable(Quote),
 }
 
-/// The order of a quote or trade.
+/// The order of the locked terms of a quote or trade.
 #[must_use]
-pub fn order_of(quote: &Quote) -> Order {
-    order_of_terms(&quote.terms)
-}
-
-/// The order of locked terms.
-#[must_use]
-pub fn order_of_terms(terms: &crate::quote::Terms) -> Order {
+pub fn order_of(terms: &Terms) -> Order {
     Order {
         pool: terms.pool,
         side: terms.side,

@@ -263,7 +263,7 @@ fn engine_holds_under_trade_id_before_batch_and_confirms_after_it() {
     };
     assert_eq!(
         (*trade, order),
-        (command.trade, &order_of(&quote(Side::OnRamp)))
+        (command.trade, &order_of(&quote(Side::OnRamp).terms))
     );
     assert_eq!(order.destination, quote(Side::OnRamp).terms.destination);
     assert!(matches!(outcome, Ok(TransactOutcome::Opened(made)) if made.id == *trade));
@@ -405,7 +405,10 @@ fn new_quote_is_executed_without_preflight_read() {
     let (outcome, journal) = scene.run();
     let with_read = opened(Some("confirm"));
     assert_eq!(journal, [&with_read[..2], &with_read[3..]].concat());
-    assert_eq!(asked.lock().unwrap()[0].1, order_of(&quote(Side::OffRamp)));
+    assert_eq!(
+        asked.lock().unwrap()[0].1,
+        order_of(&quote(Side::OffRamp).terms)
+    );
     assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
 }
 
