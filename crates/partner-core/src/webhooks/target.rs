@@ -24,17 +24,6 @@ kernel::closed_list! {
     }
 }
 
-impl AllowPrivate {
-    /// The default of a mode.
-    #[must_use]
-    pub const fn default_in(mode: Mode) -> Self {
-        match mode {
-            Mode::Test => Self::Loopback,
-            Mode::Live => Self::None,
-        }
-    }
-}
-
 /// The kind of the network because of which an address is refused. `None`: webhooks may reach it.
 #[must_use]
 pub fn forbidden_kind(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
