@@ -307,6 +307,18 @@ pub struct PollLease {
     pub next_at: Timestamp,
 }
 
+impl PollLease {
+    /// The lease before the first poll, which is due from an instant on.
+    #[must_use]
+    pub const fn first_due(next_at: Timestamp) -> Self {
+        Self {
+            attempts: 0,
+            token: None,
+            next_at,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailRecord {
     pub id: RailId,

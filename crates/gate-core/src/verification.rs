@@ -269,11 +269,7 @@ impl Verification {
             reference: None,
             created_at: now,
             state,
-            asking: PollLease {
-                attempts: 0,
-                token: None,
-                next_at: now,
-            },
+            asking: PollLease::first_due(now),
         }
     }
 

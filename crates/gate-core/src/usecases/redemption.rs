@@ -104,11 +104,7 @@ pub(super) async fn redeem(
         hosted: new.hosted,
         created_at: now,
         state: RailState::Processing,
-        asking: PollLease {
-            attempts: 0,
-            token: None,
-            next_at: now,
-        },
+        asking: PollLease::first_due(now),
     };
     let quote = quote.consumed(now);
     tx.signed_quote_consume(who, quote.id, now).await?.won()?;

@@ -286,11 +286,7 @@ impl VerifyUser {
         found: Option<Verification>,
         now: Timestamp,
     ) -> Result<Verification, GateError> {
-        let asking = PollLease {
-            attempts: 0,
-            token: None,
-            next_at: now.plus(CLAIM),
-        };
+        let asking = PollLease::first_due(now.plus(CLAIM));
         let Some(required) = found else {
             let id = VerificationId::new(who.mode, now, self.context.entropy.as_ref());
             let pending = Verification {
