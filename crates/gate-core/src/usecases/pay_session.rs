@@ -127,12 +127,6 @@ pub enum InputError {
     Payout(#[from] PayoutError),
 }
 
-impl From<StoreError> for PayError {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 impl From<NoSession> for PayError {
     fn from(_: NoSession) -> Self {
         Self::NotFound
@@ -178,12 +172,10 @@ impl PaySession {
         let quote = SignedQuoteId::parse(&asked.quote);
         let prepare = async {
             Ok(PaymentWrite {
-                context: &self.context,
-                verifying: &self.verifying,
-                country: asked.country,
-                until: asked.until,
+                paying: self,
                 access,
                 session,
+                asked,
                 quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
                 prepared: self.prepare(access, session, asked).await?,
             })
@@ -311,12 +303,10 @@ fn may_redeem(quote: &SignedQuote, session: SessionId, now: Timestamp) -> bool {
 }
 
 struct PaymentWrite<'w> {
-    context: &'w GateContext,
-    verifying: &'w VerifyUser,
-    country: Option<CountryCode>,
-    until: Timestamp,
+    paying: &'w PaySession,
     access: &'w GateAccess,
     session: SessionId,
+    asked: &'w PaymentRequest,
     quote: Option<SignedQuoteId>,
     prepared: Prepared,
 }
@@ -341,11 +331,12 @@ impl GateWrite for PaymentWrite<'_> {
         rows: RedemptionRows,
         now: Timestamp,
     ) -> Result<Decision<RailRecord, PayError>, GateError> {
-        if now >= self.until {
+        if now >= self.asked.until {
             return Ok(Decision::Refused(PayError::TokenExpired));
         }
         let who = &self.access.tenant;
-        let payable = rows.payable(self.context, tx, who, may_write, now);
+        let context = &self.paying.context;
+        let payable = rows.payable(context, tx, who, may_write, now);
         let malformed = matches!(self.prepared, Prepared::Refused(InputError::QuoteId));
         let (session, quote) = match payable.await? {
             Ok(_)
@@ -367,7 +358,8 @@ impl GateWrite for PaymentWrite<'_> {
         if let Prepared::Refused(refusal) = &self.prepared {
             return Ok(Decision::Refused(refusal.clone().into()));
         }
-        let required = self.verifying.require(tx, who, &session, self.country, now);
+        let verifying = &self.paying.verifying;
+        let required = verifying.require(tx, who, &session, self.asked.country, now);
         if let Err(refusal) = required.await? {
             return Ok(Decision::RefusedWithWrites(refusal.into()));
         }
@@ -385,10 +377,10 @@ impl GateWrite for PaymentWrite<'_> {
             instructions: Some(instructions.clone()),
             hosted: Some(hosted.clone()),
         };
-        let record = redeem(self.context, tx, who, quote, new, now).await?;
+        let record = redeem(context, tx, who, quote, new, now).await?;
         if let Some(kind) = record.session_event() {
             let resource = Resource::Payment(&session, &record);
-            let event = self.context.events().event(who, kind, resource, now)?;
+            let event = context.events().event(who, kind, resource, now)?;
             tx.event_insert(&event).await?;
         }
         Ok(Decision::Done(record))
