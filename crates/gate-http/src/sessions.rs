@@ -231,7 +231,7 @@ pub(crate) async fn retrieve_session(
     id: PathId,
 ) -> Result<Json<SessionRecord>, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
-    let found = app.parts().reading.session(who.tenant(), id).await;
+    let found = app.parts().reading.context.session(who.tenant(), id).await;
     let session = found.map_err(errors::gate_error)?;
     let session = session.ok_or_else(|| ApiError::not_found("session"))?;
     Ok(Json(record(who.tenant(), &session)))

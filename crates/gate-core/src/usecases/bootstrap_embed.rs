@@ -12,7 +12,6 @@ use partner_core::origin::Origin;
 use url::Url;
 
 use super::context::GateContext;
-use super::queries::GateQueries;
 use crate::branding::Branding;
 use crate::catalogue::{Catalogue, Ineligible};
 use crate::embed::{self, Claims, Scopes, TokenId};
@@ -170,10 +169,7 @@ impl BootstrapEmbed {
         let Some(secret) = PresentedSecret::parse(text) else {
             return Err(wrong);
         };
-        let reading = GateQueries {
-            context: self.context.clone(),
-        };
-        let session = reading.session(who, secret.session).await?;
+        let session = self.context.session(who, secret.session).await?;
         let session = session.filter(|session| session.secret == secret.hash);
         let session = session.ok_or(wrong)?;
         match session.state.status() {

@@ -2,7 +2,7 @@
 //!
 //! Concurrent use cases expire a session once: one compare-and-swap, one event.
 
-use kernel::{Mode, Readable, StoreError};
+use kernel::{Mode, Readable, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -18,6 +18,30 @@ const BATCH: u32 = 100;
 const ROUNDS: u32 = 64;
 
 impl GateContext {
+    /// A session of the tenant. If it is overdue, it is expired first.
+    pub async fn session(&self, who: &Tenant, id: SessionId) -> Result<Option<Session>, GateError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(None);
+        };
+        let Some(seen) = self.store.session_get(who, id).await? else {
+            return Ok(None);
+        };
+        self.current(who, seen.value, seen.at).await
+    }
+
+    /// A session that was read at an instant. If it is overdue, it is expired under its lock, because a payment may have come first.
+    pub(super) async fn current(
+        &self,
+        who: &Tenant,
+        session: Session,
+        at: Timestamp,
+    ) -> Result<Option<Session>, GateError> {
+        if session.is_overdue(at) {
+            return self.expire_if_due(who, session.id).await;
+        }
+        Ok(Some(session))
+    }
+
     /// The session after a due expiry was applied; `None` if the tenant has no such session.
     pub async fn expire_if_due(
         &self,

@@ -1,6 +1,6 @@
 //! Reads. The only write is a due expiry.
 
-use kernel::{Seen, StoreError, Timestamp};
+use kernel::{Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
@@ -9,7 +9,7 @@ use crate::branding::Branding;
 use crate::error::GateError;
 use crate::ports::{SessionFilter, TransactionFilter};
 use crate::rail::{RailId, RailRecord};
-use crate::session::{Session, SessionId};
+use crate::session::Session;
 use crate::signed_quote::{SignedQuote, SignedQuoteId, SignedQuoteStatus};
 use crate::transaction::{RefId, Transaction};
 
@@ -20,17 +20,6 @@ pub struct GateQueries {
 }
 
 impl GateQueries {
-    /// A session of the tenant. If it is overdue, it is expired first.
-    pub async fn session(&self, who: &Tenant, id: SessionId) -> Result<Option<Session>, GateError> {
-        let Some(id) = id.in_mode(who.mode) else {
-            return Ok(None);
-        };
-        let Some(seen) = self.context.store.session_get(who, id).await? else {
-            return Ok(None);
-        };
-        self.current(who, seen.value, seen.at).await
-    }
-
     /// A page of sessions, newest first. Overdue sessions are expired first, so that the status filter is correct and a walk over the
     /// pages misses no session.
     ///
@@ -59,7 +48,7 @@ impl GateQueries {
             let is_last = rows.len() < usize::try_from(wanted).unwrap_or(usize::MAX);
             filter.after = rows.last().map(|session| session.id).or(filter.after);
             for row in rows {
-                found.extend(self.current(who, row, at).await?.filter(|session| {
+                found.extend(self.context.current(who, row, at).await?.filter(|session| {
                     let status = session.state.status();
                     filter.status.is_none_or(|wanted| wanted == status)
                 }));
@@ -68,19 +57,6 @@ impl GateQueries {
                 return Ok(Page::cut(found, limit));
             }
         }
-    }
-
-    /// A session that was read at an instant. If it is overdue, it is expired under its lock, because a payment may have come first.
-    async fn current(
-        &self,
-        who: &Tenant,
-        session: Session,
-        at: Timestamp,
-    ) -> Result<Option<Session>, GateError> {
-        if session.is_overdue(at) {
-            return self.context.expire_if_due(who, session.id).await;
-        }
-        Ok(Some(session))
     }
 
     /// A transaction by its reference.

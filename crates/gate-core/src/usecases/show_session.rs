@@ -9,7 +9,6 @@ use partner_core::ports::Directory;
 use sha2::{Digest, Sha256};
 
 use super::context::GateContext;
-use super::queries::GateQueries;
 use super::verify_user::{ShownVerification, VerifyUser};
 use crate::access::{GateDenial, may_write};
 use crate::branding::Branding;
@@ -69,10 +68,7 @@ impl ShowSession {
         id: SessionId,
         country: Option<CountryCode>,
     ) -> Result<EmbedSession, ShowError> {
-        let reading = GateQueries {
-            context: self.context.clone(),
-        };
-        let session = reading.session(who, id).await?;
+        let session = self.context.session(who, id).await?;
         let session = session.ok_or(ShowError::NotFound)?;
         let store = &self.context.store;
         let payment = store.payment_of_session(who, id).await;
