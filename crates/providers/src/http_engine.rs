@@ -44,8 +44,6 @@ pub struct HttpEngine {
     polls: Arc<PollPermits>,
 }
 
-kernel::debug_as_text!(HttpEngine, "HttpEngine");
-
 impl HttpEngine {
     /// An engine at this URL. Each call carries this secret.
     ///

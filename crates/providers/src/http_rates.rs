@@ -80,8 +80,6 @@ struct Terms {
     timeout: Duration,
 }
 
-kernel::debug_as_text!(HttpRates, "HttpRates");
-
 /// Why the rates cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum RatesUnopened {

@@ -36,8 +36,6 @@ pub struct HttpVerifier {
     upstream: HttpUpstream,
 }
 
-kernel::debug_as_text!(HttpVerifier, "HttpVerifier");
-
 impl HttpVerifier {
     /// A verifier at this URL. Each call carries this secret.
     ///

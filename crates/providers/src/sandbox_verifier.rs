@@ -27,8 +27,6 @@ pub struct SandboxVerifier {
     clock: Arc<dyn Clock>,
 }
 
-kernel::debug_as_text!(SandboxVerifier, "SandboxVerifier");
-
 impl SandboxVerifier {
     /// A verifier that measures its delay by this clock.
     #[must_use]

@@ -45,14 +45,6 @@ struct Written {
     valid_until: Option<Timestamp>,
 }
 
-impl fmt::Debug for StaticRates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticRates")
-            .field("rates", &self.rates)
-            .finish_non_exhaustive()
-    }
-}
-
 /// An error of the file: its line and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatesError {
@@ -275,7 +267,7 @@ mod tests {
     }
 
     fn faults_in(text: &str, mode: Mode) -> Vec<String> {
-        let faults = parsed(text, mode).unwrap_err();
+        let faults = parsed(text, mode).err().unwrap();
         faults.iter().map(RatesError::to_string).collect()
     }
 
@@ -459,7 +451,8 @@ spread_bps = 25
     #[test]
     fn missing_file_is_reported_by_name() {
         let path = Path::new("no/such/rates.toml");
-        let faults = StaticRates::read(path, Mode::Test, Arc::new(FixedNoon)).unwrap_err();
+        let read = StaticRates::read(path, Mode::Test, Arc::new(FixedNoon));
+        let faults = read.err().unwrap();
         assert!(
             faults[0]
                 .to_string()

@@ -1,6 +1,5 @@
 //! The worker: claims deliveries, hands them to the dispatcher, and records the outcomes.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +60,6 @@ pub struct WorkerConfig {
     pub grace: Duration,
 }
 
-kernel::debug_as_text!(WorkerConfig, "WorkerConfig");
-
 /// Delivers the events of one service until it is stopped.
 pub struct Worker {
     config: WorkerConfig,
@@ -88,12 +85,6 @@ struct Waker(Notify);
 impl QueueWaker for Waker {
     fn wake(&self) {
         self.0.notify_one();
-    }
-}
-
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Worker({})", self.config.service.as_str())
     }
 }
 
