@@ -72,7 +72,9 @@ impl Poster {
     }
 
     async fn open(&self, target: &Target) -> Result<Connection, PostError> {
-        let (stream, budget) = Bounded::new(self.connector.connect(target).await?);
+        let (reader, writer) = tokio::io::split(self.connector.connect(target).await?);
+        let (reader, budget) = Bounded::new(reader);
+        let stream = tokio::io::join(reader, writer);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(MAX_BUFFER_BYTES)
             .title_case_headers(true)
