@@ -37,8 +37,6 @@ pub struct HttpRail {
     upstream: HttpUpstream,
 }
 
-kernel::debug_as_text!(HttpRail, "HttpRail");
-
 /// What the rail reports about a payment.
 enum Known {
     Reported(RailReport),
@@ -139,27 +137,20 @@ impl Rail for HttpRail {
     }
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        if attempt <= 1 {
+        let mut may_begin = attempt > 1;
+        if !may_begin {
             self.begin(order).await?;
         }
-        match self.report(order.id).await? {
-            Known::Reported(report) => return Some(report),
-            Known::Unknown if attempt > 1 => self.begin(order).await?,
-            Known::Unknown => {
-                return self.told(
-                    &contract::REPORT,
-                    order.id,
-                    Err(Silence::Contradiction(FORGOTTEN)),
-                );
+        loop {
+            match self.report(order.id).await? {
+                Known::Reported(report) => return Some(report),
+                Known::Unknown if may_begin => self.begin(order).await?,
+                Known::Unknown => {
+                    let forgotten = Err(Silence::Contradiction(FORGOTTEN));
+                    return self.told(&contract::REPORT, order.id, forgotten);
+                }
             }
-        }
-        match self.report(order.id).await? {
-            Known::Reported(report) => Some(report),
-            Known::Unknown => self.told(
-                &contract::REPORT,
-                order.id,
-                Err(Silence::Contradiction(FORGOTTEN)),
-            ),
+            may_begin = false;
         }
     }
 

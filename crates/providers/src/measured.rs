@@ -45,12 +45,6 @@ impl<T: ?Sized> Measured<T> {
     }
 }
 
-impl<T: ?Sized> std::fmt::Debug for Measured<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Measured")
-    }
-}
-
 /// Makes one call of an upstream, and records its response in one word, and its duration.
 async fn measured<T>(
     (upstream, operation): (&'static str, &'static str),
@@ -68,15 +62,11 @@ async fn measured<T>(
 /// Makes one call that confirms a hold, and records its response and duration.
 async fn confirmed(call: impl Future<Output = Option<Confirmation>>) -> Option<Confirmation> {
     let confirm = around("engine.confirm", call);
-    measured(
-        ("engine", "confirm"),
-        upstream::engine,
-        confirm,
-        |response| match response {
-            Confirmation::Confirmed => "confirmed",
-            Confirmation::Lapsed => "lapsed",
-        },
-    )
+    let call = ("engine", "confirm");
+    measured(call, upstream::engine, confirm, |response| match response {
+        Confirmation::Confirmed => "confirmed",
+        Confirmation::Lapsed => "lapsed",
+    })
     .await
 }
 
@@ -84,15 +74,11 @@ async fn confirmed(call: impl Future<Output = Option<Confirmation>>) -> Option<C
 impl Engine for MeasuredEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
         let depth = self.0.depth(who, order);
-        measured(
-            ("engine", "depth"),
-            upstream::engine,
-            depth,
-            |response| match response {
-                Depth::Enough => "enough",
-                Depth::Insufficient => "dry",
-            },
-        )
+        let call = ("engine", "depth");
+        measured(call, upstream::engine, depth, |response| match response {
+            Depth::Enough => "enough",
+            Depth::Insufficient => "dry",
+        })
         .await
     }
 
@@ -104,16 +90,12 @@ impl Engine for MeasuredEngine {
         output: Amount,
     ) -> Option<Hold> {
         let hold = around("engine.hold", self.0.hold(who, trade, order, output));
-        measured(
-            ("engine", "hold"),
-            upstream::engine,
-            hold,
-            |response| match response {
-                Hold::Unsent => NO_RESPONSE,
-                Hold::Held => "held",
-                Hold::Refused => "refused",
-            },
-        )
+        let call = ("engine", "hold");
+        measured(call, upstream::engine, hold, |response| match response {
+            Hold::Unsent => NO_RESPONSE,
+            Hold::Held => "held",
+            Hold::Refused => "refused",
+        })
         .await
     }
 
@@ -165,17 +147,13 @@ impl Rail for MeasuredRail {
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
         let asked = self.0.advance(order, attempt);
-        measured(
-            ("rail", "advance"),
-            upstream::rail,
-            asked,
-            |report| match report {
-                RailReport::InProgress => "processing",
-                RailReport::Settled { .. } => "settled",
-                RailReport::Failed { .. } => "failed",
-                RailReport::Cancelled => "cancelled",
-            },
-        )
+        let call = ("rail", "advance");
+        measured(call, upstream::rail, asked, |report| match report {
+            RailReport::InProgress => "processing",
+            RailReport::Settled { .. } => "settled",
+            RailReport::Failed { .. } => "failed",
+            RailReport::Cancelled => "cancelled",
+        })
         .await
     }
 
@@ -185,15 +163,11 @@ impl Rail for MeasuredRail {
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
         let asked = self.0.cancel(order);
-        measured(
-            ("rail", "cancel"),
-            upstream::rail,
-            asked,
-            |report| match report {
-                CancelReport::Cancelled => "cancelled",
-                CancelReport::TooLate => "not_cancellable",
-            },
-        )
+        let call = ("rail", "cancel");
+        measured(call, upstream::rail, asked, |report| match report {
+            CancelReport::Cancelled => "cancelled",
+            CancelReport::TooLate => "not_cancellable",
+        })
         .await
     }
 }

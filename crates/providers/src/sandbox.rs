@@ -108,14 +108,7 @@ impl Engine for SandboxEngine {
         match SandboxScenario::of(order.amount) {
             SandboxScenario::SilentDepth => None,
             SandboxScenario::Dry => Some(Depth::Insufficient),
-            SandboxScenario::NoRate
-            | SandboxScenario::SlowDelivery
-            | SandboxScenario::Fails
-            | SandboxScenario::Releases
-            | SandboxScenario::SilentFirstPoll
-            | SandboxScenario::Returns
-            | SandboxScenario::HoldRefused
-            | SandboxScenario::Settles => Some(Depth::Enough),
+            _ => Some(Depth::Enough),
         }
     }
 
@@ -163,14 +156,7 @@ fn at_work(path: SandboxScenario, request: &TradeReportRequest) -> Option<Engine
         SandboxScenario::SilentFirstPoll if first => None,
         SandboxScenario::Fails => Some(EngineReport::CannotComplete),
         SandboxScenario::Releases => Some(EngineReport::Released),
-        SandboxScenario::SlowDelivery
-        | SandboxScenario::SilentFirstPoll
-        | SandboxScenario::Dry
-        | SandboxScenario::SilentDepth
-        | SandboxScenario::NoRate
-        | SandboxScenario::Returns
-        | SandboxScenario::HoldRefused
-        | SandboxScenario::Settles => Some(delivered(path, request)),
+        _ => Some(delivered(path, request)),
     }
 }
 

@@ -186,11 +186,12 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         Some(least)
     });
     let max_width_bps = match root.field("max_width_bps") {
-        Some(field) => max_width(sink, &field)?,
+        Some(field) => positive_bps(sink, &field, "expected at least 1")?,
         None => DEFAULT_MAX_WIDTH_BPS,
     };
+    let any_move = "expected at least 1; omit the key if a rate may move any distance";
     let max_move_bps = match root.field("max_move_bps") {
-        Some(field) => Some(max_move(sink, &field)?),
+        Some(field) => Some(positive_bps(sink, &field, any_move)?),
         None => None,
     };
     let mut span = |key, absent| match root.field(key) {
@@ -220,18 +221,10 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
     })
 }
 
-fn max_width(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
+/// Basis points of at least one.
+fn positive_bps(sink: &mut Sink<'_>, field: &Field<'_, '_>, problem: &str) -> Option<u16> {
     let max_bps = field.whole(sink, WHOLE_BPS)?;
     if max_bps == 0 {
-        field.refuse(sink, "expected at least 1");
-    }
-    Some(max_bps)
-}
-
-fn max_move(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
-    let max_bps = field.whole(sink, WHOLE_BPS)?;
-    if max_bps == 0 {
-        let problem = "expected at least 1; omit the key if a rate may move any distance";
         field.refuse(sink, problem);
     }
     Some(max_bps)
@@ -392,20 +385,13 @@ fn header(
         text
     });
     let given = ["value", "env", "file"].map(|key| section.field(key));
-    let (field, value) = match given {
-        [Some(field), None, None] => {
-            let value = field.text().map(str::to_owned);
-            (field, value)
-        }
-        [None, Some(field), None] => {
-            let value = field.text().and_then(environment);
-            (field, value)
-        }
+    let (value, field) = match given {
+        [Some(field), None, None] => (field.text().map(str::to_owned), field),
+        [None, Some(field), None] => (field.text().and_then(environment), field),
         [None, None, Some(field)] => {
-            let value = field
-                .text()
-                .and_then(|file| std::fs::read_to_string(file).ok());
-            (field, value)
+            let file = field.text();
+            let read = file.and_then(|file| std::fs::read_to_string(file).ok());
+            (read, field)
         }
         _ => {
             let problem =
