@@ -59,13 +59,11 @@ impl Query {
         name: &'static str,
         range: RangeInclusive<u32>,
     ) -> Result<Option<u32>, ApiError> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
-        };
-        match read_integer(text).map(u32::try_from) {
-            Some(Ok(value)) if range.contains(&value) => Ok(Some(value)),
+        let read = |text: &str| match read_integer(text).map(u32::try_from) {
+            Some(Ok(value)) if range.contains(&value) => Ok(value),
             _ => Err(outside(name, &range)),
-        }
+        };
+        self.text(name)?.map(read).transpose()
     }
 
     /// An integer, clamped to a range.
@@ -77,16 +75,12 @@ impl Query {
         name: &'static str,
         range: RangeInclusive<u32>,
     ) -> Result<Option<u32>, ApiError> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
+        let read = |text: &str| -> Result<u32, ApiError> {
+            let value = read_integer(text).ok_or_else(|| error(name, "must be an integer"))?;
+            let value = u32::try_from(value.max(0)).unwrap_or(u32::MAX);
+            Ok(value.clamp(*range.start(), *range.end()))
         };
-        match read_integer(text) {
-            Some(value) => {
-                let value = u32::try_from(value.max(0)).unwrap_or(u32::MAX);
-                Ok(Some(value.clamp(*range.start(), *range.end())))
-            }
-            None => Err(error(name, "must be an integer")),
-        }
+        self.text(name)?.map(read).transpose()
     }
 
     /// One of the allowed values, as its Rust value.
@@ -125,15 +119,10 @@ impl Query {
         name: &'static str,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
-        };
-        match parse(text) {
-            Ok(value) => Ok(Some(value)),
-            Err(expected) => Err(ApiError::invalid_request(format!(
-                "Query parameter `{name}`: {expected}."
-            ))),
-        }
+        let parsed = self.text(name)?.map(parse).transpose();
+        parsed.map_err(|expected| {
+            ApiError::invalid_request(format!("Query parameter `{name}`: {expected}."))
+        })
     }
 }
 

@@ -185,8 +185,12 @@ impl TierHeaders {
     }
 }
 
-/// 429 `rate_limited`. The layer that consulted the throttle writes the headers.
-pub(crate) fn rate_limited(limit: &Limit, decision: &ThrottleDecision) -> ApiError {
+/// 429 `rate_limited`, unless the request is admitted. The layer that consulted the throttle writes
+/// the headers.
+pub(crate) fn over_limit(limit: &Limit, decision: &ThrottleDecision) -> Option<ApiError> {
+    if decision.admitted() {
+        return None;
+    }
     let exhausted = decision.statuses.iter().filter(|status| status.exhausted);
     for status in exhausted {
         http::throttled(
@@ -195,10 +199,10 @@ pub(crate) fn rate_limited(limit: &Limit, decision: &ThrottleDecision) -> ApiErr
             status.tier,
         );
     }
-    ApiError::new(
+    Some(ApiError::new(
         codes::RATE_LIMITED,
         "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",
-    )
+    ))
 }
 
 /// The header value of a number. Responses need the same small numbers often, so their texts are

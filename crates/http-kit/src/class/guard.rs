@@ -19,7 +19,7 @@ use crate::client_ip::Peer;
 use crate::credential;
 use crate::error::ApiError;
 use crate::request_layer::answers_are_logged;
-use crate::throttle::{Limit, LimitBy, rate_limited};
+use crate::throttle::{Limit, LimitBy, over_limit};
 
 /// The credential of a request, as it was read.
 pub(super) enum Credential {
@@ -121,14 +121,10 @@ impl<P: Profile> Guard<P> {
         if let Some(limit) = limit.filter(|limit| limit.scope() == LimitBy::Client) {
             let bucket = bucket(limit, Counted::Network(caller.network));
             let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
-            if !decision.admitted() {
-                let refused = Refusal {
-                    error: rate_limited(limit, &decision),
-                    key: None,
-                };
-                return (Some((limit.clone(), decision)), Err(refused));
-            }
-            let checked = self.recognise(caller).await;
+            let checked = match over_limit(limit, &decision) {
+                Some(error) => Err(Refusal { error, key: None }),
+                None => self.recognise(caller).await,
+            };
             return (Some((limit.clone(), decision)), checked);
         }
         match self.recognise(caller).await {
@@ -143,13 +139,12 @@ impl<P: Profile> Guard<P> {
                 } else {
                     self.take(limit, counted, &access).await
                 };
-                let checked = if decision.admitted() {
-                    Ok(access)
-                } else {
-                    Err(Refusal {
-                        error: rate_limited(limit, &decision),
+                let checked = match over_limit(limit, &decision) {
+                    Some(error) => Err(Refusal {
+                        error,
                         key: Some(access),
-                    })
+                    }),
+                    None => Ok(access),
                 };
                 (Some((limit.clone(), decision)), checked)
             }
@@ -192,11 +187,7 @@ impl<P: Profile> Guard<P> {
         let credential = caller.counted_as(access);
         let who = counted(limit, Some(credential), caller.network);
         let decision = self.take(limit, who, access).await;
-        let error = if decision.admitted() {
-            refusal.error
-        } else {
-            rate_limited(limit, &decision)
-        };
+        let error = over_limit(limit, &decision).unwrap_or(refusal.error);
         let refused = Refusal { error, ..refusal };
         (Some((limit.clone(), decision)), Err(refused))
     }
@@ -213,11 +204,7 @@ impl<P: Profile> Guard<P> {
         };
         let bucket = bucket(limit, Counted::Network(network));
         let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
-        let error = if decision.admitted() {
-            error
-        } else {
-            rate_limited(limit, &decision)
-        };
+        let error = over_limit(limit, &decision).unwrap_or(error);
         (Some((limit.clone(), decision)), unidentified(error))
     }
 
