@@ -113,9 +113,8 @@ pub(crate) async fn update_branding(
         .update(who.tenant(), key, &request.into(), &|branding| {
             response.json(StatusCode::OK, &record(branding))
         })
-        .await
-        .map_err(errors::rebrand_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::rebrand_error)
 }
 
 /// The branding as JSON.

@@ -187,10 +187,8 @@ pub(crate) async fn list_countries(
     let code = query.text("country_code")?;
     let supported = query.one_of("supported", &[("true", true), ("false", false)])?;
     let found = app.parts().catalogue.countries_of(code, supported);
-    Ok(WholeList::of(
-        "/v1/capabilities/countries",
-        found.map(country),
-    ))
+    let found = found.map(country);
+    Ok(WholeList::of("/v1/capabilities/countries", found))
 }
 
 pub(crate) const LIST_CURRENCIES: Operation = Operation {
@@ -214,10 +212,8 @@ pub(crate) async fn list_currencies(
 ) -> Result<Json<CurrencyList>, ApiError> {
     let region = region(&app, &headers, &query)?;
     let found = app.parts().catalogue.currencies_in(&region);
-    Ok(WholeList::of(
-        "/v1/capabilities/currencies",
-        found.map(currency),
-    ))
+    let found = found.map(currency);
+    Ok(WholeList::of("/v1/capabilities/currencies", found))
 }
 
 pub(crate) const LIST_ASSETS: Operation = Operation {

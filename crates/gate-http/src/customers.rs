@@ -23,11 +23,9 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
+use crate::pages::CustomerList;
 use crate::wire::{Verbatim, change, instant, page_size};
 use crate::words;
-
-/// The path of the list.
-const LIST: &str = "/v1/customers";
 
 /// A new customer. Other fields, such as `kyc_status` and `mode`, are ignored.
 #[derive(Deserialize, ToSchema)]
@@ -142,21 +140,6 @@ pub(crate) struct DeletedCustomerRecord {
     deleted_at: String,
 }
 
-/// A page of customers, newest first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct CustomerList {
-    /// `list`
-    #[schema(example = "list")]
-    object: &'static str,
-    /// The customers.
-    data: Vec<CustomerRecord>,
-    /// Whether another page follows. Its `starting_after` is the last id of this page.
-    has_more: bool,
-    /// The path of the list.
-    #[schema(example = "/v1/customers")]
-    url: &'static str,
-}
-
 pub(crate) const CREATE_CUSTOMER: Operation = Operation {
     route: || routes!(create_customer),
     admission: Admission::secret(Group::Global),
@@ -191,9 +174,8 @@ pub(crate) async fn create_customer(
         .create(who.tenant(), key, &request.into(), &|customer| {
             response.json(StatusCode::CREATED, &record(who.tenant(), customer))
         })
-        .await
-        .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::customer_error)
 }
 
 pub(crate) const LIST_CUSTOMERS: Operation = Operation {
@@ -235,13 +217,7 @@ pub(crate) async fn list_customers(
     };
     let customers = &app.parts().customers;
     let page = customers.list(who.tenant(), &wanted, limit).await?;
-    let data = page.items.iter().map(|it| record(who.tenant(), it));
-    Ok(Json(CustomerList {
-        object: "list",
-        data: data.collect(),
-        has_more: page.has_more,
-        url: LIST,
-    }))
+    Ok(CustomerList::of(page, |it| record(who.tenant(), &it)))
 }
 
 pub(crate) const GET_CUSTOMER: Operation = Operation {
@@ -303,9 +279,8 @@ pub(crate) async fn update_customer(
         .update(who.tenant(), id, key, &request.into(), &|customer| {
             response.json(StatusCode::OK, &record(who.tenant(), customer))
         })
-        .await
-        .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::customer_error)
 }
 
 pub(crate) const DELETE_CUSTOMER: Operation = Operation {
@@ -338,9 +313,8 @@ pub(crate) async fn delete_customer(
         .delete(who.tenant(), id, key, &|gone| {
             response.json(StatusCode::OK, &deleted(gone))
         })
-        .await
-        .map_err(errors::customer_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::customer_error)
 }
 
 pub(crate) fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {

@@ -186,9 +186,8 @@ pub(crate) async fn cancel_embed_session(
             };
             response.json(StatusCode::OK, &record(tenant.mode, cancelled)?)
         })
-        .await
-        .map_err(errors::act_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::act_error)
 }
 
 /// A session as all calls of the widget return it.

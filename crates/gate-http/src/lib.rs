@@ -16,6 +16,7 @@ mod errors;
 mod event_docs;
 mod event_shape;
 mod operation;
+mod pages;
 mod payments;
 mod previews;
 mod rail_events;

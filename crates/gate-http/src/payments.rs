@@ -250,9 +250,8 @@ pub(crate) async fn create_embed_payment(
         .pay(who.access(), who.session(), key, &asked, &|record| {
             response.json(StatusCode::CREATED, &PaymentRecord::of(record))
         })
-        .await
-        .map_err(errors::pay_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::pay_error)
 }
 
 pub(crate) const CANCEL_EMBED_PAYMENT: Operation = Operation {

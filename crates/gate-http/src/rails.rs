@@ -204,9 +204,8 @@ pub(crate) async fn create_pay_in(
         .redeem(who.access(), key.required()?, &redemption, &|record| {
             response.json(StatusCode::CREATED, &PayInRecord::of(record))
         })
-        .await
-        .map_err(errors::redeem_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::redeem_error)
 }
 
 pub(crate) const CREATE_PAY_OUT: Operation = Operation {
@@ -238,9 +237,8 @@ pub(crate) async fn create_pay_out(
         .redeem(who.access(), key.required()?, &redemption, &|record| {
             response.json(StatusCode::CREATED, &PayOutRecord::of(record))
         })
-        .await
-        .map_err(errors::redeem_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::redeem_error)
 }
 
 pub(crate) const RETRIEVE_PAY_IN: Operation = Operation {

@@ -23,11 +23,9 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
+use crate::pages::SessionList;
 use crate::wire::{Verbatim, instant, page_size};
 use crate::words;
-
-/// The path of the list.
-const LIST: &str = "/v1/gate_sessions";
 
 /// The order of a new session.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -138,21 +136,6 @@ pub(crate) struct SessionRecord {
     url: Option<String>,
 }
 
-/// A page of sessions, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SessionList {
-    /// `list`
-    #[schema(example = "list")]
-    object: &'static str,
-    /// The sessions.
-    data: Vec<SessionRecord>,
-    /// Whether another page follows. Its `starting_after` is the last id of this page.
-    has_more: bool,
-    /// The path of the list.
-    #[schema(example = "/v1/gate_sessions")]
-    url: &'static str,
-}
-
 pub(crate) const CREATE_SESSION: Operation = Operation {
     route: || routes!(create_session),
     admission: Admission::secret(Group::CreateSession),
@@ -208,9 +191,8 @@ pub(crate) async fn create_session(
             };
             response.json(StatusCode::CREATED, &session)
         })
-        .await
-        .map_err(errors::create_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::create_error)
 }
 
 pub(crate) const RETRIEVE_SESSION: Operation = Operation {
@@ -268,16 +250,7 @@ pub(crate) async fn list_sessions(
     };
     let page = app.parts().reading.sessions(who.tenant(), &filter, limit);
     let page = page.await.map_err(errors::gate_error)?;
-    Ok(Json(SessionList {
-        object: "list",
-        data: page
-            .items
-            .iter()
-            .map(|it| record(who.tenant(), it))
-            .collect(),
-        has_more: page.has_more,
-        url: LIST,
-    }))
+    Ok(SessionList::of(page, |it| record(who.tenant(), &it)))
 }
 
 pub(crate) const CANCEL_SESSION: Operation = Operation {
@@ -311,9 +284,8 @@ pub(crate) async fn cancel_session(
         .act(who.tenant(), id, key, &ActionRequest::Cancel, &|done| {
             response.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
         })
-        .await
-        .map_err(errors::act_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::act_error)
 }
 
 /// A session as all calls except its create return it.

@@ -151,9 +151,8 @@ pub(crate) async fn lock_quote(
         .lock(who.access(), key, &request.into(), &|quote| {
             response.json(StatusCode::CREATED, &record(quote, quote.created_at))
         })
-        .await
-        .map_err(errors::lock_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::lock_error)
 }
 
 pub(crate) const RETRIEVE_SIGNED_QUOTE: Operation = Operation {

@@ -95,9 +95,8 @@ pub(crate) async fn complete_session(
             let session = sessions::record(who.tenant(), &done.session);
             response.json(StatusCode::OK, &CompletedSession { session })
         })
-        .await
-        .map_err(errors::act_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::act_error)
 }
 
 pub(crate) const FAIL_SESSION: Operation = Operation {
@@ -141,9 +140,8 @@ pub(crate) async fn fail_session(
                 response.json(StatusCode::OK, &FailedSession { session, intent })
             },
         )
-        .await
-        .map_err(errors::act_error)?;
-    Ok(IdempotentReply(reply))
+        .await;
+    reply.map(IdempotentReply).map_err(errors::act_error)
 }
 
 fn record(intent: &Intent) -> IntentRecord {

@@ -14,11 +14,9 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::operation::{Admission, Operation};
+use crate::pages::TransactionList;
 use crate::wire::{instant, page_size};
 use crate::words;
-
-/// The path of the list.
-const LIST: &str = "/v1/transactions";
 
 /// A payment of a session. Unknown values are null.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,21 +70,6 @@ pub(crate) struct TransactionRecord {
     completed_at: Option<String>,
 }
 
-/// A page of transactions, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TransactionList {
-    /// `list`
-    #[schema(example = "list")]
-    object: &'static str,
-    /// The transactions.
-    data: Vec<TransactionRecord>,
-    /// Whether another page follows. Its `starting_after` is the last `refid` of this page.
-    has_more: bool,
-    /// The path of the list.
-    #[schema(example = "/v1/transactions")]
-    url: &'static str,
-}
-
 pub(crate) const LIST_TRANSACTIONS: Operation = Operation {
     route: || routes!(list_transactions),
     admission: Admission::secret(Group::ListTransactions),
@@ -122,12 +105,7 @@ pub(crate) async fn list_transactions(
     };
     let reading = &app.parts().reading;
     let page = reading.transactions(who.tenant(), &filter, limit).await?;
-    Ok(Json(TransactionList {
-        object: "list",
-        data: page.items.into_iter().map(record).collect(),
-        has_more: page.has_more,
-        url: LIST,
-    }))
+    Ok(TransactionList::of(page, record))
 }
 
 pub(crate) const RETRIEVE_TRANSACTION: Operation = Operation {

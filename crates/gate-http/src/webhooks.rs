@@ -15,11 +15,10 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
 use crate::operation::{Admission, Operation};
+use crate::pages::DeliveryList;
 use crate::wire::instant;
 use crate::words;
 
-/// The path of the list.
-const LIST: &str = "/v1/webhooks/deliveries";
 /// The largest page, and below it the default page size.
 const LONGEST_PAGE: u32 = 200;
 const PAGE: u32 = 50;
@@ -66,21 +65,6 @@ pub(crate) struct DeliveryRecord {
     created_at: String,
 }
 
-/// A page of deliveries, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeliveryList {
-    /// `list`
-    #[schema(example = "list")]
-    object: &'static str,
-    /// The deliveries.
-    data: Vec<DeliveryRecord>,
-    /// Whether another page follows. Use a larger `skip` for it, up to 10,000.
-    has_more: bool,
-    /// The path of the list.
-    #[schema(example = "/v1/webhooks/deliveries")]
-    url: &'static str,
-}
-
 pub(crate) const LIST_DELIVERIES: Operation = Operation {
     route: || routes!(list_deliveries),
     admission: Admission::secret(Group::Global),
@@ -113,12 +97,7 @@ pub(crate) async fn list_deliveries(
     let limit = query.integer("limit", 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let page = app.parts().delivered.list(who.tenant(), filter, limit);
     let page = page.await?;
-    Ok(Json(DeliveryList {
-        object: "list",
-        data: page.items.into_iter().map(record).collect(),
-        has_more: page.has_more,
-        url: LIST,
-    }))
+    Ok(DeliveryList::of(page, record))
 }
 
 pub(crate) const REPLAY_DELIVERY: Operation = Operation {
