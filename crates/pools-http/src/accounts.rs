@@ -183,11 +183,8 @@ pub(crate) async fn get_balance(
     let balance = if access.profile.balance_gate {
         let fiat = pool.id.fiat();
         let account = app.parts().reading.account(who.tenant(), fiat).await?;
-        Some(
-            account
-                .map_or(Amount::zero(fiat), |account| account.available)
-                .to_string(),
-        )
+        let available = account.map_or(Amount::zero(fiat), |account| account.available);
+        Some(available.to_string())
     } else {
         None
     };
@@ -255,9 +252,8 @@ pub(crate) async fn list_ledger_entries(
 ) -> Result<Json<LedgerPage>, ApiError> {
     let currency = query.text("currency")?.unwrap_or(EUR);
     let asset = Asset::parse(currency).ok_or_else(no_account)?;
-    let limit = query
-        .clamped("limit", 1..=LARGEST_LIMIT)?
-        .unwrap_or(DEFAULT_LIMIT);
+    let limit = query.clamped("limit", 1..=LARGEST_LIMIT)?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let after = query.parsed("cursor", |text| {
         place(text).ok_or("expected a `nextCursor` of this list")
     })?;
@@ -266,12 +262,9 @@ pub(crate) async fn list_ledger_entries(
         created_after: query.instant("created_after", Bound::Lower)?,
         created_before: query.instant("created_before", Bound::Upper)?,
     };
-    match app
-        .parts()
-        .reading
-        .statement(who.tenant(), asset, &filter, after, limit)
-        .await?
-    {
+    let reading = &app.parts().reading;
+    let statement = reading.statement(who.tenant(), asset, &filter, after, limit);
+    match statement.await? {
         Some(statement) => Ok(Json(page(asset, &statement)?)),
         None if asset.code() == EUR => Ok(Json(empty_page(asset))),
         None => Err(no_account()),
@@ -328,28 +321,19 @@ fn empty_page(asset: Asset) -> LedgerPage {
 }
 
 fn page(asset: Asset, statement: &AccountStatement) -> Result<LedgerPage, ApiError> {
-    let entries = statement
-        .page
-        .items
-        .iter()
-        .map(entry)
-        .collect::<Result<Vec<_>, _>>()?;
-    let last = statement
-        .page
-        .items
-        .last()
-        .filter(|_| statement.page.has_more)
-        .and_then(|last| {
-            let sequence = last.mark?.sequence;
-            let entry = last.id;
-            Some(LedgerCursor { sequence, entry })
-        });
+    let page = &statement.page;
+    let last = page.items.last().filter(|_| page.has_more);
+    let last = last.and_then(|last| {
+        let sequence = last.mark?.sequence;
+        let entry = last.id;
+        Some(LedgerCursor { sequence, entry })
+    });
     Ok(LedgerPage {
         currency: asset.to_string(),
         available: statement.account.available.to_string(),
-        entries,
+        entries: page.items.iter().map(entry).collect::<Result<_, _>>()?,
         next_cursor: last.map(cursor),
-        has_more: statement.page.has_more,
+        has_more: page.has_more,
     })
 }
 

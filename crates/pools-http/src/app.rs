@@ -74,11 +74,8 @@ impl App {
     pub(crate) async fn pool(&self, id: &PathId) -> Result<Pool, ApiError> {
         let id = id.parse("pool", PoolId::parse)?;
         let pools = self.pools().await?;
-        pools
-            .iter()
-            .find(|pool| pool.id == id)
-            .cloned()
-            .ok_or_else(|| ApiError::not_found("pool"))
+        let found = pools.iter().find(|pool| pool.id == id).cloned();
+        found.ok_or_else(|| ApiError::not_found("pool"))
     }
 
     /// Finds a pool that the partner may use: 404 if it does not exist, 403 if the partner may not
@@ -89,10 +86,8 @@ impl App {
         id: &PathId,
     ) -> Result<Pool, ApiError> {
         let pool = self.pool(id).await?;
-        access
-            .profile
-            .pool_allowed(&pool.id)
-            .map_err(errors::denied)?;
+        let allowed = access.profile.pool_allowed(&pool.id);
+        allowed.map_err(errors::denied)?;
         Ok(pool)
     }
 

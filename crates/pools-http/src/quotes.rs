@@ -199,17 +199,12 @@ pub(crate) async fn create_quote(
     request: Request,
 ) -> Result<Json<QuoteResponse>, ApiError> {
     let pool = app.pool(&id).await?;
-    who.access()
-        .profile
-        .pool_allowed(&pool.id)
-        .map_err(|_| ApiError::not_found("pool"))?;
+    let allowed = who.access().profile.pool_allowed(&pool.id);
+    allowed.map_err(|_| ApiError::not_found("pool"))?;
     let Body(request, unknown) = Body::<QuoteRequest>::from_request(request, &()).await?;
-    let offer = app
-        .parts()
-        .quoting
-        .quote(who.access(), &pool, &request.into())
-        .await
-        .map_err(|error| errors::quote_error(error, &unknown));
+    let quoting = &app.parts().quoting;
+    let offer = quoting.quote(who.access(), &pool, &request.into()).await;
+    let offer = offer.map_err(|error| errors::quote_error(error, &unknown));
     Ok(Json(measured::quote(offer)?.into()))
 }
 
@@ -260,12 +255,8 @@ pub(crate) async fn reject_quote(
     id: PathId,
 ) -> Result<Json<QuoteRecord>, ApiError> {
     let id = id.parse("quote", QuoteId::parse)?;
-    let quote = app
-        .parts()
-        .rejecting
-        .reject(who.tenant(), id)
-        .await
-        .map_err(errors::reject_error)?;
+    let rejected = app.parts().rejecting.reject(who.tenant(), id).await;
+    let quote = rejected.map_err(errors::reject_error)?;
     Ok(Json(record(&quote, QuoteStatus::Rejected)))
 }
 

@@ -250,12 +250,9 @@ pub(crate) async fn transact(
         quote,
         key,
     };
-    let outcome = app
-        .parts()
-        .transacting
-        .transact(who.access(), request)
-        .await
-        .map_err(errors::transact_error);
+    let transacting = &app.parts().transacting;
+    let outcome = transacting.transact(who.access(), request).await;
+    let outcome = outcome.map_err(errors::transact_error);
     Ok(Json(acknowledge(&measured::transact(outcome)?)))
 }
 
@@ -278,12 +275,9 @@ pub(crate) async fn get_transaction_by_quote(
     id: PathId,
 ) -> Result<Json<StatusView>, ApiError> {
     let id = id.parse("trade", QuoteId::parse)?;
-    let trade = app
-        .parts()
-        .polling
-        .poll(who.tenant(), id)
-        .await
-        .map_err(errors::poll_error)?;
+    let polled = app.parts().polling.poll(who.tenant(), id).await;
+    let trade = polled.map_err(errors::poll_error)?;
+    let settlement = trade.state.settlement();
     Ok(Json(StatusView {
         transact_id: trade.id.to_string(),
         quote_id: trade.quote.to_string(),
@@ -291,10 +285,7 @@ pub(crate) async fn get_transaction_by_quote(
         pool_id: trade.terms.pool.to_string(),
         side: trade.terms.side.into(),
         created_at: instant(trade.created_at),
-        settled_at: trade
-            .state
-            .settlement()
-            .map(|settlement| instant(settlement.at)),
+        settled_at: settlement.map(|settlement| instant(settlement.at)),
     }))
 }
 
@@ -316,26 +307,17 @@ pub(crate) async fn list_trades(
     State(app): State<App>,
     query: Query,
 ) -> Result<Json<TradePage>, ApiError> {
-    let limit = query
-        .integer("limit", 1..=LARGEST_LIMIT)?
-        .unwrap_or(DEFAULT_LIMIT);
-    let filter = trade_filter(&query)?;
-    let Some(filter) = filter else {
+    let limit = query.integer("limit", 1..=LARGEST_LIMIT)?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let Some(filter) = trade_filter(&query)? else {
         return Ok(Json(TradePage::default()));
     };
-    let page = app
-        .parts()
-        .reading
-        .trades(who.tenant(), &filter, limit)
-        .await?;
-    let next_cursor = page
-        .items
-        .last()
-        .filter(|_| page.has_more)
-        .map(|trade| trade.id.to_string());
+    let reading = &app.parts().reading;
+    let page = reading.trades(who.tenant(), &filter, limit).await?;
+    let last = page.items.last().filter(|_| page.has_more);
     Ok(Json(TradePage {
         data: page.items.iter().map(record).collect(),
-        next_cursor,
+        next_cursor: last.map(|trade| trade.id.to_string()),
         has_more: page.has_more,
     }))
 }
