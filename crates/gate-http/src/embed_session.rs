@@ -176,23 +176,18 @@ pub(crate) async fn cancel_embed_session(
     let tenant = who.tenant();
     let before = app.parts().showing.show(tenant, id, country).await;
     let before = before.map_err(errors::show_error)?;
-    let reply = app
-        .parts()
-        .acting
+    let acting = &app.parts().acting;
+    let reply = acting
         .act(tenant, id, None, &ActionRequest::Cancel, &|done| {
             let cancelled = EmbedSession {
                 session: done.session.clone(),
                 ..before.clone()
             };
-            response.json(StatusCode::OK, &record(tenant.mode, cancelled)?)
+            let (cancelled, _) = versioned(tenant.mode, cancelled)?;
+            response.json(StatusCode::OK, &cancelled)
         })
         .await;
     reply.map(IdempotentReply).map_err(errors::act_error)
-}
-
-/// A session as all calls of the widget return it.
-fn record(mode: Mode, found: EmbedSession) -> Result<EmbedSessionRecord, RenderError> {
-    versioned(mode, found).map(|(record, _)| record)
 }
 
 fn versioned(

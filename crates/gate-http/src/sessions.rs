@@ -175,9 +175,8 @@ pub(crate) async fn create_session(
     Body(request): Body<CreateSessionRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
-    let reply = app
-        .parts()
-        .creating
+    let creating = &app.parts().creating;
+    let reply = creating
         .create(who.access(), key, &request.into(), &|created| {
             let secret = created.client_secret.expose_secret().to_owned();
             let key = created.publishable_key.as_deref();
@@ -278,9 +277,8 @@ pub(crate) async fn cancel_session(
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
-    let reply = app
-        .parts()
-        .acting
+    let acting = &app.parts().acting;
+    let reply = acting
         .act(who.tenant(), id, key, &ActionRequest::Cancel, &|done| {
             response.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
         })

@@ -165,11 +165,9 @@ impl StaticRates {
 impl RateSource for StaticRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, _: Amount) -> Option<SourceRate> {
         let written = self.rates.get(&PoolId::of(fiat, crypto))?;
-        let stands = |until| self.clock.now() < until;
-        written
-            .valid_until
-            .is_none_or(stands)
-            .then_some(written.rate)
+        let until = written.valid_until;
+        let stands = until.is_none_or(|until| self.clock.now() < until);
+        stands.then_some(written.rate)
     }
 }
 

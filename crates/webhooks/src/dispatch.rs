@@ -120,9 +120,8 @@ impl Dispatcher {
         let now = Instant::now();
         let mut state = self.shared.state.lock();
         let expired = state.in_flight.remove_expired(now);
-        state
-            .outcomes
-            .extend(expired.iter().map(Delivery::released));
+        let released = expired.iter().map(Delivery::released);
+        state.outcomes.extend(released);
         let started = iter::from_fn(|| state.in_flight.start_any(now)).collect();
         drop(state);
         self.start(started);
@@ -133,9 +132,8 @@ impl Dispatcher {
     pub(crate) fn release_prefetched(&self) {
         let mut state = self.shared.state.lock();
         let prefetched = state.in_flight.remove_prefetched();
-        state
-            .outcomes
-            .extend(prefetched.iter().map(Delivery::released));
+        let released = prefetched.iter().map(Delivery::released);
+        state.outcomes.extend(released);
     }
 
     /// Waits until outcomes should be recorded.

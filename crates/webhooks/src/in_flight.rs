@@ -142,10 +142,8 @@ impl<T> InFlight<T> {
 
     /// Removes all deliveries that have not started.
     pub(crate) fn remove_prefetched(&mut self) -> Vec<T> {
-        let queues = self
-            .0
-            .values_mut()
-            .flat_map(|state| state.prefetched.drain(..));
+        let states = self.0.values_mut();
+        let queues = states.flat_map(|state| state.prefetched.drain(..));
         queues.map(|(_, delivery)| delivery).collect()
     }
 
@@ -155,10 +153,8 @@ impl<T> InFlight<T> {
     }
 
     pub(crate) fn capacity(&self) -> ClaimCapacity {
-        let loads = self
-            .0
-            .iter()
-            .map(|(endpoint, state)| (*endpoint, state.load()));
+        let states = self.0.iter();
+        let loads = states.map(|(endpoint, state)| (*endpoint, state.load()));
         ClaimCapacity {
             total: MAX_ATTEMPTS,
             max_per_endpoint: MAX_PER_ENDPOINT,

@@ -189,11 +189,8 @@ impl Worker {
     /// The time until a delivery is due, at most the poll interval. Reads without the write lock.
     async fn until_due(&self) -> Result<Duration, StoreError> {
         let WorkerConfig { mode, service, .. } = self.config;
-        let next = self
-            .config
-            .deliveries
-            .deliveries_next(mode, service)
-            .await?;
+        let deliveries = &self.config.deliveries;
+        let next = deliveries.deliveries_next(mode, service).await?;
         Ok(next.map_or(POLL_INTERVAL, |next| next.min(POLL_INTERVAL)))
     }
 

@@ -69,10 +69,8 @@ impl Cached {
 
     /// Whether the browser has this content, by `If-None-Match`.
     fn is_known(&self, asked: &HeaderMap) -> bool {
-        let tag = self
-            .headers
-            .get(header::ETAG)
-            .and_then(|it| it.to_str().ok());
+        let tag = self.headers.get(header::ETAG);
+        let tag = tag.and_then(|it| it.to_str().ok());
         let asked = asked.get_all(header::IF_NONE_MATCH).iter();
         asked
             .filter_map(|it| it.to_str().ok())
