@@ -52,15 +52,11 @@ pub fn documentation<S: Clone + Send + Sync + 'static>(
 ) -> Result<Router<S>, ContractError> {
     let mut router = Router::new();
     for document in documents {
+        let yaml = fixed("application/yaml", to_yaml(&document.api)?);
+        let json = fixed("application/json", to_json(&document.api)?);
         router = router
-            .route(
-                &document.path("yaml"),
-                fixed("application/yaml", to_yaml(&document.api)?),
-            )
-            .route(
-                &document.path("json"),
-                fixed("application/json", to_json(&document.api)?),
-            );
+            .route(&document.path("yaml"), yaml)
+            .route(&document.path("json"), json);
     }
     let Some(first) = documents.first() else {
         return Ok(router);

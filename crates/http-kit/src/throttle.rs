@@ -34,9 +34,7 @@ impl LimitBy {
 
 /// The limit of a route or of a group of routes.
 #[derive(Debug, Clone)]
-pub struct Limit {
-    fields: Arc<Fields>,
-}
+pub struct Limit(Arc<Fields>);
 
 #[derive(Debug)]
 struct Fields {
@@ -72,12 +70,8 @@ impl Limit {
         let ceiling = ceiling.into();
         let names = ceiling.iter().map(|tier| tier.name);
         http::limited(self.group(), LimitBy::Credential.as_str(), names);
-        Self::of_tiers(
-            self.group(),
-            self.scope(),
-            self.fields.tiers.clone(),
-            ceiling,
-        )
+        let tiers = self.0.tiers.clone();
+        Self::of_tiers(self.group(), self.scope(), tiers, ceiling)
     }
 
     fn of_tiers(
@@ -86,26 +80,19 @@ impl Limit {
         tiers: Box<[Tier]>,
         ceiling: Box<[Tier]>,
     ) -> Self {
-        let headers = tiers
-            .iter()
-            .chain(&ceiling)
-            .filter_map(|tier| TierHeaders::of(tier.name))
-            .collect();
-        let fields = Fields {
+        let names = tiers.iter().chain(&ceiling).map(|tier| tier.name);
+        Self(Arc::new(Fields {
             group,
             scope,
+            headers: names.filter_map(TierHeaders::of).collect(),
             tiers,
             ceiling,
-            headers,
-        };
-        Self {
-            fields: Arc::new(fields),
-        }
+        }))
     }
 
     /// The same limit with this tier in place of its own.
     pub(crate) fn with_tier(&self, tier: Tier) -> Self {
-        let ceiling = self.fields.ceiling.clone();
+        let ceiling = self.0.ceiling.clone();
         Self::of_tiers(self.group(), self.scope(), [tier].into(), ceiling)
     }
 
@@ -113,39 +100,39 @@ impl Limit {
     /// the tiers of the routes.
     #[must_use]
     pub fn with_scope(&self, scope: LimitBy) -> Self {
-        Self::new(self.fields.group, scope, self.fields.tiers.clone())
+        Self::new(self.0.group, scope, self.0.tiers.clone())
     }
 
     /// The name of the bucket.
     #[must_use]
     pub fn group(&self) -> &'static str {
-        self.fields.group
+        self.0.group
     }
 
     /// Whose requests the limit counts together.
     #[must_use]
     pub fn scope(&self) -> LimitBy {
-        self.fields.scope
+        self.0.scope
     }
 
     /// The tiers of the limit.
     #[must_use]
     pub fn tiers(&self) -> &[Tier] {
-        &self.fields.tiers
+        &self.0.tiers
     }
 
     /// The tiers that count all clients of one API key together.
     #[must_use]
     pub fn ceiling(&self) -> &[Tier] {
-        &self.fields.ceiling
+        &self.0.ceiling
     }
 
     /// The counter of a tier: of the limit itself or of the ceiling.
     fn scope_of_tier(&self, tier: &str) -> LimitBy {
-        if self.fields.ceiling.iter().any(|known| known.name == tier) {
+        if self.0.ceiling.iter().any(|known| known.name == tier) {
             LimitBy::Credential
         } else {
-            self.fields.scope
+            self.0.scope
         }
     }
 
@@ -154,7 +141,7 @@ impl Limit {
         // Reserves space also for the headers of the outermost layer.
         headers.reserve(3 * decision.statuses.len() + 4);
         let mut wait = 0;
-        for (names, status) in self.fields.headers.iter().zip(&decision.statuses) {
+        for (names, status) in self.0.headers.iter().zip(&decision.statuses) {
             let reset = whole_seconds(status.reset);
             headers.insert(&names.limit, number(u64::from(status.limit)));
             headers.insert(&names.remaining, number(u64::from(status.remaining)));

@@ -113,13 +113,10 @@ impl Engine for SandboxEngine {
     }
 
     async fn hold(&self, _: &Tenant, _: TradeId, order: &Order, _: Amount) -> Option<Hold> {
-        Some(
-            if SandboxScenario::of(order.amount) == SandboxScenario::HoldRefused {
-                Hold::Refused
-            } else {
-                Hold::Held
-            },
-        )
+        match SandboxScenario::of(order.amount) {
+            SandboxScenario::HoldRefused => Some(Hold::Refused),
+            _ => Some(Hold::Held),
+        }
     }
 
     async fn confirm(&self, _: &Tenant, _: TradeId) -> Option<Confirmation> {

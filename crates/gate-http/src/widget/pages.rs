@@ -61,13 +61,11 @@ pub(super) async fn embed(State(checkout): State<Checkout>, RawQuery(query): Raw
         Ok(ancestors) => {
             let mut response = page(&checkout.page, &ancestors);
             let fixed = HeaderValue::from_static;
-            fill(
-                response.headers_mut(),
-                [
-                    ("cross-origin-resource-policy", fixed("cross-origin")),
-                    ("cross-origin-embedder-policy", fixed("credentialless")),
-                ],
-            );
+            let headers = [
+                ("cross-origin-resource-policy", fixed("cross-origin")),
+                ("cross-origin-embedder-policy", fixed("credentialless")),
+            ];
+            fill(response.headers_mut(), headers);
             response
         }
         Err(error) => {
@@ -123,20 +121,18 @@ fn page(page: &Page, ancestors: &Ancestors) -> Response {
     let html = page.html.replace(ORIGINS, &ancestors.origins());
     let mut response = html.into_response();
     let fixed = HeaderValue::from_static;
-    fill(
-        response.headers_mut(),
-        [
-            ("content-type", fixed("text/html; charset=utf-8")),
-            ("content-security-policy", policy),
-            ("cache-control", fixed("no-cache")),
-            ("x-content-type-options", fixed("nosniff")),
-            ("referrer-policy", fixed("no-referrer")),
-            ("permissions-policy", fixed(PERMISSIONS)),
-            ("cross-origin-opener-policy", fixed("same-origin")),
-            ("cross-origin-resource-policy", fixed("same-origin")),
-            ("origin-agent-cluster", fixed("?1")),
-        ],
-    );
+    let headers = [
+        ("content-type", fixed("text/html; charset=utf-8")),
+        ("content-security-policy", policy),
+        ("cache-control", fixed("no-cache")),
+        ("x-content-type-options", fixed("nosniff")),
+        ("referrer-policy", fixed("no-referrer")),
+        ("permissions-policy", fixed(PERMISSIONS)),
+        ("cross-origin-opener-policy", fixed("same-origin")),
+        ("cross-origin-resource-policy", fixed("same-origin")),
+        ("origin-agent-cluster", fixed("?1")),
+    ];
+    fill(response.headers_mut(), headers);
     response
 }
 
@@ -144,19 +140,17 @@ fn page(page: &Page, ancestors: &Ancestors) -> Response {
 fn plain(status: StatusCode, text: &'static str) -> Response {
     let mut response = (status, text).into_response();
     let fixed = HeaderValue::from_static;
-    fill(
-        response.headers_mut(),
-        [
-            ("content-type", fixed("text/plain; charset=utf-8")),
-            (
-                "content-security-policy",
-                fixed("default-src 'none'; frame-ancestors 'none'"),
-            ),
-            ("cache-control", fixed("no-store")),
-            ("x-content-type-options", fixed("nosniff")),
-            ("referrer-policy", fixed("no-referrer")),
-        ],
-    );
+    let headers = [
+        ("content-type", fixed("text/plain; charset=utf-8")),
+        (
+            "content-security-policy",
+            fixed("default-src 'none'; frame-ancestors 'none'"),
+        ),
+        ("cache-control", fixed("no-store")),
+        ("x-content-type-options", fixed("nosniff")),
+        ("referrer-policy", fixed("no-referrer")),
+    ];
+    fill(response.headers_mut(), headers);
     response
 }
 
