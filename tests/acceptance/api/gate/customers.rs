@@ -3,6 +3,8 @@
 use acceptance::{ACME, Answer, Call, Gate, GateClient, Logs, keys};
 use serde_json::{Value, json};
 
+use super::races::one_winner;
+
 const PATH: &str = "/v1/customers";
 const UNKNOWN: &str = "cus_test_01HF7YAT00408104G208104081";
 
@@ -190,33 +192,14 @@ async fn email_and_external_id_belong_to_one_customer_for_good() {
 async fn one_of_twenty_concurrent_creates_with_one_email_succeeds() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
-    let creating: Vec<_> = (0..20)
-        .map(|number| {
-            let acme = if number % 2 == 0 {
-                gate.acme()
-            } else {
-                replica.acme()
-            };
-            let body = of(if number % 3 == 0 {
-                "ann@example.com"
-            } else {
-                "Ann@Example.com"
-            });
-            tokio::spawn(async move { create(&acme, &body, &format!("key-{number}")).await })
-        })
-        .collect();
-    let mut winners = Vec::new();
-    for one in creating {
-        let answer = one.await.unwrap();
-        if answer.status == 201 {
-            winners.push(answer["id"].as_str().unwrap().to_owned());
-        } else {
-            answer.refused(409, "customer_already_exists");
-        }
-    }
-    let [winner] = &winners[..] else {
-        panic!("{winners:?}")
-    };
+    let clients = [gate.acme(), replica.acme()];
+    let creates = (0..20).map(|number| {
+        let client = clients[number % 2].clone();
+        let body = of(["ann@example.com", "Ann@Example.com"][number % 3 % 2]);
+        async move { create(&client, &body, &format!("key-{number}")).await }
+    });
+    let winner = one_winner(creates, 409, "customer_already_exists").await;
+    let winner = winner["id"].as_str().unwrap();
     assert_eq!(gate.notice(ACME, winner).await, ["customer.created"]);
     assert_eq!(gate.world().database().count("customers").await, 1);
     replica.close().await;

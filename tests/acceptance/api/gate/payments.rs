@@ -3,10 +3,9 @@
 use acceptance::{ACME, Call, Gate, Logs};
 use kernel::Mode;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::rails::{
-    DAY, PAY_INS, PAY_OUTS, id, in_turn, paying, purchase, read, redeem, session, transaction_of,
+    DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session, transaction_of,
 };
 use super::widget_payments::{Widget, kinds, purchase as paid_by};
 
@@ -113,44 +112,6 @@ async fn settlement_after_end_of_its_session_is_logged_once() {
     assert_eq!(line["rail.amount"], *amount);
     assert_eq!(line["rail.currency"], "EUR");
     gate.world().notice_all().await;
-    gate.finish().await;
-}
-
-// rule: gate.session.one-payment, gate.rail.one-winner
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_redemptions_on_two_replicas_make_one_payment() {
-    let gate = Gate::new().await;
-    let replica = gate.replica().await;
-    let clients = [gate.acme(), replica.acme()];
-    let session = session(&clients[0], "s", "100.00", json!({})).await;
-    let mut quotes = Vec::new();
-    for number in 0..16 {
-        quotes.push(id(
-            &purchase(&clients[0], &format!("q-{number}"), "100.00").await
-        ));
-    }
-    let mut racing = JoinSet::new();
-    for (number, quote) in quotes.into_iter().enumerate() {
-        let (client, session) = (clients[number % 2].clone(), session.clone());
-        racing.spawn(async move {
-            let key = format!("p-{number}");
-            in_turn(|| redeem(&client, PAY_INS, &key, &quote, &session)).await
-        });
-    }
-    let mut won = 0;
-    for answer in racing.join_all().await {
-        if answer.status == 201 {
-            won += 1;
-        } else {
-            answer.refused(409, "session_payment_in_progress");
-        }
-    }
-    assert_eq!(won, 1);
-    gate.settle_rails().await;
-    let said = gate.notice(ACME, &session).await;
-    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
-    gate.world().notice_all().await;
-    replica.close().await;
     gate.finish().await;
 }
 

@@ -2,12 +2,11 @@
 
 use acceptance::{ACME, Answer, Call, Gate, GateClient, RIVAL_SHOP, SHOP, keys};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
+use super::races::one_winner;
 use super::rails::in_turn;
 
 const PREVIEW: &str = "/v1/quotes/preview";
-const CREATE: &str = "/v1/gate_sessions";
 
 fn order() -> Value {
     json!({ "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp" })
@@ -365,25 +364,15 @@ async fn sale_preview_binds_the_crypto_amount() {
 async fn one_of_twenty_concurrent_sessions_uses_a_preview() {
     let gate = Gate::new().await;
     let preview = id(&gate.acme()).await;
-    let mut creates = JoinSet::new();
-    for at in 0..20 {
+    let creates = (0..20).map(|at| {
         let (client, body) = (gate.acme(), session(&preview));
-        creates.spawn(async move {
+        async move {
             let key = format!("key-{at}");
             in_turn(|| client.create(&body, &key)).await
-        });
-    }
-    let mut won = 0;
-    for answer in creates.join_all().await {
-        if answer.status == 201 {
-            won += 1;
-        } else {
-            answer.refused(400, "quote_preview_used");
         }
-    }
-    assert_eq!(won, 1);
-    let page = gate.acme().get(CREATE).await.ok();
-    assert_eq!(page["data"].as_array().unwrap().len(), 1);
+    });
+    one_winner(creates, 400, "quote_preview_used").await;
+    assert_eq!(gate.world().database().count("sessions").await, 1);
     gate.world().notice_all().await;
     gate.finish().await;
 }

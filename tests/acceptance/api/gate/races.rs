@@ -7,6 +7,8 @@ use acceptance::{ACME, Answer, Call, Gate, SHOP, session};
 use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::webhooks::delivery::AttemptOutcome;
+use serde_json::Value;
+use tokio::task::JoinSet;
 
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -28,6 +30,26 @@ async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Ve
         answers.push(task.await.unwrap());
     }
     answers
+}
+
+/// Sends requests concurrently. Expects that one of them creates an object and the others are refused with this status and code;
+/// returns the object.
+pub(super) async fn one_winner<F>(
+    requests: impl IntoIterator<Item = F>,
+    status: u16,
+    code: &str,
+) -> Value
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let racing: JoinSet<Answer> = requests.into_iter().collect();
+    let answers = racing.join_all().await.into_iter();
+    let (won, lost): (Vec<Answer>, Vec<Answer>) = answers.partition(|it| it.status == 201);
+    for answer in lost {
+        answer.refused(status, code);
+    }
+    let [winner] = won.try_into().unwrap();
+    winner.created()
 }
 
 /// Number of responses by status and code.

@@ -2,7 +2,8 @@
 
 use acceptance::{ACME, Answer, Call, Gate, GateClient, SHOP, keys};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+
+use super::races::one_winner;
 
 pub(super) const QUOTES: &str = "/v1/quotes";
 pub(super) const PAY_INS: &str = "/v1/rails/pay_ins";
@@ -387,38 +388,35 @@ async fn pay_out_settles_without_instructions() {
     gate.finish().await;
 }
 
+/// Two processes redeem two quotes for one session, each of them several times.
 // rule: gate.rail.one-winner, gate.rail.atomic, gate.event.once, gate.session.one-payment
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_twenty_concurrent_redemptions_wins() {
     let gate = Gate::new().await;
-    let acme = gate.acme();
-    let quote = id(&purchase(&acme, "q", "100.00").await);
-    let session = session(&acme, "s", "100.00", json!({})).await;
-    let mut racing = JoinSet::new();
-    for number in 0..20 {
-        let (acme, quote, session) = (acme.clone(), quote.clone(), session.clone());
-        racing.spawn(async move {
+    let replica = gate.replica().await;
+    let clients = [gate.acme(), replica.acme()];
+    let quotes = [
+        id(&purchase(&clients[0], "q-0", "100.00").await),
+        id(&purchase(&clients[0], "q-1", "100.00").await),
+    ];
+    let session = session(&clients[0], "s", "100.00", json!({})).await;
+    let redemptions = (0..20).map(|number| {
+        let (client, quote) = (clients[number % 2].clone(), quotes[number / 2 % 2].clone());
+        let session = session.clone();
+        async move {
             let key = format!("p-{number}");
-            in_turn(|| redeem(&acme, PAY_INS, &key, &quote, &session)).await
-        });
-    }
-    let mut won = Vec::new();
-    for answer in racing.join_all().await {
-        if answer.status == 201 {
-            won.push(id(&answer.created()));
-        } else {
-            answer.refused(409, "session_payment_in_progress");
+            in_turn(|| redeem(&client, PAY_INS, &key, &quote, &session)).await
         }
-    }
-    let [record] = &won[..] else {
-        panic!("{won:?}")
-    };
+    });
+    let record = one_winner(redemptions, 409, "session_payment_in_progress").await;
     gate.settle_rails().await;
-    assert_eq!(gate.notice(ACME, &quote).await, ["quote.consumed"]);
-    let said = gate.notice(ACME, record).await;
+    let quote = record["quote_id"].as_str().unwrap();
+    assert_eq!(gate.notice(ACME, quote).await, ["quote.consumed"]);
+    let said = gate.notice(ACME, &id(&record)).await;
     assert_eq!(said, ["rail.pay_in.processing", "rail.pay_in.settled"]);
     let said = gate.notice(ACME, &session).await;
     assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    replica.close().await;
     gate.finish().await;
 }
 

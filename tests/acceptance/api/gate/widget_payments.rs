@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use acceptance::{ACME, Answer, Call, Gate, SHOP, keys};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
+use super::races::one_winner;
 use super::rails::{self, id, in_turn, transaction_of};
 use super::widget::{SESSION, widget, with};
 
@@ -320,22 +320,14 @@ async fn one_of_twenty_concurrent_payments_wins() {
     let gate = Gate::new().await;
     let widget = Widget::of_amount(&gate, "100.00").await;
     let quote = widget.quote().await;
-    let mut racing = JoinSet::new();
-    for number in 0..20 {
+    let payments = (0..20).map(|number| {
         let (widget, body) = (widget.clone(), purchase(&quote));
-        racing.spawn(async move {
+        async move {
             let key = format!("k-{number}");
             in_turn(|| widget.pay(&key, body.clone())).await
-        });
-    }
-    let mut won = 0;
-    for answer in racing.join_all().await {
-        match answer.status {
-            201 => won += 1,
-            _ => drop(answer.refused(409, "session_payment_in_progress")),
         }
-    }
-    assert_eq!(won, 1);
+    });
+    one_winner(payments, 409, "session_payment_in_progress").await;
     gate.settle_rails().await;
     assert_eq!(widget.session().await["status"], "completed");
     gate.world().notice_all().await;
