@@ -342,28 +342,3 @@ async fn actions_replay_under_a_key_and_conflict_without() {
     assert_eq!(gate.world().database().count("transactions").await, 2);
     gate.finish().await;
 }
-
-// rule: idempotency.only-success, gate.session.not-open
-#[tokio::test]
-async fn refusal_leaves_the_key_free() {
-    let gate = Gate::new().await;
-    let acme = gate.acme();
-    let id = acme.open_id("made").await;
-    let foreign = gate.rival().cancel(&id).await;
-    foreign.refused(404, "resource_not_found");
-    let disabled = |profile: &mut gate_core::profile::GateProfile| profile.flow_sessions = false;
-    gate.world().operator().change_gate(ACME, disabled).await;
-    let mut body = session(SHOP);
-    body["flow"] = json!("swap");
-    acme.create(&body, "k")
-        .await
-        .refused(403, "kit_blocks_not_enabled");
-    let enabled = |profile: &mut gate_core::profile::GateProfile| profile.flow_sessions = true;
-    gate.world().operator().change_gate(ACME, enabled).await;
-    let second = acme.create(&body, "k").await.created();
-    assert_eq!(second["flow"], "swap");
-    for id in [&id, second["id"].as_str().unwrap()] {
-        gate.notice(ACME, id).await;
-    }
-    gate.finish().await;
-}
