@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, Answer, Call, Gate, SHOP, keys};
+use acceptance::{ACME, Answer, Call, Gate, SHOP};
 use serde_json::{Value, json};
 
 use super::races::one_winner;
@@ -102,30 +102,6 @@ async fn purchase_completes_its_session() {
     let answer = widget.pay("k", purchase(&quote)).await;
     let bytes = answer.bytes.clone();
     let paid = answer.created();
-    assert_eq!(
-        keys(&paid),
-        [
-            "asset",
-            "created_at",
-            "crypto_amount",
-            "exchange_rate",
-            "failure_code",
-            "failure_message",
-            "fees",
-            "fiat_amount",
-            "id",
-            "instructions",
-            "network",
-            "object",
-            "payment_method",
-            "side",
-            "source_amount",
-            "source_asset",
-            "source_network",
-            "status",
-            "tx_refid",
-        ]
-    );
     assert!(id(&paid).starts_with("pay_test_"));
     assert_eq!(
         [
@@ -219,24 +195,19 @@ async fn each_bad_quote_and_payment_is_refused_by_its_code() {
         async move { widget.pay("bad", body).await }
     };
     let evm = "0x52908400098527886E0F7030069857D2E4169EE7";
-    let unknown = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
-    for (changes, status, code) in [
-        (json!({ "quote_id": "qt_test_x" }), 400, "invalid_request"),
-        (json!({ "quote_id": unknown }), 404, "resource_not_found"),
-        (json!({ "wallet_address": null }), 400, "invalid_request"),
-        (json!({ "wallet_address": evm }), 400, "invalid_address"),
+    let mistyped = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv9";
+    for (field, value, code) in [
+        ("wallet_address", Value::Null, "invalid_request"),
+        ("wallet_address", json!(evm), "invalid_address"),
         (
-            json!({ "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv9" }),
-            400,
+            "wallet_address",
+            json!(mistyped),
             "address_checksum_mismatch",
         ),
-        (json!({ "payout": { "iban": "x" } }), 400, "invalid_request"),
+        ("payout", json!({ "iban": "x" }), "invalid_request"),
     ] {
-        let field = changes.as_object().unwrap().keys().next().unwrap().clone();
-        let refused = pay(changes).await.refused(status, code);
-        if status == 400 {
-            refused.saying(&format!("`{field}`"));
-        }
+        let refused = pay(json!({ field: value })).await;
+        refused.refused(400, code).saying(&format!("`{field}`"));
     }
     let unkeyed = Call::post(PAYMENTS).json(&purchase(&quote));
     widget
@@ -271,6 +242,7 @@ async fn quote_id_of_wrong_shape_is_named_and_payment_id_of_wrong_shape_is_unkno
         "",
         " ",
         "qt_test_",
+        "qt_test_x",
         &good[1..],
         &good[8..],
         &lower,
@@ -534,10 +506,6 @@ async fn payment_waits_for_verification() {
     let refused = widget.pay("k", purchase(&quote)).await;
     refused.refused(403, "verification_required");
     let started = widget.send(Call::post(VERIFICATION)).await.ok();
-    assert_eq!(
-        keys(&started),
-        ["expires_at", "form", "object", "reason", "status", "url"]
-    );
     assert_eq!(started["status"], "approved");
     assert_eq!(verification().await, "approved");
     widget.pay("k", purchase(&quote)).await.created();
