@@ -6,14 +6,10 @@ use kernel::Mode;
 use serde_json::{Value, json};
 use test_support::recorded::recorded;
 
+use super::customers::hex;
 use super::widget::{plain, widget, with as with_token};
 
 const PATH: &str = "/v1/gate_sessions";
-
-/// A text as a database prints its bytes.
-fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// A plain body with some fields changed; null removes a field.
 fn with(fields: &Value) -> Value {
@@ -202,120 +198,60 @@ async fn invalid_field_is_refused_with_its_reason() {
     let acme = gate.acme();
     let long = |length: usize| json!("x".repeat(length));
     let many: Value = (0..51).map(|key| (key.to_string(), json!(1))).collect();
-    for (field, value, code, words) in [
-        ("amount", json!("1e3"), "invalid_request", "decimal"),
-        (
-            "amount",
-            json!("0.00"),
-            "invalid_request",
-            "greater than zero",
-        ),
-        (
-            "amount",
-            json!("1.123456789"),
-            "invalid_request",
-            "8 fractional",
-        ),
-        ("amount", json!(100), "invalid_request", "must be a string"),
-        ("amount", Value::Null, "invalid_request", "required"),
-        (
-            "amount",
-            json!("10000000000.1"),
-            "amount_out_of_range",
-            "10000000000",
-        ),
-        ("currency", json!("XXX"), "unknown_currency", "ISO 4217"),
-        ("currency", json!("DEM"), "unknown_currency", "ISO 4217"),
-        ("currency", Value::Null, "invalid_request", "required"),
-        (
-            "return_url",
-            json!("http://shop.example/done"),
-            "invalid_request",
-            "https",
-        ),
-        (
-            "return_url",
-            json!("https://evil.example/"),
-            "invalid_request",
-            "allowed domains",
-        ),
-        (
-            "return_url",
-            json!("https://rival.example/"),
-            "invalid_request",
-            "allowed domains",
-        ),
-        (
-            "return_url",
-            json!("https://shop.example@evil.example/"),
-            "invalid_request",
-            "absolute",
-        ),
-        ("return_url", json!("/done"), "invalid_request", "absolute"),
-        ("return_url", Value::Null, "invalid_request", "required"),
-        (
-            "cancel_url",
-            json!("https://shop.example:8443/"),
-            "invalid_request",
-            "allowed domains",
-        ),
-        (
-            "cancel_url",
-            json!(["https://shop.example/"]),
-            "invalid_request",
-            "a string",
-        ),
-        (
-            "flow",
-            json!("buy"),
-            "invalid_request",
-            "`on_ramp`, `off_ramp`, `swap`",
-        ),
-        (
-            "target_token",
-            long(33),
-            "invalid_request",
-            "`target_token`: expected at most 32",
-        ),
-        (
-            "target_network",
-            long(33),
-            "invalid_request",
-            "`target_network`: expected at most 32",
-        ),
-        ("wallet_address", long(129), "invalid_request", "128"),
-        ("user_reference", long(129), "invalid_request", "128"),
-        ("metadata", json!([1]), "invalid_request", "object"),
-        ("metadata", many, "invalid_request", "50 keys"),
-        (
-            "metadata",
-            json!({"a": "x".repeat(16_384)}),
-            "invalid_request",
-            "16 KiB",
-        ),
-        (
-            "quote_preview_id",
-            json!("0123456789abcdef01234567"),
-            "quote_preview_missing",
-            "preview",
-        ),
-        (
-            "quote_preview_id",
-            json!("short"),
-            "quote_preview_missing",
-            "preview",
-        ),
-        (
-            "kyc_package",
-            json!({}),
-            "invalid_request",
-            "at least one key",
-        ),
-        ("kyc_package", json!("yes"), "invalid_request", "object"),
-    ] {
+    let refused = async |field: &str, value: Value, code: &str, words: &str| {
         let answer = acme.create(&with(&json!({ field: value })), "k").await;
         let answer = answer.refused(400, code).saying(words);
         answer.saying(&format!("`{field}`"));
+    };
+    let excess = json!("10000000000.1");
+    refused("amount", excess, "amount_out_of_range", "10000000000").await;
+    for currency in ["XXX", "DEM"] {
+        refused("currency", json!(currency), "unknown_currency", "ISO 4217").await;
+    }
+    for preview in ["0123456789abcdef01234567", "short"] {
+        let (field, code) = ("quote_preview_id", "quote_preview_missing");
+        refused(field, json!(preview), code, "preview").await;
+    }
+    for (field, url, words) in [
+        ("return_url", "http://shop.example/done", "https"),
+        ("return_url", "https://evil.example/", "allowed domains"),
+        ("return_url", "https://rival.example/", "allowed domains"),
+        (
+            "return_url",
+            "https://shop.example@evil.example/",
+            "absolute",
+        ),
+        ("return_url", "/done", "absolute"),
+        (
+            "cancel_url",
+            "https://shop.example:8443/",
+            "allowed domains",
+        ),
+    ] {
+        refused(field, json!(url), "invalid_request", words).await;
+    }
+    let large = json!({ "a": "x".repeat(16_384) });
+    for (field, value, words) in [
+        ("amount", json!("1e3"), "decimal"),
+        ("amount", json!("0.00"), "greater than zero"),
+        ("amount", json!("1.123456789"), "8 fractional"),
+        ("amount", json!(100), "must be a string"),
+        ("amount", Value::Null, "required"),
+        ("currency", Value::Null, "required"),
+        ("return_url", Value::Null, "required"),
+        ("cancel_url", json!(["https://shop.example/"]), "a string"),
+        ("flow", json!("buy"), "`on_ramp`, `off_ramp`, `swap`"),
+        ("target_token", long(33), "expected at most 32"),
+        ("target_network", long(33), "expected at most 32"),
+        ("wallet_address", long(129), "128"),
+        ("user_reference", long(129), "128"),
+        ("metadata", json!([1]), "object"),
+        ("metadata", many, "50 keys"),
+        ("metadata", large, "16 KiB"),
+        ("kyc_package", json!({}), "at least one key"),
+        ("kyc_package", json!("yes"), "object"),
+    ] {
+        refused(field, value, "invalid_request", words).await;
     }
     // The key stayed free, and no row was written.
     assert_eq!(gate.world().database().count("sessions").await, 0);
@@ -366,9 +302,7 @@ async fn quota_counts_live_sessions_of_the_month() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     for gate in [&gate, &live] {
-        let quota = |profile: &mut gate_core::profile::GateProfile| {
-            profile.live_session_quota = Some(2);
-        };
+        let quota = |profile: &mut GateProfile| profile.live_session_quota = Some(2);
         gate.world().operator().change_gate(ACME, quota).await;
     }
     let mut made = Vec::new();
@@ -412,7 +346,7 @@ async fn loopback_page_is_allowed_in_the_sandbox_only() {
     let local = partner_core::origin::Origin::stored("http://localhost:3000").unwrap();
     for gate in [&gate, &live] {
         let page = local.clone();
-        let allow = |profile: &mut gate_core::profile::GateProfile| {
+        let allow = |profile: &mut GateProfile| {
             profile.allowed_domains.insert(page);
         };
         gate.world().operator().change_gate(ACME, allow).await;

@@ -4,6 +4,7 @@ use acceptance::{ACME, Answer, Call, Gate, GateClient, Logs, keys};
 use serde_json::{Value, json};
 
 use super::races::one_winner;
+use super::sessions::walk;
 
 const PATH: &str = "/v1/customers";
 const UNKNOWN: &str = "cus_test_01HF7YAT00408104G208104081";
@@ -436,18 +437,7 @@ async fn customers_are_listed_filtered_and_paged() {
     assert_eq!(envelope, (&json!("list"), &json!(false), &json!(PATH)));
     let all = ids(&acme, "").await;
     assert_eq!(all.len(), 5);
-    let mut paged: Vec<String> = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = acme.get(&format!("{PATH}?limit=2{after}")).await.ok();
-        let data = page["data"].as_array().unwrap();
-        paged.extend(data.iter().map(|it| it["id"].as_str().unwrap().to_owned()));
-        if page["has_more"] == false {
-            break;
-        }
-        after = format!("&starting_after={}", paged.last().unwrap());
-    }
-    assert_eq!(paged, all);
+    assert_eq!(walk(&acme, PATH, "id").await, all);
     // The newest two were created at the same instant.
     let newest = whole["data"][0]["email"]
         .as_str()
@@ -504,8 +494,8 @@ async fn customers_are_listed_filtered_and_paged() {
     gate.finish().await;
 }
 
-/// A text as databases print bytes.
-fn hex(text: &str) -> String {
+/// A text as a database prints its bytes; some print upper case.
+pub(super) fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -14,7 +14,10 @@ const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// Sends all requests concurrently, alternating between the processes; returns the responses in order.
-async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Vec<Answer> {
+pub(super) async fn at_once(
+    gates: [&Gate; 2],
+    calls: impl IntoIterator<Item = Call>,
+) -> Vec<Answer> {
     let both = gates.map(Gate::acme);
     let clients = both.iter().cycle();
     let tasks: Vec<_> = calls
@@ -182,10 +185,10 @@ async fn key_has_one_effect_while_it_expires_and_is_swept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_processes_stay_within_the_quota() {
     let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
-    let quota = |profile: &mut gate_core::profile::GateProfile| {
-        profile.live_session_quota = Some(7);
-    };
-    gate.world().operator().change_gate(ACME, quota).await;
+    let operator = gate.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.live_session_quota = Some(7))
+        .await;
     let replica = gate.replica().await;
     let create = |number: u32| {
         Call::post(PATH)

@@ -3,6 +3,8 @@
 use acceptance::{ACME, Call, Gate, SHOP, session};
 use serde_json::{Value, json};
 
+use super::sessions::walk;
+
 const PATH: &str = "/v1/transactions";
 
 fn refids(list: &Value) -> Vec<&str> {
@@ -140,17 +142,7 @@ async fn transactions_are_listed_filtered_and_paged() {
         (&json!("list"), &json!(false), &json!("/v1/transactions"))
     );
     assert_eq!(all.len(), 5);
-    let mut paged: Vec<String> = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = acme.get(&format!("{PATH}?limit=2{after}")).await.ok();
-        paged.extend(refids(&page).into_iter().map(str::to_owned));
-        if page["has_more"] == false {
-            break;
-        }
-        after = format!("&starting_after={}", paged.last().unwrap());
-    }
-    assert_eq!(paged, all);
+    assert_eq!(walk(&acme, PATH, "refid").await, all);
     for (query, count) in [
         ("status=completed".to_owned(), 1),
         ("status=failed".to_owned(), 4),
