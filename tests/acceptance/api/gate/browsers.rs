@@ -1,24 +1,17 @@
 //! CORS: preflights, and which pages may read a response.
 
-use acceptance::{
-    ACME, ACME_PUBLISHABLE, Answer, Call, Gate, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, WIDGET,
-};
+use acceptance::{ACME, ACME_PUBLISHABLE, Call, Gate, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, WIDGET};
 use partner_core::PartnerStatus;
+
+use super::widget::{self, admitted};
 
 const PATH: &str = "/v1/embed/bootstrap";
 
 fn preflight(path: &str, origin: &str) -> Call {
-    Call::new("OPTIONS", path)
-        .header("origin", origin)
-        .header("access-control-request-method", "POST")
-        .header(
-            "access-control-request-headers",
-            "authorization,content-type",
-        )
-}
-
-fn admitted(answer: &Answer) -> Option<&str> {
-    answer.header("access-control-allow-origin")
+    widget::preflight(path, origin, "POST").header(
+        "access-control-request-headers",
+        "authorization,content-type",
+    )
 }
 
 // rule: gate.cors.preflight

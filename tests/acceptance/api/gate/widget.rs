@@ -292,22 +292,27 @@ async fn token_ends_with_its_partner_gate_and_key() {
     gate.finish().await;
 }
 
+/// A call that waits for a change of the session while this happens. It ends before its time.
+async fn waits_while(gate: &Gate, token: &str, wait: Call, happens: impl Future) -> Answer {
+    let begun = Instant::now();
+    let (answer, _) = tokio::join!(gate.send(with(token, wait)), async {
+        sleep(Duration::from_millis(200)).await;
+        happens.await
+    });
+    assert!(begun.elapsed() < Duration::from_secs(18));
+    answer
+}
+
 // rule: gate.embed.dies
 #[tokio::test]
 async fn waiting_call_is_refused_when_its_key_ends() {
     let gate = Gate::new().await;
     let (token, _) = widget(&gate, &plain()).await;
     let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
-    let begun = Instant::now();
-    let (answer, ()) = tokio::join!(
-        gate.send(with(&token, waiting(version(&shown), 20))),
-        async {
-            sleep(Duration::from_millis(200)).await;
-            gate.world().operator().revoke(ACME_PUBLISHABLE).await;
-        }
-    );
+    let wait = waiting(version(&shown), 20);
+    let revoked = gate.world().operator().revoke(ACME_PUBLISHABLE);
+    let answer = waits_while(&gate, &token, wait, revoked).await;
     answer.refused(403, "key_revoked");
-    assert!(begun.elapsed() < Duration::from_secs(18));
     gate.finish().await;
 }
 
@@ -339,15 +344,11 @@ async fn call_waits_until_the_session_changes() {
         refused.refused(400, "invalid_request").saying("after");
     }
     let acme = gate.acme();
-    let begun = Instant::now();
-    let (changed, _) = tokio::join!(send(waiting(version(&shown), 20)), async {
-        sleep(Duration::from_millis(200)).await;
-        acme.cancel(id).await.created()
-    });
+    let wait = waiting(version(&shown), 20);
+    let changed = waits_while(&gate, &token, wait, acme.cancel(id)).await;
     let changed = changed.ok();
     assert_eq!(changed["status"], "cancelled");
     assert_ne!(version(&changed), version(&shown));
-    assert!(begun.elapsed() < Duration::from_secs(18));
     gate.notice(ACME, id).await;
     gate.finish().await;
 }
@@ -359,10 +360,9 @@ async fn read_expires_an_overdue_session() {
     let (token, made) = widget(&gate, &plain()).await;
     let send = async |call: Call| gate.send(with(&token, call)).await;
     let shown = send(Call::get(SESSION)).await.ok();
-    let (expired, ()) = tokio::join!(send(waiting(version(&shown), 20)), async {
-        sleep(Duration::from_millis(100)).await;
-        gate.world().after(60_000);
-    });
+    let wait = waiting(version(&shown), 20);
+    let passes = async { gate.world().after(60_000) };
+    let expired = waits_while(&gate, &token, wait, passes).await;
     assert_eq!(expired.ok()["status"], "expired");
     let cancel = send(Call::post(CANCEL)).await;
     cancel.refused(409, "session_not_open").saying("expired");
@@ -376,18 +376,15 @@ async fn read_expires_an_overdue_session() {
 async fn waiting_call_ends_when_its_token_expires() {
     let gate = Gate::new().await;
     let (token, _) = widget(&gate, &plain()).await;
-    let send = async |call: Call| gate.send(with(&token, call)).await;
-    let shown = send(Call::get(SESSION)).await.ok();
+    let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
     let left = claims(&gate, &token)
         .expires_at
         .since(gate.world().clock().now());
-    let begun = Instant::now();
-    let (ended, ()) = tokio::join!(send(waiting(version(&shown), 20)), async {
-        sleep(Duration::from_millis(100)).await;
-        gate.world().after(u64::try_from(left.as_millis()).unwrap());
-    });
+    let left = u64::try_from(left.as_millis()).unwrap();
+    let wait = waiting(version(&shown), 20);
+    let passes = async { gate.world().after(left) };
+    let ended = waits_while(&gate, &token, wait, passes).await;
     ended.refused(401, "unauthorized");
-    assert!(begun.elapsed() < Duration::from_secs(18));
     gate.world().notice_all().await;
     gate.finish().await;
 }
@@ -429,14 +426,10 @@ async fn waiting_call_ends_when_the_service_stops() {
     let (token, _) = widget(&gate, &plain()).await;
     let shown = gate.send(with(&token, Call::get(SESSION))).await.ok();
     let stop = CancellationToken::new();
-    let call = waiting(version(&shown), 25).within(Waiting::until(stop.clone()));
-    let begun = Instant::now();
-    let (answer, ()) = tokio::join!(gate.send(with(&token, call)), async {
-        sleep(Duration::from_millis(100)).await;
-        stop.cancel();
-    });
+    let wait = waiting(version(&shown), 25).within(Waiting::until(stop.clone()));
+    let stops = async { stop.cancel() };
+    let answer = waits_while(&gate, &token, wait, stops).await;
     assert_eq!(version(&answer.ok()), version(&shown));
-    assert!(begun.elapsed() < Duration::from_secs(18));
     gate.finish().await;
 }
 
@@ -492,13 +485,9 @@ async fn user_cancels_no_session_that_is_being_paid_or_over() {
     assert_eq!(acme.status(&session).await, "open");
     gate.settle_rails().await;
     gate.world().notice_all().await;
-    let (_, made) = widget(
-        &gate,
-        &json!({ "amount": "7", "currency": "EUR", "return_url": format!("{SHOP}/x") }),
-    )
-    .await;
-    claims.session = SessionId::parse(made["id"].as_str().unwrap());
-    acme.complete(made["id"].as_str().unwrap()).await.ok();
+    let made = acme.open_id("second").await;
+    claims.session = SessionId::parse(&made);
+    acme.complete(&made).await.ok();
     let paid = claims.sign(&signer()).unwrap();
     let refused = gate.send(with(&paid, Call::post(CANCEL))).await;
     refused.refused(409, "session_not_open").saying("completed");
@@ -512,7 +501,7 @@ pub(super) fn preflight(path: &str, origin: &str, method: &str) -> Call {
         .header("access-control-request-method", method)
 }
 
-fn admitted(answer: &Answer) -> Option<&str> {
+pub(super) fn admitted(answer: &Answer) -> Option<&str> {
     answer.header("access-control-allow-origin")
 }
 

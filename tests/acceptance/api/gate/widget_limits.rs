@@ -1,31 +1,22 @@
 //! The limits of the widget's calls.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use acceptance::{ACME, Call, Gate, Setup, WIDGET};
 use gate_core::limits::Group;
 use partner_core::PartnerStatus;
-use partner_core::throttle::Tier;
 use serde_json::json;
 
+use super::throttles::tier;
 use super::widget::{
     OPTIONS, SESSION, plain, preflight, token_of_session, version, waiting, widget, with,
 };
 use super::widget_payments::{Widget, purchase};
 
-fn per_minute(name: &'static str, limit: u32) -> Tier {
-    Tier {
-        name,
-        limit,
-        per: Duration::from_secs(60),
-    }
-}
-
 fn few(setup: &mut Setup) {
     if let Some(limits) = &mut setup.gate_limits {
-        limits.set(Group::Embed, vec![per_minute("short", 6)]);
-        let few = ["short", "medium", "long"].map(|name| per_minute(name, 1));
+        limits.set(Group::Embed, vec![tier("short", 6, 60)]);
+        let few = ["short", "medium", "long"].map(|name| tier(name, 1, 60));
         limits.set(Group::Global, few.into());
     }
 }
@@ -35,8 +26,8 @@ fn few(setup: &mut Setup) {
 async fn quotes_and_payments_have_limits_of_their_own() {
     let gate = Gate::with(|setup| {
         if let Some(limits) = &mut setup.gate_limits {
-            limits.set(Group::EmbedQuotes, vec![per_minute("short", 2)]);
-            limits.set(Group::EmbedPayments, vec![per_minute("short", 1)]);
+            limits.set(Group::EmbedQuotes, vec![tier("short", 2, 60)]);
+            limits.set(Group::EmbedPayments, vec![tier("short", 1, 60)]);
         }
     })
     .await;
