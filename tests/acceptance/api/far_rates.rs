@@ -87,80 +87,26 @@ async fn quote_result(world: &World) -> String {
 async fn rate_is_the_median_of_agreeing_sources() {
     let world = World::new().await;
     // The fee is 30, the sources' spread 25: mid × 0.9945.
-    for (bodies, rate) in [
-        (
-            [
-                r#"{"mid":1.0850}"#,
-                r#"{"mid":"1.0849"}"#,
-                r#"{"mid":1.0853}"#,
-            ],
-            "1.0790325",
-        ),
-        (
-            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, "no JSON"],
-            "1.0790325",
-        ),
-        (
-            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":0}"#],
-            "1.0790325",
-        ),
-        (
-            [
-                r#"{"mid":1.0849}"#,
-                r#"{"mid":1.0851}"#,
-                r#"{"mid":1.0849,"mid":1.0851}"#,
-            ],
-            "1.0790325",
-        ),
-        ([r#"{"mid":1.0850}"#, "[]", "{}"], "rate_unavailable"),
-        (
-            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":1.1}"#],
-            "1.0790325",
-        ),
-        (
-            [
-                r#"{"mid":0.1085}"#,
-                r#"{"mid":1.0849}"#,
-                r#"{"mid":1.0851}"#,
-            ],
-            "1.0790325",
-        ),
-        (
-            [r#"{"mid":1.0850}"#, r#"{"mid":9}"#, "no JSON"],
-            "rate_unavailable",
-        ),
-        (
-            [r#"{"mid":1}"#, r#"{"mid":1.005}"#, r#"{"mid":1.005}"#],
-            "0.9994725",
-        ),
-        (
-            [
-                r#"{"mid":1}"#,
-                r#"{"mid":1.005}"#,
-                r#"{"mid":1.0050000001}"#,
-            ],
-            "0.9994725",
-        ),
-        (
-            [
-                r#"{"mid":1}"#,
-                r#"{"mid":1.0050000001}"#,
-                r#"{"mid":1.0101}"#,
-            ],
-            "rate_unavailable",
-        ),
-        (
-            [
-                r#"{"mid":0.30000000000000004}"#,
-                r#"{"mid":3e-1}"#,
-                r#"{"mid":"0.3"}"#,
-            ],
-            "0.29835",
-        ),
+    for (mids, rate) in [
+        (["1.0850", "\"1.0849\"", "1.0853"], "1.0790325"),
+        (["1.0849", "1.0851", "no JSON"], "1.0790325"),
+        (["1.0849", "1.0851", "0"], "1.0790325"),
+        (["1.0849", "1.0851", "1.0849,\"mid\":1.0851"], "1.0790325"),
+        (["1.0850", "[]", "{}"], "rate_unavailable"),
+        (["1.0849", "1.0851", "1.1"], "1.0790325"),
+        (["0.1085", "1.0849", "1.0851"], "1.0790325"),
+        (["1.0850", "9", "no JSON"], "rate_unavailable"),
+        (["1", "1.005", "1.005"], "0.9994725"),
+        (["1", "1.005", "1.0050000001"], "0.9994725"),
+        (["1", "1.0050000001", "1.0101"], "rate_unavailable"),
+        (["0.30000000000000004", "3e-1", "\"0.3\""], "0.29835"),
     ] {
-        let sources = three(bodies);
+        let sources = mids.map(|mid| match mid {
+            "no JSON" | "[]" | "{}" => FarRates::start(mid),
+            _ => FarRates::start(&format!("{{\"mid\":{mid}}}")),
+        });
         opens(&world, &all_of(&sources)).await;
-        assert_eq!(quote_result(&world).await, rate, "{bodies:?}");
+        assert_eq!(quote_result(&world).await, rate, "{mids:?}");
     }
     let sources = three([r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":9}"#]);
     for status in [200, 500, 302, 404, 204] {
@@ -172,11 +118,10 @@ async fn rate_is_the_median_of_agreeing_sources() {
     let short_timeout = all_of(&sources).replace("20000", "3000");
     opens(&world, &short_timeout).await;
     assert_eq!(quote_result(&world).await, "1.0790325");
-    sources[1].says(
-        200,
-        &format!("{{\"mid\":1.0851,\"pad\":\"{}\"}}", "x".repeat(1_100_000)),
-    );
-    opens(&world, &short_timeout).await;
+    sources[2].says(500, "");
+    let large = format!("{{\"mid\":1.0851,\"pad\":\"{}\"}}", "x".repeat(1_100_000));
+    sources[1].says(200, &large);
+    opens(&world, &all_of(&sources)).await;
     assert_eq!(quote_result(&world).await, "rate_unavailable");
     world.finish().await;
 }
@@ -240,45 +185,18 @@ async fn stale_price_is_refused() {
 async fn price_age_starts_when_the_source_made_the_price() {
     let world = World::new().await;
     let two = three([""; 3]);
-    for (form, first, second, rate) in [
-        (
-            "rfc3339",
-            "\"2026-05-25T11:59:30.000Z\"",
-            "\"2026-05-25T12:00:01Z\"",
-            "1.0790325",
-        ),
-        (
-            "rfc3339",
-            "\"2026-05-25T11:58:59.999Z\"",
-            "\"2026-05-25T12:00:01Z\"",
-            "rate_unavailable",
-        ),
-        (
-            "rfc3339",
-            "\"2026-05-25T12:10:00Z\"",
-            "\"2026-05-25T12:00:00Z\"",
-            "rate_unavailable",
-        ),
-        (
-            "rfc3339",
-            "\"today\"",
-            "\"2026-05-25T12:00:00Z\"",
-            "rate_unavailable",
-        ),
-        ("seconds", "1779710400", "1779710399.5", "1.0790325"),
-        (
-            "milliseconds",
-            "1779710400000",
-            "\"1779710370000\"",
-            "1.0790325",
-        ),
-        (
-            "milliseconds",
-            "1779710339999",
-            "1779710400000",
-            "rate_unavailable",
-        ),
+    for row in [
+        r#"rfc3339 "2026-05-25T11:59:30.000Z" "2026-05-25T12:00:01Z" 1.0790325"#,
+        r#"rfc3339 "2026-05-25T11:58:59.999Z" "2026-05-25T12:00:01Z" rate_unavailable"#,
+        r#"rfc3339 "2026-05-25T12:10:00Z" "2026-05-25T12:00:00Z" rate_unavailable"#,
+        r#"rfc3339 "today" "2026-05-25T12:00:00Z" rate_unavailable"#,
+        "seconds 1779710400 1779710399.5 1.0790325",
+        r#"milliseconds 1779710400000 "1779710370000" 1.0790325"#,
+        "milliseconds 1779710339999 1779710400000 rate_unavailable",
     ] {
+        let [form, first, second, rate] = row.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         let mut file = TERMS.to_owned();
         for (far, at) in two.iter().zip([first, second]) {
             far.says(200, &format!(r#"[{{"price":"1.0850","at":{at}}}]"#));
@@ -286,7 +204,7 @@ async fn price_age_starts_when_the_source_made_the_price() {
             file.push_str(&source(far.url(), far.url(), &price));
         }
         opens(&world, &file).await;
-        assert_eq!(quote_result(&world).await, rate, "{form} {first} {second}");
+        assert_eq!(quote_result(&world).await, rate, "{row}");
     }
     world.finish().await;
 }
@@ -395,6 +313,34 @@ async fn source_with_wide_or_one_sided_book_gives_no_price() {
     world.finish().await;
 }
 
+/// A text of a file, what replaces it, and the fault with its line. `\n` is the end of a line.
+const FAULTS: &str = r#"
+max_age_ms = 60000\n =>  => 1: max_age_ms: missing
+max_age_ms = 60000 => max_age_ms = 59999 => 2: max_age_ms: expected at least 60000 (refresh_ms plus timeout_ms)
+max_spread_bps = 50 => max_spread_bps = 10001 => 3: max_spread_bps: expected a whole number from 0 to 10000
+min_sources = 2 => min_sources = 0 => 4: min_sources: expected at least one
+min_sources = 2 => min_sources = 3 => 9: pairs.pair: expected at least 3 sources (min_sources) of EUR-USDT, found 2
+min_sources = 2 => min_sources = 2\nmax_width_bps = 0 => 5: max_width_bps: expected at least 1, found "0"
+min_sources = 2 => min_sources = 2\nmax_width_bps = 10001 => 5: max_width_bps: expected a whole number from 0 to 10000
+min_sources = 2 => min_sources = 2\nmax_move_bps = 0 => 5: max_move_bps: expected at least 1; omit the key
+min_sources = 2 => min_sources = 2\nmax_move_bps = 10001 => 5: max_move_bps: expected a whole number from 0 to 10000
+timeout_ms => timeout => 6: timeout: unknown key; the nearest known one is `timeout_ms`
+spread_bps = 25 => spread_bps = -1 => 10: pairs.spread_bps: expected
+"b"\n => "a"\n => 18: sources.name: expected a name that no other source has
+"b"\n => "b\u200B"\n => 18: sources.name: expected visible characters without U+200B
+"http://b" => "http://user:hunter2@b" => 19: sources.url: expected http:// or https://
+"http://b" => "ftp://b" => 19: sources.url: expected http:// or https://
+"/m" => "m" => 16: sources.prices.mid: expected a JSON Pointer such as /data/0/mid, found "m"
+mid = "/m" => bid = "/m" => 14: sources.prices: expected either mid, or bid and ask
+mid = "/m" => mid = "/m"\ntime_form = "seconds" => 17: sources.prices.time_form: expected the key time too
+mid = "/m" => mid = "/m"\ntime = "/t"\ntime_form = "unix" => 18: sources.prices.time_form: expected rfc3339, seconds or milliseconds
+[[sources.prices]]\npair = "EUR-USDT" => [[sources.prices]]\npair = "GBP-USDT" => 15: sources.prices.pair: expected a pair of [[pairs]]
+"http://a" => "http://a"\nheaders = [{ name = "X-Key", env = "NOT_SET" }] => 14: sources.headers.env: expected a value of printable characters
+"http://a" => "http://a"\nheaders = [{ name = "X-Key", prefix = "Bearer ", env = "EMPTY_TOKEN" }] => 14: sources.headers.env: expected a value of printable characters
+"http://a" => "http://a"\nheaders = [{ name = "X-Key" }] => 14: sources.headers: expected one of value, env
+[[pairs]] => [[pair]] => 8: pair: unknown key
+"#;
+
 // rule: rates.http.faults
 #[tokio::test]
 async fn every_fault_of_a_file_is_named_with_its_line() {
@@ -417,120 +363,11 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         }
     };
     assert_eq!(faults(&good), Vec::<String>::new());
-    for (from, to, message) in [
-        ("max_age_ms = 60000\n", "", "1: max_age_ms: missing"),
-        (
-            "max_age_ms = 60000",
-            "max_age_ms = 59999",
-            "2: max_age_ms: expected at least 60000 (refresh_ms plus timeout_ms)",
-        ),
-        (
-            "max_spread_bps = 50",
-            "max_spread_bps = 10001",
-            "3: max_spread_bps: expected a whole number from 0 to 10000",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 0",
-            "4: min_sources: expected at least one",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 3",
-            "9: pairs.pair: expected at least 3 sources (min_sources) of EUR-USDT, found 2",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 2\nmax_width_bps = 0",
-            "5: max_width_bps: expected at least 1, found \"0\"",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 2\nmax_width_bps = 10001",
-            "5: max_width_bps: expected a whole number from 0 to 10000",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 2\nmax_move_bps = 0",
-            "5: max_move_bps: expected at least 1; omit the key",
-        ),
-        (
-            "min_sources = 2",
-            "min_sources = 2\nmax_move_bps = 10001",
-            "5: max_move_bps: expected a whole number from 0 to 10000",
-        ),
-        (
-            "timeout_ms",
-            "timeout",
-            "6: timeout: unknown key; the nearest known one is `timeout_ms`",
-        ),
-        (
-            "spread_bps = 25",
-            "spread_bps = -1",
-            "10: pairs.spread_bps: expected",
-        ),
-        (
-            "\"b\"\n",
-            "\"a\"\n",
-            "18: sources.name: expected a name that no other source has",
-        ),
-        (
-            "\"b\"\n",
-            "\"b\\u200B\"\n",
-            "18: sources.name: expected visible characters without U+200B",
-        ),
-        (
-            "\"http://b\"",
-            "\"http://user:hunter2@b\"",
-            "19: sources.url: expected http:// or https://",
-        ),
-        (
-            "\"http://b\"",
-            "\"ftp://b\"",
-            "19: sources.url: expected http:// or https://",
-        ),
-        (
-            "\"/m\"",
-            "\"m\"",
-            "16: sources.prices.mid: expected a JSON Pointer such as /data/0/mid, found \"m\"",
-        ),
-        (
-            "mid = \"/m\"",
-            "bid = \"/m\"",
-            "14: sources.prices: expected either mid, or bid and ask",
-        ),
-        (
-            "mid = \"/m\"",
-            "mid = \"/m\"\ntime_form = \"seconds\"",
-            "17: sources.prices.time_form: expected the key time too",
-        ),
-        (
-            "mid = \"/m\"",
-            "mid = \"/m\"\ntime = \"/t\"\ntime_form = \"unix\"",
-            "18: sources.prices.time_form: expected rfc3339, seconds or milliseconds",
-        ),
-        (
-            "[[sources.prices]]\npair = \"EUR-USDT\"",
-            "[[sources.prices]]\npair = \"GBP-USDT\"",
-            "15: sources.prices.pair: expected a pair of [[pairs]]",
-        ),
-        (
-            "\"http://a\"",
-            "\"http://a\"\nheaders = [{ name = \"X-Key\", env = \"NOT_SET\" }]",
-            "14: sources.headers.env: expected a value of printable characters",
-        ),
-        (
-            "\"http://a\"",
-            "\"http://a\"\nheaders = [{ name = \"X-Key\", prefix = \"Bearer \", env = \"EMPTY_TOKEN\" }]",
-            "14: sources.headers.env: expected a value of printable characters",
-        ),
-        (
-            "\"http://a\"",
-            "\"http://a\"\nheaders = [{ name = \"X-Key\" }]",
-            "14: sources.headers: expected one of value, env",
-        ),
-        ("[[pairs]]", "[[pair]]", "8: pair: unknown key"),
-    ] {
+    for row in FAULTS.trim().lines() {
+        let row = row.replace(r"\n", "\n");
+        let [from, to, message] = row.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         let broken = good.replacen(from, to, 1);
         assert_ne!(broken, good, "{from}");
         let messages = faults(&broken);

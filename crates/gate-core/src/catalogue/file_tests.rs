@@ -74,106 +74,37 @@ fn file_parses_with_defaults() {
     assert!(fees.service_least.is_zero());
 }
 
+/// A text of the file, what replaces it, and the fault. `\n` is the end of a line.
+const FAULTS: &str = r#"
+code = "CH" => code = "XX" => line 3: countries.code: expected an ISO 3166 code
+code = "CH" => code = "ch" => line 3: countries.code: expected an ISO 3166 code
+currency = "CHF" => currency = "EUR" => line 5: countries.currency: expected a currency of [[currencies]], found "EUR"
+supported = true => supported = 1 => line 6: countries.supported: expected true or false
+code = "CHF"\nsymbol => code = "XAU"\nsymbol => line 5: countries.currency
+symbol = "CHF" => symbol = "" => line 10: currencies.symbol: expected 1 to 64
+symbol = "SOL" => symbol = "USD" => line 14: assets.symbol: expected 2 to 12 of A-Z
+symbol = "SOL" => symbol = "BTC"\nx = 1 => line 15: assets.x: unknown key
+decimals = 8 => decimals = 9 => line 16: assets.decimals: expected a whole number from 0 to 8
+sides = ["on_ramp"] => sides = ["swap"] => line 18: assets.sides: expected on_ramp or off_ramp
+currencies = ["CHF"] => currencies = ["USD"] => line 19: assets.currencies: expected a currency of
+min_amount = 0, =>  => line 20: assets.limits.min_amount: missing
+min_amount = 0, => min_amount = 200, => line 20: assets.limits.max_amount: expected at least min_amount
+min_amount = 0, => min_amount = 0.001, => line 20: assets.limits.min_amount: expected a decimal
+{ chain = "solana", => { chain = "Solana", => line 21: assets.networks.chain: expected 1 to 32 of
+{ chain = "solana", => { chain = "solana", evm = true, contract_address = "0xdAC17F958D2ee523a2206206994597C13D831eC7", => line 21: assets.networks.contract_address: the address is mixed-case
+amount = "0.05" => amount = "-1" => line 21: assets.networks.payout_fees.amount: expected a decimal
+service_bps = 30 => service_bps = 10001 => line 27: payment_methods.service_bps: expected a whole number from 0 to 10000
+service_bps = 30 => service_bsp = 30 => line 27: payment_methods.service_bsp: unknown key; the nearest known one is `service_bps`
+"#;
+
 // rule: gate.catalogue.file, gate.catalogue.faults
 #[test]
 fn every_error_has_its_line() {
-    for (old, new, told) in [
-        (
-            "code = \"CH\"",
-            "code = \"XX\"",
-            "line 3: countries.code: expected an ISO 3166 code",
-        ),
-        (
-            "code = \"CH\"",
-            "code = \"ch\"",
-            "line 3: countries.code: expected an ISO 3166 code",
-        ),
-        (
-            "currency = \"CHF\"",
-            "currency = \"EUR\"",
-            "line 5: countries.currency: expected a currency of [[currencies]], found \"EUR\"",
-        ),
-        (
-            "supported = true",
-            "supported = 1",
-            "line 6: countries.supported: expected true or false",
-        ),
-        (
-            "code = \"CHF\"\nsymbol",
-            "code = \"XAU\"\nsymbol",
-            "line 5: countries.currency",
-        ),
-        (
-            "symbol = \"CHF\"",
-            "symbol = \"\"",
-            "line 10: currencies.symbol: expected 1 to 64",
-        ),
-        (
-            "symbol = \"SOL\"",
-            "symbol = \"USD\"",
-            "line 14: assets.symbol: expected 2 to 12 of A-Z",
-        ),
-        (
-            "symbol = \"SOL\"",
-            "symbol = \"BTC\"\nx = 1",
-            "line 15: assets.x: unknown key",
-        ),
-        (
-            "decimals = 8",
-            "decimals = 9",
-            "line 16: assets.decimals: expected a whole number from 0 to 8",
-        ),
-        (
-            "sides = [\"on_ramp\"]",
-            "sides = [\"swap\"]",
-            "line 18: assets.sides: expected on_ramp or off_ramp",
-        ),
-        (
-            "currencies = [\"CHF\"]",
-            "currencies = [\"USD\"]",
-            "line 19: assets.currencies: expected a currency of",
-        ),
-        (
-            "min_amount = 0,",
-            "",
-            "line 20: assets.limits.min_amount: missing",
-        ),
-        (
-            "min_amount = 0,",
-            "min_amount = 200,",
-            "line 20: assets.limits.max_amount: expected at least min_amount",
-        ),
-        (
-            "min_amount = 0,",
-            "min_amount = 0.001,",
-            "line 20: assets.limits.min_amount: expected a decimal",
-        ),
-        (
-            "{ chain = \"solana\",",
-            "{ chain = \"Solana\",",
-            "line 21: assets.networks.chain: expected 1 to 32 of",
-        ),
-        (
-            "{ chain = \"solana\",",
-            "{ chain = \"solana\", evm = true, contract_address = \"0xdAC17F958D2ee523a2206206994597C13D831eC7\",",
-            "line 21: assets.networks.contract_address: the address is mixed-case",
-        ),
-        (
-            "amount = \"0.05\"",
-            "amount = \"-1\"",
-            "line 21: assets.networks.payout_fees.amount: expected a decimal",
-        ),
-        (
-            "service_bps = 30",
-            "service_bps = 10001",
-            "line 27: payment_methods.service_bps: expected a whole number from 0 to 10000",
-        ),
-        (
-            "service_bps = 30",
-            "service_bsp = 30",
-            "line 27: payment_methods.service_bsp: unknown key; the nearest known one is `service_bps`",
-        ),
-    ] {
+    for row in FAULTS.trim().lines() {
+        let row = row.replace(r"\n", "\n");
+        let [old, new, told] = row.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
         let faults = faults(&with(old, new));
         assert!(
             faults.iter().any(|error| error.starts_with(told)),
