@@ -34,6 +34,11 @@ async fn refuse(world: &World, body: &Value, code: &str, words: &str) {
     }
 }
 
+/// Refuses a purchase with this value of a field, and names the field.
+async fn refuse_value(world: &World, field: &str, value: Value, code: &str) {
+    refuse(world, &body(&[(field, value)]), code, field).await;
+}
+
 // rule: pools.quote.side, request.null-is-absent, error.names-the-field, error.default-codes
 #[tokio::test]
 async fn malformed_quote_requests_are_refused() {
@@ -50,7 +55,7 @@ async fn malformed_quote_requests_are_refused() {
                 ("fiatCurrency" | "cryptoCurrency", Value::String(_)) => "unknown_currency",
                 _ => "invalid_request",
             };
-            refuse(&world, &body(&[(field, wrong)]), code, field).await;
+            refuse_value(&world, field, wrong, code).await;
         }
     }
     for (field, value) in [
@@ -65,7 +70,7 @@ async fn malformed_quote_requests_are_refused() {
         ("destAddress", json!(1)),
         ("destNetwork", json!([])),
     ] {
-        refuse(&world, &body(&[(field, value)]), "invalid_request", field).await;
+        refuse_value(&world, field, value, "invalid_request").await;
     }
     assert_eq!(
         world.database().digest().await,
@@ -81,13 +86,7 @@ async fn malformed_quote_requests_are_refused() {
 async fn amounts_follow_their_grammar() {
     let world = World::new().await;
     for bad in ["", "1 ", "-1", "01", ".5", "1.", "1e3", "1,5", "٣", "0.00"] {
-        refuse(
-            &world,
-            &body(&[("amount", json!(bad))]),
-            "invalid_request",
-            "amount",
-        )
-        .await;
+        refuse_value(&world, "amount", json!(bad), "invalid_request").await;
         let sale = changed(sale("EUR-USDT", "1"), &[("amount", json!(bad))]);
         refuse(&world, &sale, "invalid_request", "amount").await;
     }
@@ -144,26 +143,18 @@ async fn enormous_amounts_are_refused() {
     let world = World::new().await;
     let rival = world.rival();
     let long = "9".repeat(1000);
+    let (enormous, small) = ("amount_out_of_range", "amount_below_minimum");
     for (body, code) in [
-        (
-            purchase("EUR-USDT", "10000000000.01"),
-            "amount_out_of_range",
-        ),
-        (purchase("EUR-USDT", "10000000001"), "amount_out_of_range"),
-        (purchase("EUR-USDT", &long), "amount_out_of_range"),
-        (
-            purchase("EUR-USDT", &format!("{long}.99")),
-            "amount_out_of_range",
-        ),
+        (purchase("EUR-USDT", "10000000000.01"), enormous),
+        (purchase("EUR-USDT", "10000000001"), enormous),
+        (purchase("EUR-USDT", &long), enormous),
+        (purchase("EUR-USDT", &format!("{long}.99")), enormous),
         // This leg is within the limit, the other leg is too large.
-        (purchase("EUR-USDT", "10000000000"), "amount_out_of_range"),
-        (
-            sale("EUR-USDT", "10000000000.000001"),
-            "amount_out_of_range",
-        ),
+        (purchase("EUR-USDT", "10000000000"), enormous),
+        (sale("EUR-USDT", "10000000000.000001"), enormous),
         // The other leg rounds to zero.
-        (sale("EUR-USDT", "0.000001"), "amount_out_of_range"),
-        (sale("EUR-USDT", "0.010878"), "amount_below_minimum"),
+        (sale("EUR-USDT", "0.000001"), enormous),
+        (sale("EUR-USDT", "0.010878"), small),
     ] {
         rival
             .ask("EUR-USDT", &body)
@@ -236,13 +227,7 @@ async fn networks() {
         ("destNetwork", "base"),
         ("destNetwork", ""),
     ] {
-        refuse(
-            &world,
-            &body(&[(field, json!(value))]),
-            "network_not_supported",
-            field,
-        )
-        .await;
+        refuse_value(&world, field, json!(value), "network_not_supported").await;
     }
     for good in ["arbitrum", "ethereum", "bsc", "optimism", "polygon"] {
         world
@@ -358,37 +343,20 @@ async fn addresses() {
     let lower = ADDRESS.to_lowercase();
     let upper = format!("0x{}", ADDRESS[2..].to_uppercase());
     let zero = format!("0x{}", "0".repeat(40));
-    refuse(
-        &world,
-        &body(&[("destAddress", Value::Null)]),
-        "invalid_address",
-        "destAddress",
-    )
-    .await;
-    for bad in [
-        "",
-        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",
-        "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
-        "vitalik.eth",
-        &zero,
-    ] {
-        refuse(
-            &world,
-            &body(&[("destAddress", json!(bad))]),
-            "invalid_address",
-            "destAddress",
-        )
-        .await;
-    }
     let mut one_wrong = ADDRESS.to_owned();
     one_wrong.replace_range(3..4, "A");
-    refuse(
-        &world,
-        &body(&[("destAddress", json!(one_wrong))]),
-        "address_checksum_mismatch",
-        "destAddress",
-    )
-    .await;
+    let (invalid, checksum) = ("invalid_address", "address_checksum_mismatch");
+    for (bad, code) in [
+        (Value::Null, invalid),
+        (json!(""), invalid),
+        (json!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe"), invalid),
+        (json!("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"), invalid),
+        (json!("vitalik.eth"), invalid),
+        (json!(zero), invalid),
+        (json!(one_wrong), checksum),
+    ] {
+        refuse_value(&world, "destAddress", bad, code).await;
+    }
     // Both spellings without a checksum are valid too.
     for good in [ADDRESS, &lower, &upper] {
         world

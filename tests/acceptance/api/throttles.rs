@@ -10,7 +10,7 @@ use partner_core::throttle::Tier;
 
 use crate::routes;
 
-fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
+pub(crate) fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
     Tier {
         name,
         limit,
@@ -30,7 +30,7 @@ async fn ask(world: &World, key: &str) -> Answer {
 }
 
 /// Limit, remaining and reset of a tier.
-fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+pub(crate) fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }

@@ -14,7 +14,7 @@ use partner_core::sealing::{DerivedKeys, MasterKey};
 use serde_json::{Value, json};
 
 use super::rails::with as changed;
-use super::throttles::{tier, tier_status};
+use crate::throttles::{tier, tier_status};
 
 const PATH: &str = "/v1/embed/bootstrap";
 

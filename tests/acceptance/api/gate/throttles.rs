@@ -1,24 +1,15 @@
 //! The gate's limits: documented routes per key, all other requests and refused keys per address.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use acceptance::{
-    ACME, ACME_SECRET, ACME_SECRET_2, Answer, Call, Gate, RIVAL_SECRET, SHOP, Setup, limits,
-    session,
+    ACME, ACME_SECRET, ACME_SECRET_2, Call, Gate, RIVAL_SECRET, SHOP, Setup, limits, session,
 };
 use gate_core::limits::Group;
-use partner_core::throttle::Tier;
+
+use crate::throttles::{tier, tier_status};
 
 const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
-
-pub(super) fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
-    Tier {
-        name,
-        limit,
-        per: Duration::from_secs(seconds),
-    }
-}
 
 /// The documented limits.
 fn documented(setup: &mut Setup) {
@@ -37,12 +28,6 @@ fn documented(setup: &mut Setup) {
             tier("long", 300, 3600),
         ],
     }));
-}
-
-/// Limit, remaining and reset of a tier.
-pub(super) fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
-    let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
-    (number("limit"), number("remaining"), number("reset"))
 }
 
 // rule: throttle.gate-routes, throttle.preview, throttle.headers, throttle.window, throttle.refusal

@@ -7,11 +7,11 @@ use gate_core::limits::Group;
 use partner_core::PartnerStatus;
 use serde_json::json;
 
-use super::throttles::tier;
 use super::widget::{
     OPTIONS, SESSION, plain, preflight, token_of_session, version, waiting, widget, with,
 };
 use super::widget_payments::{Widget, purchase};
+use crate::throttles::tier;
 
 fn few(setup: &mut Setup) {
     if let Some(limits) = &mut setup.gate_limits {
