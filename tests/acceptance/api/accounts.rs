@@ -1,6 +1,6 @@
 //! Balance, funding instructions and the ledger.
 
-use acceptance::{ACME, Client, RIVAL, World, keys};
+use acceptance::{ACME, Client, RIVAL, World};
 use serde_json::{Value, json};
 
 // rule: pools.balance.shape, pools.balance.account
@@ -52,7 +52,7 @@ async fn balance_of_unfunded_partner_and_unknown_pool() {
         .change(ACME, |profile| profile.balance_gate = false)
         .await;
     let view = world.acme().get("/v1/pools/EUR-USDT/balance").await.ok();
-    assert_eq!((&view["balance"], keys(&view).len()), (&Value::Null, 6));
+    assert_eq!(view["balance"], Value::Null);
     for absent in ["CHF-USDT", "x", "eur-usdt", "%00"] {
         world
             .acme()
@@ -74,10 +74,6 @@ async fn funding() {
     let world = World::new().await;
     let acme = world.acme();
     let found = acme.get("/v1/pools/funding").await.ok();
-    assert_eq!(
-        keys(&found),
-        ["currency", "iban", "instructions", "reference"]
-    );
     let named = (&found["currency"], &found["iban"], &found["reference"]);
     assert_eq!(
         named,
@@ -165,18 +161,6 @@ async fn entries_and_their_fields() {
         [at("020"), at("010"), at("000")]
     );
     for entry in page["entries"].as_array().unwrap() {
-        assert_eq!(
-            keys(entry),
-            [
-                "balanceAfter",
-                "createdAt",
-                "delta",
-                "id",
-                "reason",
-                "ref",
-                "transactId"
-            ]
-        );
         let id = entry["id"].as_str().unwrap();
         assert!(
             pools_core::ledger::EntryId::parse(id).is_some() && id.starts_with("le_test_"),
@@ -384,32 +368,26 @@ async fn cursor_is_valid_in_its_own_account_only() {
     let cursor = first["nextCursor"].as_str().unwrap().to_owned();
     let next = ledger(&acme, &format!("limit=2&cursor={cursor}")).await;
     assert_eq!(column(&next, "balanceAfter"), ["2.00", "1.00"]);
-    let unknown = |cursor: &str| {
-        let acme = acme.clone();
-        let cursor = cursor.to_owned();
-        async move {
-            let page = ledger(&acme, &cursor).await;
-            assert_eq!(page["entries"], json!([]), "{cursor}");
-            assert_eq!(
-                (&page["nextCursor"], &page["hasMore"]),
-                (&Value::Null, &json!(false))
-            );
-        }
-    };
-    unknown(&format!("currency=USDT&cursor={cursor}")).await;
-    unknown(&format!("cursor={}", cursor.replace("_test_", "_live_"))).await;
-    unknown(&format!("cursor={}", cursor.replacen("lc_3", "lc_2", 1))).await;
-    unknown(&format!("cursor={}", cursor.replacen("lc_3", "lc_9", 1))).await;
-    unknown(&format!(
-        "currency=USDT&cursor={}",
-        cursor.replacen("lc_3", "lc_9", 1)
-    ))
-    .await;
+    let changed = |place: &str| cursor.replacen("lc_3", place, 1);
+    for (currency, cursor) in [
+        ("USDT", cursor.clone()),
+        ("EUR", cursor.replace("_test_", "_live_")),
+        ("EUR", changed("lc_2")),
+        ("EUR", changed("lc_9")),
+        ("USDT", changed("lc_9")),
+    ] {
+        let page = ledger(&acme, &format!("currency={currency}&cursor={cursor}")).await;
+        assert_eq!(page["entries"], json!([]), "{currency} {cursor}");
+        assert_eq!(
+            (&page["nextCursor"], &page["hasMore"]),
+            (&Value::Null, &json!(false))
+        );
+    }
     for bad in [
-        cursor.replacen("lc_3", "lc_0", 1),
-        cursor.replacen("lc_3", "lc_03", 1),
-        cursor.replacen("lc_3", "lc_-3", 1),
-        cursor.replacen("lc_3", "lc_99999999999999999999", 1),
+        changed("lc_0"),
+        changed("lc_03"),
+        changed("lc_-3"),
+        changed("lc_99999999999999999999"),
         cursor.to_lowercase(),
         cursor[..20].to_owned(),
         "lc_3".to_owned(),

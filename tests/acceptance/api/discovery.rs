@@ -1,6 +1,6 @@
 //! `GET /v1/pools` and `GET /v1/pools/{id}/capabilities`.
 
-use acceptance::{ACME, ACME_PUBLISHABLE, ADDRESS, World, keys};
+use acceptance::{ACME, ACME_PUBLISHABLE, ADDRESS, World};
 use kernel::Mode;
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolsAccess};
 use rust_decimal::Decimal;
@@ -24,7 +24,6 @@ fn ids(list: &Value) -> Vec<&str> {
 async fn both_kinds_of_key_see_the_allowed_pools_and_no_other() {
     let world = World::new().await;
     let list = world.client(ACME_PUBLISHABLE).get("/v1/pools").await.ok();
-    assert_eq!(keys(&list), ["pools"]);
     assert_eq!(
         ids(&list),
         SEEN,
@@ -167,7 +166,6 @@ async fn capabilities_show_defaults_without_terms() {
         .get("/v1/pools/EUR-USDT/capabilities")
         .await
         .ok();
-    assert_eq!(keys(&found).len(), 12);
     assert_eq!(
         (
             &found["drawFeeBps"],

@@ -1,25 +1,7 @@
 //! Reading and rejecting firm quotes.
 
-use acceptance::{ACME, Call, World, keys, purchase};
+use acceptance::{ACME, Call, World, purchase};
 use serde_json::{Value, json};
-
-const FIELDS: [&str; 15] = [
-    "consumedAt",
-    "createdAt",
-    "cryptoAmount",
-    "cryptoNetwork",
-    "expiresAt",
-    "feeBps",
-    "fiatAmount",
-    "pair",
-    "poolId",
-    "quoteId",
-    "rate",
-    "rejectedAt",
-    "side",
-    "spreadBps",
-    "status",
-];
 
 async fn status(world: &World, quote: &str) -> Value {
     world.acme().quote(quote).await.ok()["status"].clone()
@@ -34,7 +16,6 @@ async fn quote_record_has_fifteen_fields() {
     let quote = world.acme().ask("EUR-USDT", &body).await.ok();
     let id = quote["quoteId"].as_str().unwrap();
     let record = world.acme().quote(id).await.ok();
-    assert_eq!(keys(&record), FIELDS);
     assert_eq!(
         record,
         json!({

@@ -1,6 +1,6 @@
 //! Execution of a quote: its effects, its refusals, and that a refusal leaves no change.
 
-use acceptance::{ACME, Answer, Call, RIVAL, World, keys};
+use acceptance::{ACME, Answer, Call, RIVAL, World};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/pools/EUR-USDT/transact";
@@ -27,10 +27,6 @@ async fn first_transact_reserves_the_amount() {
     let quote = acme.buy("EUR-USDT", "100.00").await;
     world.after(700);
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
-    assert_eq!(
-        keys(&ack),
-        ["idempotent", "quoteId", "status", "transactId"]
-    );
     let trade = ack["transactId"].as_str().unwrap();
     assert!(
         pools_core::trade::TradeId::parse(trade).is_some(),

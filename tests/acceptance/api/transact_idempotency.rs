@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, ACME_SECRET_2, Call, QueueFault, RIVAL, Reply, World};
+use acceptance::{ACME, ACME_SECRET_2, Call, Client, QueueFault, RIVAL, Reply, World};
 use kernel::Mode;
 use partner_core::events::Service;
 use serde_json::{Value, json};
@@ -24,6 +24,17 @@ fn trade(ack: &Value) -> (String, bool) {
     )
 }
 
+/// Expects that the transact of a quote under a key is refused.
+async fn refuse(client: &Client, quote: &str, key: &str, status: u16, code: &str) {
+    let answer = client.transact("EUR-USDT", quote, key).await;
+    answer.refused(status, code);
+}
+
+/// Expects that a key belongs to another quote.
+async fn refuse_reuse(client: &Client, quote: &str, key: &str) {
+    refuse(client, quote, key, 409, "idempotency_key_reused").await;
+}
+
 // rule: idempotency.required, idempotency.malformed, idempotency.any-text
 #[tokio::test]
 async fn idempotency_header_is_validated() {
@@ -40,12 +51,10 @@ async fn idempotency_header_is_validated() {
             .await
             .refused(400, "idempotency_key_invalid");
     }
-    acme.send(call().key("a").key("a"))
-        .await
-        .refused(400, "idempotency_key_invalid");
-    acme.send(call().key("a").key("b"))
-        .await
-        .refused(400, "idempotency_key_invalid");
+    for second in ["a", "b"] {
+        let twice = acme.send(call().key("a").key(second)).await;
+        twice.refused(400, "idempotency_key_invalid");
+    }
     assert_eq!(world.database().count("idempotency_keys").await, 0);
     let (id, _) = trade(&acme.send(call().key(&long[1..])).await.ok());
     for good in ["!", "a\"b", "%00", "';DROPTABLEtrades;--"] {
@@ -78,9 +87,7 @@ async fn same_body_is_replayed_and_another_body_conflicts() {
         );
     }
     for key in ["k", "\"k\""] {
-        acme.transact("EUR-USDT", &second, key)
-            .await
-            .refused(409, "idempotency_key_reused");
+        refuse_reuse(&acme, &second, key).await;
     }
     assert_eq!(
         world.database().digest().await,
@@ -136,47 +143,30 @@ async fn every_refusal_leaves_the_key_free() {
     );
     acme.reject(&rejected).await.ok();
     let sale = acme.sell("EUR-USDT", "10").await;
-    acme.transact("EUR-USDT", "x", "k")
-        .await
-        .refused(400, "invalid_request");
-    acme.transact("EUR-USDT", "pq_test_01HF7YAT00408104G208104081", "k")
-        .await
-        .refused(404, "resource_not_found");
-    acme.transact("EUR-USDT", &expired, "k")
-        .await
-        .refused(409, "quote_expired");
-    acme.transact("EUR-USDT", &rejected, "k")
-        .await
-        .refused(409, "quote_rejected");
-    acme.transact("EUR-USDT", &quote, "k")
-        .await
-        .refused(402, "insufficient_balance");
-    acme.transact("EUR-USDT", &sale, "k")
-        .await
-        .refused(402, "insufficient_balance");
+    refuse(&acme, "x", "k", 400, "invalid_request").await;
+    let unknown = "pq_test_01HF7YAT00408104G208104081";
+    refuse(&acme, unknown, "k", 404, "resource_not_found").await;
+    refuse(&acme, &expired, "k", 409, "quote_expired").await;
+    refuse(&acme, &rejected, "k", 409, "quote_rejected").await;
+    refuse(&acme, &quote, "k", 402, "insufficient_balance").await;
+    refuse(&acme, &sale, "k", 402, "insufficient_balance").await;
     world
         .operator()
         .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
         .await;
-    acme.transact("EUR-USDT", &sale, "k")
-        .await
-        .refused(501, "side_not_enabled");
+    refuse(&acme, &sale, "k", 501, "side_not_enabled").await;
     world
         .operator()
         .change(ACME, |profile| profile.velocity_cap = Some(1))
         .await;
-    acme.transact("EUR-USDT", &quote, "k")
-        .await
-        .refused(429, "velocity_cap_exceeded");
+    refuse(&acme, &quote, "k", 429, "velocity_cap_exceeded").await;
     world
         .operator()
         .change(ACME, |profile| profile.velocity_cap = None)
         .await;
     world.operator().credit(ACME, "10.00", "EUR").await;
     world.engine().hold(Reply::Silent);
-    acme.transact("EUR-USDT", &quote, "k")
-        .await
-        .refused(503, "engine_unavailable");
+    refuse(&acme, &quote, "k", 503, "engine_unavailable").await;
     world.engine().hold(Reply::Sandbox);
     for fault in [QueueFault::Away, QueueFault::Full, QueueFault::LostUnheard] {
         world.fail_next_commit(fault);
@@ -195,16 +185,12 @@ async fn key_is_kept_for_exactly_a_day() {
     let (id, _) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
     world.after(DAY - 1);
     let second = acme.buy("EUR-USDT", "20").await;
-    acme.transact("EUR-USDT", &second, "k")
-        .await
-        .refused(409, "idempotency_key_reused");
+    refuse_reuse(&acme, &second, "k").await;
     world.after(1);
     let (other, repeat) = trade(&acme.transact("EUR-USDT", &second, "k").await.ok());
     assert!(!repeat && other != id);
     // The quote keeps its trade for ever; its old key now belongs to another trade.
-    acme.transact("EUR-USDT", &first, "k")
-        .await
-        .refused(409, "idempotency_key_reused");
+    refuse_reuse(&acme, &first, "k").await;
     assert_eq!(
         trade(&acme.transact("EUR-USDT", &first, "k3").await.ok()),
         (id.clone(), true)
@@ -235,9 +221,7 @@ async fn key_without_expiry_counts_for_a_day_or_the_configured_time() {
         let operator = world.operator();
         operator.sweep_keys(Service::Pools, Mode::Test, ttl).await;
         let second = acme.buy("EUR-USDT", "20").await;
-        acme.transact("EUR-USDT", &second, "k")
-            .await
-            .refused(409, "idempotency_key_reused");
+        refuse_reuse(&acme, &second, "k").await;
         world.after(1);
         acme.transact("EUR-USDT", &second, "k").await.ok();
         world.finish().await;
@@ -258,10 +242,7 @@ async fn key_belongs_to_partner_and_path_across_api_keys() {
     let foreign = world.rival().buy("EUR-USDT", "10").await;
     let (id, _) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
     let other_key = world.client(ACME_SECRET_2);
-    other_key
-        .transact("EUR-USDT", &second, "k")
-        .await
-        .refused(409, "idempotency_key_reused");
+    refuse_reuse(&other_key, &second, "k").await;
     assert_eq!(
         trade(&other_key.transact("EUR-USDT", &first, "k").await.ok()),
         (id, true)
@@ -334,11 +315,7 @@ async fn another_process_with_empty_caches_returns_the_same_response() {
         trade(&replica.acme().transact("EUR-USDT", &first, "k").await.ok()),
         (id, true)
     );
-    replica
-        .acme()
-        .transact("EUR-USDT", &second, "k")
-        .await
-        .refused(409, "idempotency_key_reused");
+    refuse_reuse(&replica.acme(), &second, "k").await;
     replica.close().await;
     world.finish().await;
 }
