@@ -221,18 +221,14 @@ async fn removed_pool_is_denied_and_its_trades_stay_readable() {
         .operator()
         .change(ACME, |profile| profile.allowed.clear())
         .await;
-    acme.get("/v1/pools/EUR-USDT/capabilities")
-        .await
-        .refused(403, "pool_not_allowed");
-    acme.get("/v1/pools/EUR-USDT/balance")
-        .await
-        .refused(403, "pool_not_allowed");
-    acme.transact("EUR-USDT", &open, "k")
-        .await
-        .refused(403, "pool_not_allowed");
-    acme.transact("EUR-USDT", &quote, "k")
-        .await
-        .refused(403, "pool_not_allowed");
+    for answer in [
+        acme.get("/v1/pools/EUR-USDT/capabilities").await,
+        acme.get("/v1/pools/EUR-USDT/balance").await,
+        acme.transact("EUR-USDT", &open, "k").await,
+        acme.transact("EUR-USDT", &quote, "k").await,
+    ] {
+        answer.refused(403, "pool_not_allowed");
+    }
     acme.ask("EUR-USDT", &acceptance::purchase("EUR-USDT", "100"))
         .await
         .refused(404, "resource_not_found");
@@ -258,19 +254,15 @@ async fn partner_without_the_product_is_refused() {
         client.get("/v1/pools").await.ok(),
         serde_json::json!({ "pools": [] })
     );
-    client
-        .get("/v1/pools/EUR-USDT/capabilities")
-        .await
-        .refused(403, "pools_not_enabled");
-    // The same for an unknown pool: a partner without entitlement learns nothing about pools.
-    client
-        .get("/v1/pools/CHF-USDT/capabilities")
-        .await
-        .refused(403, "pools_not_enabled");
-    client
-        .ask("EUR-USDT", &acceptance::purchase("EUR-USDT", "100"))
-        .await
-        .refused(403, "pools_not_enabled");
+    let order = acceptance::purchase("EUR-USDT", "100");
+    for answer in [
+        client.get("/v1/pools/EUR-USDT/capabilities").await,
+        // The same for an unknown pool: a partner without entitlement learns nothing about pools.
+        client.get("/v1/pools/CHF-USDT/capabilities").await,
+        client.ask("EUR-USDT", &order).await,
+    ] {
+        answer.refused(403, "pools_not_enabled");
+    }
     client
         .get("/v1/pools/funding")
         .await

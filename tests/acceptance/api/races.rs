@@ -53,7 +53,7 @@ async fn transact_and_reject_have_one_winner() {
     let world = rich().await;
     let acme = world.acme();
     let mut wins = BTreeMap::<&str, usize>::new();
-    for round in 0..ROUNDS {
+    for round in 0..ROUNDS / 2 {
         let quote = acme.buy("EUR-USDT", "10").await;
         if round % 50 == 25 {
             transact(&acme, &quote, &quote).await.ok();
@@ -154,7 +154,7 @@ async fn polls_of_one_trade_converge() {
     let world = rich().await;
     let acme = world.acme();
     let mut ends = BTreeMap::<&str, usize>::new();
-    for round in 0..ROUNDS {
+    for round in 0..ROUNDS / 5 {
         let (amount, end) = [
             ("10", "settled"),
             ("10.31", "failed"),
@@ -175,7 +175,6 @@ async fn polls_of_one_trade_converge() {
         assert_eq!(acme.status(&quote).await, end);
         *ends.entry(end).or_default() += 1;
     }
-    let per_kind = ROUNDS / 4;
     let counts = world.notice_all().await;
     assert_eq!(
         counts["pool.transaction.settled"],
@@ -188,7 +187,7 @@ async fn polls_of_one_trade_converge() {
         ),
         (ends["failed"], ends["released"])
     );
-    assert!(ends.values().all(|count| *count >= per_kind));
+    assert!(ends.values().all(|count| *count == ROUNDS / 20));
     let refunds = world
         .database()
         .number("SELECT count(*) FROM ledger_entries WHERE reason = 'buy_refund'")
@@ -476,7 +475,7 @@ async fn one_of_many_concurrent_rejects_succeeds() {
 // rule: auth.revocation-beats-money
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn transact_never_commits_after_the_revocation() {
-    for round in 0..8_usize {
+    for round in 0..4_usize {
         let world = rich().await;
         let (acme, second) = (world.acme(), world.client(ACME_SECRET_2));
         let mut quotes = Vec::new();
@@ -487,7 +486,7 @@ async fn transact_never_commits_after_the_revocation() {
             .iter()
             .map(|quote| tokio::spawn(transact(&second, quote, quote)))
             .collect();
-        for _ in 0..3 * round {
+        for _ in 0..7 * round {
             tokio::task::yield_now().await;
         }
         world.operator().revoke(ACME_SECRET_2).await;

@@ -29,6 +29,7 @@ async fn post(world: &World, body: &str, key: Option<&str>) -> Answer {
 // rule: pools.transact.order, access.order, access.denial-order, throttle.not-velocity
 #[tokio::test]
 async fn entitlement_and_throttle_are_checked_before_the_body() {
+    type Correction = (&'static str, fn(&mut PoolsProfile));
     let tier = Tier {
         name: "short",
         limit: 1,
@@ -46,24 +47,17 @@ async fn entitlement_and_throttle_are_checked_before_the_body() {
         })
         .await;
     // The window is full, the body is not JSON and there is no key.
-    post(&world, "{", None)
-        .await
-        .refused(403, "pools_not_enabled");
-    operator
-        .change(ACME, |profile| profile.enabled = true)
-        .await;
-    post(&world, "{", None)
-        .await
-        .refused(403, "pool_access_suspended");
-    operator
-        .change(ACME, |profile| profile.access = PoolsAccess::Active)
-        .await;
-    post(&world, "{", None)
-        .await
-        .refused(403, "kyc_not_approved");
-    operator
-        .change(ACME, |profile| profile.kyc = Kyc::Approved)
-        .await;
+    let corrections: [Correction; 3] = [
+        ("pools_not_enabled", |profile| profile.enabled = true),
+        ("pool_access_suspended", |profile| {
+            profile.access = PoolsAccess::Active
+        }),
+        ("kyc_not_approved", |profile| profile.kyc = Kyc::Approved),
+    ];
+    for (code, correct) in corrections {
+        post(&world, "{", None).await.refused(403, code);
+        operator.change(ACME, correct).await;
+    }
     post(&world, "{", None).await.refused(429, "rate_limited");
     world.after(1_000);
     post(&world, "{", None)
@@ -95,19 +89,17 @@ async fn json_is_checked_before_key_and_quote_id() {
         r#"{"quoteId":7}"#,
         r#"{"quoteId":"x"}"#,
     ] {
-        post(&world, body, None)
-            .await
-            .refused(400, "idempotency_key_required");
-        post(&world, body, Some("two words"))
-            .await
-            .refused(400, "idempotency_key_invalid");
-        post(&world, body, Some(""))
-            .await
-            .refused(400, "idempotency_key_invalid");
-        post(&world, body, Some("k"))
-            .await
-            .refused(400, "invalid_request")
-            .saying("quoteId");
+        for (key, code) in [
+            (None, "idempotency_key_required"),
+            (Some("two words"), "idempotency_key_invalid"),
+            (Some(""), "idempotency_key_invalid"),
+            (Some("k"), "invalid_request"),
+        ] {
+            let refused = post(&world, body, key).await.refused(400, code);
+            if key == Some("k") {
+                refused.saying("quoteId");
+            }
+        }
     }
     world.finish().await;
 }
