@@ -3,11 +3,11 @@
 use acceptance::{Call, Gate, RAIL_SECRET};
 use kernel::Timestamp;
 use partner_core::webhooks::notification::NotificationSecret;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::rails::id;
-use super::widget::{SESSION, widget, with};
+use super::widget_payments::{Widget, purchase};
 
 const PATH: &str = "/v1/rail_notifications";
 /// An amount whose payment stays in progress for several polls.
@@ -30,32 +30,19 @@ fn about(id: &str) -> String {
     json!({ "id": id }).to_string()
 }
 
-/// A payment of a widget, and the id by which the rail knows it.
-async fn payment(gate: &Gate) -> (String, String) {
-    let body =
-        json!({ "amount": SLOW, "currency": "EUR", "return_url": "https://shop.example/done" });
-    let (token, _) = widget(gate, &body).await;
-    let order =
-        json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
-    let quote = Call::post("/v1/embed/quotes").json(&order);
-    let quote = gate.send(with(&token, quote)).await.created();
-    let order =
-        json!({ "quote_id": quote["id"], "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8" });
-    let paying = Call::post("/v1/embed/payments").json(&order).key("k");
-    let paid = gate.send(with(&token, paying)).await.created();
-    (token, id(&paid).replace("pay_", "pi_"))
-}
-
-async fn status(gate: &Gate, token: &str) -> Value {
-    let session = gate.send(with(token, Call::get(SESSION))).await.ok();
-    session["payment"]["status"].clone()
+/// A widget with a payment, and the id by which the rail knows it.
+async fn payment(gate: &Gate) -> (Widget, String) {
+    let widget = Widget::of_amount(gate, SLOW).await;
+    let quote = widget.quote().await;
+    let paid = widget.pay("k", purchase(&quote)).await.created();
+    (widget, id(&paid).replace("pay_", "pi_"))
 }
 
 // rule: rail.notification.wakes, rail.notification.believes-nothing
 #[tokio::test]
 async fn notification_makes_next_poll_due_and_decides_nothing() {
     let gate = Gate::new().await;
-    let (token, rail_id) = payment(&gate).await;
+    let (widget, rail_id) = payment(&gate).await;
     gate.settle_rails().await;
     assert_eq!(gate.polls(&rail_id).await, 1);
     // Without a notification the next poll waits.
@@ -72,7 +59,7 @@ async fn notification_makes_next_poll_due_and_decides_nothing() {
         gate.settle_rails().await;
         assert_eq!(gate.polls(&rail_id).await, polls);
         // The rail still says `processing` when it is asked.
-        assert_eq!(status(&gate, &token).await, "processing");
+        assert_eq!(widget.payment().await["status"], "processing");
         body["status"] = json!("failed");
     }
     gate.world().notice_all().await;

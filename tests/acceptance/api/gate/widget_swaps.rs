@@ -142,47 +142,31 @@ async fn each_bad_swap_is_refused_by_its_code() {
     let gate = gate().await;
     let target = json!({ "target_token": "USDT", "target_network": "tron", "flow": "swap" });
     let widget = Widget::open(&gate, target).await;
-    for (changes, status, code) in [
-        (json!({ "source_asset": null }), 400, "invalid_request"),
-        (json!({ "source_network": null }), 400, "invalid_request"),
-        (json!({ "payment_method": "sepa" }), 400, "invalid_request"),
-        (json!({ "amount": "5" }), 400, "amount_not_allowed"),
-        (json!({ "source_asset": "DOGE" }), 400, "unknown_currency"),
-        (json!({ "asset": "DOGE" }), 400, "unknown_currency"),
-        (
-            json!({ "source_network": "tron" }),
-            400,
-            "network_not_supported",
-        ),
-        // An asset is never swapped for itself, on whatever chain.
-        (
-            json!({ "source_asset": "USDT", "source_network": "tron" }),
-            400,
-            "invalid_request",
-        ),
-        (
-            json!({ "source_asset": "usdt", "source_network": "ethereum" }),
-            400,
-            "invalid_request",
-        ),
-        (
-            json!({ "asset": "BTC", "network": "bitcoin" }),
-            409,
-            "quote_session_mismatch",
-        ),
-        (
-            json!({ "network": "ethereum" }),
-            409,
-            "quote_session_mismatch",
-        ),
-        (
-            json!({ "side": "on_ramp", "source_asset": null, "source_network": null, "payment_method": "sepa" }),
-            409,
-            "quote_session_mismatch",
-        ),
+    for (field, value, code) in [
+        ("source_asset", Value::Null, "invalid_request"),
+        ("source_network", Value::Null, "invalid_request"),
+        ("payment_method", json!("sepa"), "invalid_request"),
+        ("amount", json!("5"), "amount_not_allowed"),
+        ("source_asset", json!("DOGE"), "unknown_currency"),
+        ("asset", json!("DOGE"), "unknown_currency"),
+        ("source_network", json!("tron"), "network_not_supported"),
     ] {
-        let answer = ask(&widget, changes).await;
-        answer.refused(status, code);
+        let answer = ask(&widget, json!({ field: value })).await;
+        answer.refused(400, code);
+    }
+    // An asset is never swapped for itself, on whatever chain.
+    for (asset, network) in [("USDT", "tron"), ("usdt", "ethereum")] {
+        let same = json!({ "source_asset": asset, "source_network": network });
+        let answer = ask(&widget, same).await;
+        answer.refused(400, "invalid_request");
+    }
+    for other in [
+        json!({ "asset": "BTC", "network": "bitcoin" }),
+        json!({ "network": "ethereum" }),
+        json!({ "side": "on_ramp", "source_asset": null, "source_network": null, "payment_method": "sepa" }),
+    ] {
+        let answer = ask(&widget, other).await;
+        answer.refused(409, "quote_session_mismatch");
     }
     let ramp = Widget::open(&gate, json!({ "flow": "on_ramp" })).await;
     ask(&ramp, json!({}))
@@ -215,22 +199,21 @@ async fn swap_needs_an_address_of_its_target() {
         widget.pay("k", body).await
     };
     let evm = "0x52908400098527886E0F7030069857D2E4169EE7";
-    for (changes, code) in [
-        (json!({ "wallet_address": null }), "invalid_request"),
+    let mistyped = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv9";
+    let payout = json!({ "iban": "DE89370400440532013000" });
+    for (field, value, code) in [
+        ("wallet_address", Value::Null, "invalid_request"),
         // The address of the source's chain.
-        (json!({ "wallet_address": evm }), "invalid_address"),
+        ("wallet_address", json!(evm), "invalid_address"),
         (
-            json!({ "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv9" }),
+            "wallet_address",
+            json!(mistyped),
             "address_checksum_mismatch",
         ),
-        (
-            json!({ "payout": { "iban": "DE89370400440532013000" } }),
-            "invalid_request",
-        ),
+        ("payout", payout, "invalid_request"),
     ] {
-        let field = changes.as_object().unwrap().keys().next().unwrap().clone();
-        let refused = pay(changes).await.refused(400, code);
-        refused.saying(&format!("`{field}`"));
+        let refused = pay(json!({ field: value })).await;
+        refused.refused(400, code).saying(&format!("`{field}`"));
     }
     pay(json!({})).await.created();
     gate.world().notice_all().await;
@@ -241,24 +224,22 @@ async fn swap_needs_an_address_of_its_target() {
 #[tokio::test]
 async fn swap_fails_is_cancelled_or_expires_like_other_payments() {
     let gate = gate().await;
-    let widget = Widget::of_amount(&gate, "100.31").await;
-    let quote = quoted(&widget).await;
-    widget.pay("k", purchase(&quote)).await.created();
-    gate.settle_rails().await;
+    let paying = async |amount: &str| {
+        let widget = Widget::of_amount(&gate, amount).await;
+        let quote = quoted(&widget).await;
+        let paid = widget.pay("k", purchase(&quote)).await.created();
+        gate.settle_rails().await;
+        (widget, paid)
+    };
+    let (widget, _) = paying("100.31").await;
     let ended = widget.session().await;
     assert_eq!(ended["status"], "open");
     assert_eq!(ended["payment"]["failure_code"], "provider_declined");
     let (kind, _) = widget.events().await.pop().unwrap();
     assert_eq!(kind, "gate_session.failed");
-    let unpaid = Widget::of_amount(&gate, "100.32").await;
-    let quote = quoted(&unpaid).await;
-    unpaid.pay("k", purchase(&quote)).await.created();
-    gate.settle_rails().await;
+    let (unpaid, _) = paying("100.32").await;
     assert_eq!(unpaid.payment().await["status"], "cancelled");
-    let slow = Widget::of_amount(&gate, "100.33").await;
-    let quote = quoted(&slow).await;
-    let paid = slow.pay("k", purchase(&quote)).await.created();
-    gate.settle_rails().await;
+    let (slow, paid) = paying("100.33").await;
     assert_eq!(slow.payment().await["status"], "processing");
     let cancelled = slow.cancel(&id(&paid)).await.ok();
     assert_eq!(cancelled["status"], "cancelled");
