@@ -149,8 +149,16 @@ fn file_with_duplicates_or_without_entries_is_refused() {
     );
 }
 
-const TWO_CURRENCIES: &str = "[{ currency = \"CHF\", min_amount = 1, max_amount = 9 }, \
-                               { currency = \"CHF\", min_amount = 2, max_amount = 8 }]";
+/// Limits of an asset, and their fault.
+const LIMITS: &str = r#"
+[{ currency = "CHF", min_amount = 1, max_amount = 9 }, { currency = "CHF", min_amount = 2, max_amount = 8 }] => .currency: expected every currency of limits once
+[] => : expected { currency =
+[5] => : expected an array of tables
+5 => : expected a table
+[{ currency = "CHF", min_amount = 9, max_amount = 1 }] => .max_amount: expected at least min_amount
+[{ currency = "GBP", min_amount = 1, max_amount = 9 }] => .currency: expected a currency of [[currencies]], found "GBP"
+[{ currency = "CHF", max_amount = 9 }] => .min_amount: missing
+"#;
 
 // rule: gate.catalogue.limits
 #[test]
@@ -172,29 +180,11 @@ fn limits_may_be_stated_once_per_currency() {
     for code in [None, Some("CHF"), Some("USD")] {
         assert_eq!(least(code), "1.00", "{code:?}");
     }
-    for (limits, told) in [
-        (
-            TWO_CURRENCIES,
-            "line 20: assets.limits.currency: expected every currency of limits once",
-        ),
-        ("[]", "line 20: assets.limits: expected { currency ="),
-        ("[5]", "line 20: assets.limits: expected an array of tables"),
-        ("5", "line 20: assets.limits: expected a table"),
-        (
-            "[{ currency = \"CHF\", min_amount = 9, max_amount = 1 }]",
-            "line 20: assets.limits.max_amount: expected at least min_amount",
-        ),
-        (
-            "[{ currency = \"GBP\", min_amount = 1, max_amount = 9 }]",
-            "line 20: assets.limits.currency: expected a currency of [[currencies]], found \"GBP\"",
-        ),
-        (
-            "[{ currency = \"CHF\", max_amount = 9 }]",
-            "line 20: assets.limits.min_amount: missing",
-        ),
-    ] {
+    for row in LIMITS.trim().lines() {
+        let (limits, told) = row.split_once(" => ").unwrap();
         let faults = faults(&with(one, limits));
-        assert!(faults[0].starts_with(told), "{told}: {faults:#?}");
+        let told = format!("line 20: assets.limits{told}");
+        assert!(faults[0].starts_with(&told), "{told}: {faults:#?}");
     }
 }
 
@@ -231,50 +221,32 @@ fn country_states_when_its_users_are_verified() {
     }
 }
 
+/// When users of a country are verified, and its fault.
+const VERIFICATIONS: &str = r#"
+"sometimes" => : expected never, always or { above = "150.00", currency = "EUR" }, found "sometimes"
+"Never" => : expected never, always or { above = "150.00", currency = "EUR" }, found "Never"
+false => : expected never, always or { above = "150.00", currency = "EUR" }, found false
+150 => : expected never, always or { above = "150.00", currency = "EUR" }, found "150"
+[] => : expected never, always or { above = "150.00", currency = "EUR" }, found a array
+{ currency = "CHF" } => .above: missing; expected a decimal
+{ above = "150.00" } => .currency: missing; expected a currency of
+{ above = "150.00", currency = "EUR" } => .currency: expected a currency of [[currencies]], found "EUR"
+{ above = "150.001", currency = "CHF" } => .above: expected a decimal
+{ above = "-1", currency = "CHF" } => .above: expected a decimal
+{ abvoe = 1, above = 1, currency = "CHF" } => .abvoe: unknown key; the nearest known one is `above`
+"#;
+
 // rule: gate.catalogue.verification, gate.catalogue.faults
 #[test]
 fn wrong_verification_is_reported_with_its_line() {
-    let rule = "countries.verification: expected never, always or { above = \"150.00\", \
-                currency = \"EUR\" }, found";
-    for (written, told) in [
-        ("\"sometimes\"", format!("{rule} \"sometimes\"")),
-        ("\"Never\"", format!("{rule} \"Never\"")),
-        ("false", format!("{rule} false")),
-        ("150", format!("{rule} \"150\"")),
-        ("[]", format!("{rule} a array")),
-        (
-            "{ currency = \"CHF\" }",
-            "countries.verification.above: missing; expected a decimal".to_owned(),
-        ),
-        (
-            "{ above = \"150.00\" }",
-            "countries.verification.currency: missing; expected a currency of".to_owned(),
-        ),
-        (
-            "{ above = \"150.00\", currency = \"EUR\" }",
-            "countries.verification.currency: expected a currency of [[currencies]], found \"EUR\""
-                .to_owned(),
-        ),
-        (
-            "{ above = \"150.001\", currency = \"CHF\" }",
-            "countries.verification.above: expected a decimal".to_owned(),
-        ),
-        (
-            "{ above = \"-1\", currency = \"CHF\" }",
-            "countries.verification.above: expected a decimal".to_owned(),
-        ),
-        (
-            "{ abvoe = 1, above = 1, currency = \"CHF\" }",
-            "countries.verification.abvoe: unknown key; the nearest known one is `above`"
-                .to_owned(),
-        ),
-    ] {
+    for row in VERIFICATIONS.trim().lines() {
+        let (written, told) = row.split_once(" => ").unwrap();
         let text = with(
             "supported = true",
             &format!("supported = true\nverification = {written}"),
         );
         let faults = faults(&text);
-        let told = format!("line 7: {told}");
+        let told = format!("line 7: countries.verification{told}");
         assert!(
             faults.len() == 1 && faults[0].starts_with(&told),
             "{told}: {faults:#?}"
