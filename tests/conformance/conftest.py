@@ -56,6 +56,19 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
 
 
+def pytest_testnodedown(node, error):
+    """Notes a worker that has died. Its tests have results, but what follows them, such as the audit of its database, has not run."""
+    if error:
+        node.config.dead_worker = f"{node.gateway.id}: {error}"
+
+
+def pytest_sessionfinish(session):
+    dead = getattr(session.config, "dead_worker", None)
+    if dead:
+        print(f"\na worker died: {dead}")
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
 @pytest.fixture(scope="session")
 def contract():
     return Contract()

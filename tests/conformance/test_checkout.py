@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from programs import Server, environment, program
+from programs import PROGRAM_TIMEOUT, Server, environment, program
 from test_web import expect_passing, suites
 
 LOOPBACK = "127.0.0.1:0"
@@ -58,7 +58,7 @@ class Prices(Server):
         return "\n".join(lines) + "\n"
 
 
-def read_description(process, seconds=60):
+def read_description(process, seconds=PROGRAM_TIMEOUT):
     """Reads the JSON object that the sandbox prints before its listening lines."""
     lines = []
     watch = threading.Timer(seconds, process.kill)

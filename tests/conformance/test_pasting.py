@@ -15,8 +15,7 @@ import pytest
 from programs import environment, eventually, program
 
 SHELLS = {"bash": ["bash", "--norc", "-i", "-s"], "zsh": ["zsh", "-f", "-i", "-s"]}
-# The demo shop takes a free port by itself if another program has its usual one.
-FREE_PORTS = ["--pools-port", "0", "--gate-port", "0", "--widget-port", "0"]
+FREE_PORTS = ["--pools-port", "0", "--gate-port", "0", "--widget-port", "0", "--demo-port", "0"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [
     path

@@ -14,7 +14,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "crates/gate-http/web"
 WEB = Path(os.environ["WEB_DIR"])
 
 
-def run(*command, seconds=1500, folder=WEB):
+def run(*command, seconds=600, folder=WEB):
     """Runs a command. The limit is far beyond its usual time: it ends a command that hangs, never one that is slow."""
     environment = {**os.environ, "CHROMIUM_PATH": os.environ["CHROMIUM_BIN"]}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as written:
@@ -59,7 +59,8 @@ def test_committed_assets_match_their_sources(tmp_path):
 
 def suites(folder="*"):
     """The files of browser tests, as `folder/name`."""
-    found = (SOURCES / "test").glob(f"{folder}/*.test.mjs")
+    found = list((SOURCES / "test").glob(f"{folder}/*.test.mjs"))
+    assert found, f"test/{folder} has no suite"
     return sorted(f"{path.parent.name}/{path.name.removesuffix('.test.mjs')}" for path in found)
 
 

@@ -59,7 +59,7 @@ usage: cargo xtask <task>
   rules [--check]        print each rule of the contract with its tests (or only check that each has one)
   migrations [--record]  check names, versions and checksums of migrations/; --record splits drafts for the databases, and adds new files to the record and to the stores' list
   tidy                   the house rules that a text search can enforce
-  doc                    rustdoc of this workspace; every warning is an error
+  doc                    rustdoc of this workspace and its examples; every warning is an error
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 
 /// Runs one task and returns the exit code of the process.
@@ -162,7 +162,7 @@ fn timed<T>(part: impl FnOnce() -> T) -> (T, f32) {
     (result, start.elapsed().as_secs_f32())
 }
 
-/// Checks the links of all doc comments, private items included. It checks every dependency again, because rustdoc cannot use the files of
+/// Checks the links of all doc comments, private items included, and runs their examples. It checks every dependency again, because rustdoc cannot use the files of
 /// a build.
 fn doc(workspace: &Workspace) -> Result<()> {
     // Another task lints the workspace.
@@ -175,7 +175,9 @@ fn doc(workspace: &Workspace) -> Result<()> {
         "--document-private-items",
     ]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    process::run(&mut command)
+    process::run(&mut command)?;
+    let mut examples = unlinted(workspace);
+    process::run(examples.args(["test", "--locked", "--workspace", "--doc"]))
 }
 
 fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {

@@ -1,8 +1,11 @@
 //! `cargo xtask test`: runs all Rust suites and prints one summary of their binaries.
 
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::process::{Command, ExitStatus};
 use std::thread;
+
+use serde_json::Value;
 
 use crate::servers::{self, Pooler};
 use crate::summary::Counts;
@@ -61,18 +64,26 @@ const ON_EITHER: [(&str, &str); 3] = [
     ("acceptance", "hostile"),
     ("penstock", "cli"),
 ];
+/// The tests of the Postgres store. The second run takes them from the first one, so that both take about the same time.
+const OF_POSTGRES: &str = "postgres";
 
 /// Runs all suites. Those that can run on either store run on SQLite and, at the same time, on Postgres.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     if std::env::var_os(STORE).is_some() {
         return run(tests(workspace, Pooler::Without, None, extra)?);
     }
-    let on_sqlite = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
-    let again = on_either(extra);
+    let mut again = on_either(extra);
     if again.is_empty() {
-        return run(on_sqlite);
+        return run(tests(workspace, Pooler::Without, Some("sqlite"), extra)?);
     }
+    let mut first = Vec::new();
+    if chosen_packages(extra).is_empty() {
+        again.extend(of_test(OF_POSTGRES));
+        first = all_but_postgres(workspace)?;
+    }
+    let first = [&first, extra].concat();
     let again = [&again, extra].concat();
+    let on_sqlite = tests(workspace, Pooler::Without, Some("sqlite"), &first)?;
     let mut on_postgres = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
     let folder = workspace.target()?.join("ci");
     std::fs::create_dir_all(&folder)?;
@@ -199,9 +210,35 @@ fn on_either(extra: &[String]) -> Vec<String> {
     let packages = chosen_packages(extra);
     let runs = |package: &str| packages.is_empty() || packages.iter().any(|one| one == package);
     let chosen = ON_EITHER.iter().filter(|(package, _)| runs(package));
-    chosen
-        .flat_map(|(_, test)| ["--test".to_owned(), (*test).to_owned()])
-        .collect()
+    chosen.flat_map(|(_, test)| of_test(test)).collect()
+}
+
+/// Returns the flags that select all tests of the workspace but those of the Postgres store.
+fn all_but_postgres(workspace: &Workspace) -> Result<Vec<String>> {
+    let metadata = workspace.metadata()?;
+    let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned();
+    let packages = list(&metadata, "packages").unwrap_or_default();
+    let targets = packages
+        .iter()
+        .filter_map(|package| list(package, "targets"))
+        .flatten();
+    let tests = targets.filter(|target| {
+        let kinds = list(target, "kind").unwrap_or_default();
+        kinds.iter().any(|kind| kind == "test")
+    });
+    let names: BTreeSet<String> = tests
+        .filter_map(|target| Some(target.get("name")?.as_str()?.to_owned()))
+        .filter(|name| name != OF_POSTGRES)
+        .collect();
+    let flags = ["--lib", "--bins"].map(str::to_owned);
+    Ok(flags
+        .into_iter()
+        .chain(names.iter().flat_map(|name| of_test(name)))
+        .collect())
+}
+
+fn of_test(name: &str) -> [String; 2] {
+    ["--test".to_owned(), name.to_owned()]
 }
 
 /// Returns the packages that the caller has chosen. Cargo ignores them if `--workspace` is given too.

@@ -7,10 +7,10 @@ use partner_core::stored_response::ResponseStoreError;
 use crate::events::EventError;
 use crate::signed_quote::Unsigned;
 
-/// A failure of a use case that is not a refusal: the request obeys the rules.
+/// A failure of a use case that no rule of the request explains.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// The response could not be rendered or stored, or the stored one could not be read.
+    /// The response could not be rendered or stored, the stored one could not be read, or a request with its key is in progress.
     #[error(transparent)]
     Response(#[from] ResponseStoreError),
     /// An event could not be made.

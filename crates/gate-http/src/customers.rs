@@ -22,8 +22,8 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
+use crate::lists::CustomerList;
 use crate::operation::{Admission, Operation};
-use crate::pages::CustomerList;
 use crate::wire::{Verbatim, change, instant, page_size};
 use crate::words;
 

@@ -22,8 +22,8 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
+use crate::lists::SessionList;
 use crate::operation::{Admission, Operation};
-use crate::pages::SessionList;
 use crate::wire::{Verbatim, instant, page_size};
 use crate::words;
 

@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use crate::app::{App, Entitled};
 use crate::codes;
+use crate::lists::TransactionList;
 use crate::operation::{Admission, Operation};
-use crate::pages::TransactionList;
 use crate::wire::{instant, page_size};
 use crate::words;
 

@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 use crate::app::{App, Entitled};
 use crate::codes;
 use crate::errors;
+use crate::lists::DeliveryList;
 use crate::operation::{Admission, Operation};
-use crate::pages::DeliveryList;
 use crate::wire::instant;
 use crate::words;
 

@@ -36,7 +36,11 @@ pub async fn replay_first_response(
                 Ok(Some(given)) => IdempotentReply(given).into_response(),
                 Ok(None) => response,
                 Err(ResponseStoreError::Store(error)) => ApiError::from(error).into_response(),
-                Err(error) => ApiError::internal(error).into_response(),
+                Err(
+                    error @ (ResponseStoreError::InProgress
+                    | ResponseStoreError::Sealed(_)
+                    | ResponseStoreError::Unwritable(_)),
+                ) => ApiError::internal(error).into_response(),
             }
         }
         Some(_) | None => response,

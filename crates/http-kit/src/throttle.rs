@@ -172,9 +172,9 @@ impl TierHeaders {
     }
 }
 
-/// 429 `rate_limited`, unless the request is admitted. The layer that consulted the throttle writes
+/// Returns 429 `rate_limited` and counts the refusal, unless the request is admitted. The layer that consulted the throttle writes
 /// the headers.
-pub(crate) fn over_limit(limit: &Limit, decision: &ThrottleDecision) -> Option<ApiError> {
+pub(crate) fn refuse_over_limit(limit: &Limit, decision: &ThrottleDecision) -> Option<ApiError> {
     if decision.admitted() {
         return None;
     }

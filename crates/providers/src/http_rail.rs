@@ -137,20 +137,18 @@ impl Rail for HttpRail {
     }
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        let mut may_begin = attempt > 1;
-        if !may_begin {
-            self.begin(order).await?;
+        if attempt > 1
+            && let Known::Reported(report) = self.report(order.id).await?
+        {
+            return Some(report);
         }
-        loop {
-            match self.report(order.id).await? {
-                Known::Reported(report) => return Some(report),
-                Known::Unknown if may_begin => self.begin(order).await?,
-                Known::Unknown => {
-                    let forgotten = Err(Silence::Contradiction(FORGOTTEN));
-                    return self.told(&contract::REPORT, order.id, forgotten);
-                }
+        self.begin(order).await?;
+        match self.report(order.id).await? {
+            Known::Reported(report) => Some(report),
+            Known::Unknown => {
+                let forgotten = Err(Silence::Contradiction(FORGOTTEN));
+                self.told(&contract::REPORT, order.id, forgotten)
             }
-            may_begin = false;
         }
     }
 

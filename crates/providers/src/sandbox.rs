@@ -108,7 +108,14 @@ impl Engine for SandboxEngine {
         match SandboxScenario::of(order.amount) {
             SandboxScenario::SilentDepth => None,
             SandboxScenario::Dry => Some(Depth::Insufficient),
-            _ => Some(Depth::Enough),
+            SandboxScenario::NoRate
+            | SandboxScenario::SlowDelivery
+            | SandboxScenario::Fails
+            | SandboxScenario::Releases
+            | SandboxScenario::SilentFirstPoll
+            | SandboxScenario::Returns
+            | SandboxScenario::HoldRefused
+            | SandboxScenario::Settles => Some(Depth::Enough),
         }
     }
 
@@ -153,7 +160,14 @@ fn at_work(path: SandboxScenario, request: &TradeReportRequest) -> Option<Engine
         SandboxScenario::SilentFirstPoll if first => None,
         SandboxScenario::Fails => Some(EngineReport::CannotComplete),
         SandboxScenario::Releases => Some(EngineReport::Released),
-        _ => Some(delivered(path, request)),
+        SandboxScenario::SlowDelivery
+        | SandboxScenario::SilentFirstPoll
+        | SandboxScenario::Dry
+        | SandboxScenario::SilentDepth
+        | SandboxScenario::NoRate
+        | SandboxScenario::Returns
+        | SandboxScenario::HoldRefused
+        | SandboxScenario::Settles => Some(delivered(path, request)),
     }
 }
 

@@ -46,7 +46,7 @@ async fn run(path: &Path, sql: &str) {
 // rule: base.database-file
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_stores_open_new_database_together() {
-    for _ in 0..6 {
+    for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fresh").join("penstock.db");
         let opening: Vec<_> = (0..8)

@@ -6,7 +6,7 @@
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `HOSTILE_CASES` | number of requests; 30000 by default, 10000 with a database server |
+//! | `HOSTILE_CASES` | number of requests; 15000 by default, 6000 with a database server |
 //! | `HOSTILE_SEED` | seed of the first world; 1 by default |
 #![expect(
     clippy::indexing_slicing,
@@ -50,8 +50,8 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 #[test]
 fn every_response_follows_the_contract() {
     let cases = match StoreKind::of_run() {
-        StoreKind::Sqlite => 30_000,
-        StoreKind::Postgres => 10_000,
+        StoreKind::Sqlite => 15_000,
+        StoreKind::Postgres => 6_000,
     };
     let cases = number("HOSTILE_CASES", cases);
     let seed = number("HOSTILE_SEED", 1);

@@ -19,7 +19,7 @@ use crate::client_ip::Peer;
 use crate::credential;
 use crate::error::ApiError;
 use crate::request_layer::answers_are_logged;
-use crate::throttle::{Limit, LimitBy, over_limit};
+use crate::throttle::{Limit, LimitBy, refuse_over_limit};
 
 /// The credential of a request, as it was read.
 pub(super) enum Credential {
@@ -121,7 +121,7 @@ impl<P: Profile> Guard<P> {
         if let Some(limit) = limit.filter(|limit| limit.scope() == LimitBy::Client) {
             let bucket = bucket(limit, Counted::Network(caller.network));
             let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
-            let checked = match over_limit(limit, &decision) {
+            let checked = match refuse_over_limit(limit, &decision) {
                 Some(error) => Err(Refusal { error, key: None }),
                 None => self.recognise(caller).await,
             };
@@ -139,7 +139,7 @@ impl<P: Profile> Guard<P> {
                 } else {
                     self.take(limit, counted, &access).await
                 };
-                let checked = match over_limit(limit, &decision) {
+                let checked = match refuse_over_limit(limit, &decision) {
                     Some(error) => Err(Refusal {
                         error,
                         key: Some(access),
@@ -187,7 +187,7 @@ impl<P: Profile> Guard<P> {
         let credential = caller.counted_as(access);
         let who = counted(limit, Some(credential), caller.network);
         let decision = self.take(limit, who, access).await;
-        let error = over_limit(limit, &decision).unwrap_or(refusal.error);
+        let error = refuse_over_limit(limit, &decision).unwrap_or(refusal.error);
         let refused = Refusal { error, ..refusal };
         (Some((limit.clone(), decision)), Err(refused))
     }
@@ -204,7 +204,7 @@ impl<P: Profile> Guard<P> {
         };
         let bucket = bucket(limit, Counted::Network(network));
         let decision = self.config.throttle.take(&bucket, limit.tiers()).await;
-        let error = over_limit(limit, &decision).unwrap_or(error);
+        let error = refuse_over_limit(limit, &decision).unwrap_or(error);
         (Some((limit.clone(), decision)), unidentified(error))
     }
 

@@ -293,6 +293,23 @@ async fn quota_is_checked_between_package_and_flow() {
     let neither = with(&json!({ "flow": null, "kyc_package": null }));
     let made = acme.create(&neither, "k").await.created();
     gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    // Both features need their right in test mode too.
+    let test = gate.other_mode().await;
+    let denied = |profile: &mut GateProfile| {
+        profile.flow_sessions = false;
+        profile.kyc_trusted = false;
+    };
+    test.world().operator().change_gate(ACME, denied).await;
+    for (field, code) in [
+        (
+            json!({ "kyc_package": { "a": 1 } }),
+            "kyc_package_not_trusted",
+        ),
+        (json!({ "flow": "swap" }), "kit_blocks_not_enabled"),
+    ] {
+        let refused = test.acme().create(&with(&field), "k").await;
+        refused.refused(403, code);
+    }
     gate.finish().await;
 }
 

@@ -146,13 +146,13 @@ async fn failed_expiry_delays_no_other_session() {
     gate.finish().await;
 }
 
-/// The ids of a list in this field, by pages of three.
+/// The ids of a list in this field, by pages of two.
 pub(super) async fn walk(client: &GateClient, list: &str, field: &str) -> Vec<String> {
     let join = if list.contains('?') { '&' } else { '?' };
     let mut walked: Vec<String> = Vec::new();
     let mut after = String::new();
     loop {
-        let page = client.get(&format!("{list}{join}limit=3{after}")).await;
+        let page = client.get(&format!("{list}{join}limit=2{after}")).await;
         let page = page.ok();
         let data = page["data"].as_array().unwrap();
         walked.extend(data.iter().map(|it| it[field].as_str().unwrap().to_owned()));
