@@ -5,6 +5,7 @@ use std::time::Duration;
 use kernel::StoreError;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::failpoint::around_commit;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS, saturated};
 use crate::{Stopwatch, metrics, record};
 
@@ -111,7 +112,7 @@ impl Transaction {
         self.steps.push((from, to, trades));
     }
 
-    /// Commits, and counts the outcome.
+    /// Commits between the two points of a commit, and counts the outcome.
     ///
     /// # Errors
     /// The error of the commit.
@@ -120,7 +121,7 @@ impl Transaction {
         committing: impl Future<Output = Result<(), StoreError>>,
     ) -> Result<(), StoreError> {
         let watch = Stopwatch::start();
-        let ended = committing.await;
+        let ended = around_commit(self.name, committing).await;
         self.outcome = match &ended {
             Ok(()) => "committed",
             Err(StoreError::CommitUnknown(_)) => "unknown",

@@ -10,7 +10,7 @@ pub(crate) mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use instruments::failpoint::{around, around_commit};
+use instruments::failpoint::around;
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
@@ -40,9 +40,7 @@ impl QuoteStore for PostgresStore {
             opened = Some(around("quote.insert", inserting).await?);
             Ok(())
         };
-        measured
-            .commit(around_commit("quotes_open", committing))
-            .await?;
+        measured.commit(committing).await?;
         let opened = opened.ok_or_else(|| errors::rows("quotes", batch.len(), 0))?;
         let at = clock.take(opened.base, opened.at)?;
         StoreClock::check_moving(opened.base, at)?;
@@ -123,7 +121,8 @@ impl PostgresStore {
         }
         around("trade.insert", context.write(&mut tx, &loaded)).await?;
         measured.step("none", "reserved", loaded.state.opened.len());
-        measured.commit(committing(tx)).await?;
+        let committing = async { tx.commit().await.map_err(errors::commit) };
+        measured.commit(committing).await?;
         Ok(outcomes)
     }
 }
@@ -153,11 +152,6 @@ async fn locked(
         return Ok(BTreeSet::new());
     }
     partner_lock::existing(tx, mode, &missing).await
-}
-
-async fn committing(tx: Tx) -> Result<(), StoreError> {
-    let committing = async { tx.commit().await.map_err(errors::commit) };
-    around_commit("transact", committing).await
 }
 
 #[derive(Clone, Copy)]

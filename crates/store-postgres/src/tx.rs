@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use instruments::failpoint::around_commit;
-use instruments::store as measured;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
-use store_sql::{Connection, EngineTx, StoreTx};
+use store_sql::{Connection, Effects, EngineTx, StoreTx};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -30,7 +28,6 @@ const BACKOFF_FOR_ANOTHER: Duration = Duration::from_millis(10);
 pub(crate) struct PgTx {
     tx: Tx,
     inner: Arc<Inner>,
-    name: &'static str,
     /// Has the transaction run statements before it holds a partner lock?
     touched: bool,
     /// The partner locks it holds; `None` for a partner that does not exist.
@@ -39,12 +36,7 @@ pub(crate) struct PgTx {
     floor: i64,
     /// The last instant that the transaction used.
     used: Option<Timestamp>,
-    /// Records the transaction's outcome.
-    pub(crate) measured: measured::Transaction,
-    /// Has it changed what running services cache?
-    pub(crate) reconfigured: bool,
-    /// Has it queued deliveries?
-    pub(crate) queued: bool,
+    effects: Effects,
 }
 
 impl PgTx {
@@ -56,14 +48,11 @@ impl PgTx {
         Ok(Self {
             tx,
             inner: Arc::clone(&store.inner),
-            name,
             touched: false,
             held: BTreeMap::new(),
             floor: 0,
             used: None,
-            measured: measured::Transaction::begin(name),
-            reconfigured: false,
-            queued: false,
+            effects: Effects::begin(name),
         })
     }
 
@@ -143,7 +132,7 @@ impl PgTx {
                 self.inner.clock.seen(server, self.floor)?
             }
         };
-        let version = if self.reconfigured {
+        let version = if self.effects.reconfigured {
             Some(config::draw(&mut self.tx).await?)
         } else {
             None
@@ -154,14 +143,9 @@ impl PgTx {
         if let Some(version) = version {
             config::put(&mut self.tx, version).await?;
         }
-        let (queued, inner, tx) = (self.queued, self.inner, self.tx);
+        let (effects, inner, tx) = (self.effects, self.inner, self.tx);
         let committing = async { tx.commit().await.map_err(errors::commit) };
-        let committing = around_commit(self.name, committing);
-        let committed = self.measured.commit(committing).await;
-        if queued {
-            inner.watchers.wake();
-        }
-        committed
+        effects.commit(&inner.watchers, committing).await
     }
 }
 
@@ -211,8 +195,8 @@ impl EngineTx for PgTx {
         Ok(found.await?.remove(&key))
     }
 
-    fn record_queued(&mut self) {
-        self.queued = true;
+    fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
     }
 
     async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
@@ -235,26 +219,13 @@ impl EngineTx for PgTx {
         config::lock(self.conn()).await
     }
 
-    fn record_reconfigured(&mut self) {
-        self.reconfigured = true;
-    }
-
-    fn record_lost_race(&mut self) {
-        self.measured.lost();
-    }
-
-    async fn count_trade_steps(
+    async fn count_trade(
         &mut self,
         who: &Tenant,
-        statuses: &[TradeStatus],
+        from: TradeStatus,
+        to: TradeStatus,
     ) -> Result<(), StoreError> {
-        for (from, to) in statuses.iter().zip(statuses.iter().skip(1)) {
-            self.measured.step(from.as_str(), to.as_str(), 1);
-        }
-        let (Some(first), Some(last)) = (statuses.first(), statuses.last()) else {
-            return Ok(());
-        };
-        stats::count_trade(&mut self.tx, who, *first, *last).await
+        stats::count_trade(&mut self.tx, who, from, to).await
     }
 
     fn after(&mut self, read: Timestamp) {

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
+use instruments::store::Transaction;
 use kernel::{Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
 
+use crate::deliveries::Watchers;
 use crate::{Row, Statement, Value};
 
 /// Receives each row of a statement.
@@ -115,6 +117,42 @@ pub trait ReadStore {
     fn idempotency_ttl(&self) -> Duration;
 }
 
+/// What a write transaction has done beside its rows.
+#[derive(Debug)]
+pub struct Effects {
+    /// Records the transaction's outcome.
+    pub measured: Transaction,
+    /// Has it changed what running services cache? Then the commit stores a new version of the configuration.
+    pub reconfigured: bool,
+    /// Has it queued deliveries? Then their workers wake after the commit.
+    pub queued: bool,
+}
+
+impl Effects {
+    /// Begins the transaction of this name.
+    #[must_use]
+    pub fn begin(name: &'static str) -> Self {
+        Self {
+            measured: Transaction::begin(name),
+            reconfigured: false,
+            queued: false,
+        }
+    }
+
+    /// Commits, counts the outcome, and wakes the workers.
+    pub async fn commit(
+        self,
+        watchers: &Watchers,
+        committing: impl Future<Output = Result<(), StoreError>>,
+    ) -> Result<(), StoreError> {
+        let committed = self.measured.commit(committing).await;
+        if self.queued {
+            watchers.wake();
+        }
+        committed
+    }
+}
+
 /// An open write transaction of an engine. It rolls back if it is dropped before its commit.
 #[async_trait]
 pub trait EngineTx: UnitOfWork {
@@ -138,8 +176,8 @@ pub trait EngineTx: UnitOfWork {
         key: KeyId,
     ) -> Result<Option<Arc<GateAccess>>, StoreError>;
 
-    /// Records that a delivery was queued. The engine wakes the workers after the commit.
-    fn record_queued(&mut self);
+    /// What the transaction has done beside its rows.
+    fn effects(&mut self) -> &mut Effects;
 
     /// Locks a partner that must exist. SQLite does nothing, because a foreign key rejects a write for a missing partner.
     async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError>;
@@ -150,18 +188,13 @@ pub trait EngineTx: UnitOfWork {
     /// Locks the version of the configuration. SQLite does nothing, because the transaction is the only writer.
     async fn lock_config(&mut self) -> Result<(), StoreError>;
 
-    /// Records a change of what running services cache. The commit stores a new version of the configuration.
-    fn record_reconfigured(&mut self);
-
-    /// Counts a lost race of a guarded write.
-    fn record_lost_race(&mut self);
-
-    /// Counts the steps of a trade of a locked partner, from each status to the next, if the transaction commits. Postgres stores such
-    /// counts in its row of the partner.
-    async fn count_trade_steps(
+    /// Counts a change of status of a locked partner's trade. Postgres stores such counts in its row of the partner; SQLite does
+    /// nothing, because it counts the stored transitions.
+    async fn count_trade(
         &mut self,
         who: &Tenant,
-        statuses: &[TradeStatus],
+        from: TradeStatus,
+        to: TradeStatus,
     ) -> Result<(), StoreError>;
 
     /// Makes every instant of this transaction no earlier than one that it has read. SQLite's clock is never earlier.

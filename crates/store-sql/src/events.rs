@@ -27,7 +27,7 @@ impl EventTx for StoreTx {
             .await?;
         let queued = around("delivery.insert", queue(&mut *self.engine, event)).await?;
         if queued > 0 {
-            self.engine.record_queued();
+            self.engine.effects().queued = true;
         }
         Ok(())
     }

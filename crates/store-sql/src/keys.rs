@@ -153,7 +153,7 @@ impl PartnerTx for StoreTx {
     }
 
     async fn config_version_raise(&mut self) -> Result<(), StoreError> {
-        self.engine.record_reconfigured();
+        self.engine.effects().reconfigured = true;
         Ok(())
     }
 }

@@ -54,7 +54,7 @@ pub mod velocity;
 pub mod verifications;
 pub mod verify;
 
-pub use connection::{Connection, EngineTx, ReadStore, Reader, RowVisitor, Snapshot};
+pub use connection::{Connection, Effects, EngineTx, ReadStore, Reader, RowVisitor, Snapshot};
 pub use row::{Found, Row, Unreadable, json};
 pub use statement::{Sql, Statement};
 pub use store_tx::{StoreTx, rows};

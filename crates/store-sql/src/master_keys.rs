@@ -82,7 +82,7 @@ impl StoreTx {
         connection.execute(&AGE, values![]).await?;
         let values = values![&new, derived.0.as_slice()];
         let outcome = Cas::from_rows(connection.execute(&INSERT, values).await?);
-        self.engine.record_reconfigured();
+        self.engine.effects().reconfigured = true;
         outcome
     }
 

@@ -36,7 +36,7 @@ impl StoreTx {
 
     /// The connection without a lock, for a change of the configuration.
     pub(crate) fn reconfiguring(&mut self) -> &mut dyn Connection {
-        self.engine.record_reconfigured();
+        self.engine.effects().reconfigured = true;
         self.engine.connection()
     }
 
@@ -45,7 +45,7 @@ impl StoreTx {
         &mut self,
         who: &Tenant,
     ) -> Result<&mut dyn Connection, StoreError> {
-        self.engine.record_reconfigured();
+        self.engine.effects().reconfigured = true;
         self.engine.lock_known(who).await?;
         Ok(self.engine.connection())
     }
@@ -78,7 +78,7 @@ impl StoreTx {
     /// Returns the outcome of a guarded write, and counts a lost race.
     pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
-            self.engine.record_lost_race();
+            self.engine.effects().measured.lost();
         }
         outcome
     }

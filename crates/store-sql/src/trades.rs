@@ -74,17 +74,18 @@ impl TradeTx for StoreTx {
             return Ok(Cas::Lost);
         }
         let mut from = before.state.status();
-        let mut statuses = vec![from];
         for step in steps {
             let to = step.state.status();
             let at = step.reached_at(before);
             let values = values![who.mode, &who.partner, id, from.as_str(), to.as_str(), at];
             let connection = self.locked(who).await?;
             connection.execute(&INSERT_TRANSITION, values).await?;
-            statuses.push(to);
+            let measured = &mut self.engine.effects().measured;
+            measured.step(from.as_str(), to.as_str(), 1);
             from = to;
         }
-        self.engine.count_trade_steps(who, &statuses).await?;
+        let begun = before.state.status();
+        self.engine.count_trade(who, begun, from).await?;
         Ok(Cas::Won)
     }
 }

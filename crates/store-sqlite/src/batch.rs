@@ -7,7 +7,7 @@ pub(crate) mod load;
 pub(crate) mod write;
 
 use async_trait::async_trait;
-use instruments::failpoint::{around, around_commit};
+use instruments::failpoint::around;
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use pools_core::batch::{Decision, TransactCommand, decide_batch};
@@ -27,9 +27,7 @@ impl QuoteStore for SqliteStore {
         let opened = around("quote.insert", inserting).await?;
         clock::put(&mut tx, now).await?;
         let committing = async { tx.commit().await.map_err(errors::commit) };
-        measured
-            .commit(around_commit("quotes_open", committing))
-            .await?;
+        measured.commit(committing).await?;
         Ok(opened)
     }
 }
@@ -56,9 +54,7 @@ impl TransactStore for SqliteStore {
         context.write(&mut tx, &loaded).await?;
         measured.step("none", "reserved", loaded.state.opened.len());
         let committing = async { tx.commit().await.map_err(errors::commit) };
-        measured
-            .commit(around_commit("transact", committing))
-            .await?;
+        measured.commit(committing).await?;
         Ok(outcomes)
     }
 }

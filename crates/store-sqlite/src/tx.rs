@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use instruments::failpoint::around_commit;
-use instruments::store as measured;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
 use pools_core::trade::TradeStatus;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_sql::{Connection, EngineTx, StoreTx};
+use store_sql::{Connection, Effects, EngineTx, StoreTx};
 
 use crate::connection::Link;
 use crate::open::Inner;
@@ -24,15 +22,9 @@ use crate::{SqliteStore, clock, config, errors};
 pub(crate) struct SqliteTx {
     tx: Link<Transaction<'static, Sqlite>>,
     inner: Arc<Inner>,
-    name: &'static str,
     /// The last instant that the transaction used.
     used: Option<Timestamp>,
-    /// Records the transaction's outcome.
-    pub(crate) measured: measured::Transaction,
-    /// Has it changed what running services cache?
-    pub(crate) reconfigured: bool,
-    /// Has it queued deliveries?
-    pub(crate) queued: bool,
+    effects: Effects,
 }
 
 impl SqliteTx {
@@ -41,11 +33,8 @@ impl SqliteTx {
         Ok(Self {
             tx,
             inner: Arc::clone(&store.inner),
-            name,
             used: None,
-            measured: measured::Transaction::begin(name),
-            reconfigured: false,
-            queued: false,
+            effects: Effects::begin(name),
         })
     }
 
@@ -71,17 +60,12 @@ impl SqliteTx {
             None => self.inner.clock.seen(&mut self.tx.0).await?,
         };
         clock::put(&mut self.tx.0, now).await?;
-        if self.reconfigured {
+        if self.effects.reconfigured {
             config::raise(&mut self.tx.0).await?;
         }
-        let (queued, inner, tx) = (self.queued, self.inner, self.tx.0);
+        let (effects, inner, tx) = (self.effects, self.inner, self.tx.0);
         let committing = async { tx.commit().await.map_err(errors::commit) };
-        let committing = around_commit(self.name, committing);
-        let committed = self.measured.commit(committing).await;
-        if queued {
-            inner.watchers.wake();
-        }
-        committed
+        effects.commit(&inner.watchers, committing).await
     }
 }
 
@@ -118,10 +102,6 @@ impl EngineTx for SqliteTx {
         Ok(())
     }
 
-    fn record_reconfigured(&mut self) {
-        self.reconfigured = true;
-    }
-
     /// Takes no lock: a write transaction holds the database's write lock.
     async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
         Ok(&mut self.tx)
@@ -142,22 +122,16 @@ impl EngineTx for SqliteTx {
         Ok(found.filter(|access| access.tenant == *who))
     }
 
-    fn record_queued(&mut self) {
-        self.queued = true;
+    fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
     }
 
-    fn record_lost_race(&mut self) {
-        self.measured.lost();
-    }
-
-    async fn count_trade_steps(
+    async fn count_trade(
         &mut self,
         _: &Tenant,
-        statuses: &[TradeStatus],
+        _: TradeStatus,
+        _: TradeStatus,
     ) -> Result<(), StoreError> {
-        for (from, to) in statuses.iter().zip(statuses.iter().skip(1)) {
-            self.measured.step(from.as_str(), to.as_str(), 1);
-        }
         Ok(())
     }
 

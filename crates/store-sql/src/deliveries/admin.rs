@@ -134,7 +134,7 @@ pub async fn replay<T: QueueTx>(
     tx.apply(&[step]).await?;
     let values = values![who.mode, &who.partner, id, now];
     tx.locked(who).await?.execute(&HOLD_BACK, values).await?;
-    tx.record_queued();
+    tx.effects().queued = true;
     tx.commit().await?;
     view.record.progress = after;
     Ok(Some((Cas::Won, view)))
