@@ -11,7 +11,9 @@ use pools_core::ledger::Account;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::Trade;
 use pools_core::velocity::{self, TradesRead, Velocity};
+use serde::Serialize;
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 use store_sql::velocity::velocity_of;
 use store_sql::{idempotency, ledger, trades};
 
@@ -69,6 +71,21 @@ impl BatchContext {
         })
     }
 
+    /// The rows of a statement that takes the mode and a set of keys.
+    async fn rows(
+        self,
+        conn: &mut SqliteConnection,
+        statement: &'static str,
+        keys: &impl Serialize,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        sqlx::query(statement)
+            .bind(self.mode.as_str())
+            .bind(json(keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)
+    }
+
     async fn idempotency_records(
         self,
         conn: &mut SqliteConnection,
@@ -85,12 +102,7 @@ impl BatchContext {
                 )
             })
             .collect();
-        let rows = sqlx::query(IDEMPOTENCY)
-            .bind(self.mode.as_str())
-            .bind(json(&scopes)?)
-            .fetch_all(conn)
-            .await
-            .map_err(errors::statement)?;
+        let rows = self.rows(conn, IDEMPOTENCY, &scopes).await?;
         let mut records = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("idempotency_keys", row);
@@ -112,12 +124,7 @@ impl BatchContext {
             .filter(|command| command.quote.mode() == self.mode)
             .map(|command| (command.scope.tenant.partner.as_str(), key(command.quote)))
             .collect();
-        let rows = sqlx::query(QUOTES)
-            .bind(self.mode.as_str())
-            .bind(json(&keys)?)
-            .fetch_all(conn)
-            .await
-            .map_err(errors::statement)?;
+        let rows = self.rows(conn, QUOTES, &keys).await?;
         rows.iter()
             .map(|row| {
                 let row = Columns::new("quotes", row);
@@ -141,12 +148,7 @@ impl BatchContext {
         if keys.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let rows = sqlx::query(TRADES)
-            .bind(self.mode.as_str())
-            .bind(json(&keys)?)
-            .fetch_all(conn)
-            .await
-            .map_err(errors::statement)?;
+        let rows = self.rows(conn, TRADES, &keys).await?;
         rows.iter()
             .map(|row| {
                 let row = Columns::new("trades", row);
@@ -169,12 +171,7 @@ impl BatchContext {
                     .map(|asset| (partner, asset.code().to_owned()))
             })
             .collect();
-        let rows = sqlx::query(ACCOUNTS)
-            .bind(self.mode.as_str())
-            .bind(json(&keys)?)
-            .fetch_all(conn)
-            .await
-            .map_err(errors::statement)?;
+        let rows = self.rows(conn, ACCOUNTS, &keys).await?;
         rows.iter()
             .map(|row| {
                 let row = Columns::new("accounts", row);
@@ -199,12 +196,7 @@ impl BatchContext {
         if keys.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let rows = sqlx::query(CONTINGENT_CREDITS)
-            .bind(self.mode.as_str())
-            .bind(json(&keys)?)
-            .fetch_all(conn)
-            .await
-            .map_err(errors::statement)?;
+        let rows = self.rows(conn, CONTINGENT_CREDITS, &keys).await?;
         rows.iter()
             .map(|row| {
                 let row = Columns::new("commitments", row);
@@ -222,15 +214,8 @@ impl BatchContext {
         cutoff: Timestamp,
         capped: &BTreeSet<&PartnerId>,
     ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
-        let partners = json(&names(
-            batch.iter().map(|command| &command.scope.tenant.partner),
-        ))?;
-        let rows = sqlx::query(VELOCITY)
-            .bind(self.mode.as_str())
-            .bind(&partners)
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
+        let partners = names(batch.iter().map(|command| &command.scope.tenant.partner));
+        let rows = self.rows(conn, VELOCITY, &partners).await?;
         let mut crossed = self.crossed(conn, capped, cutoff).await?;
         let slid = crossed.keys().cloned().collect();
         let mut totals = BTreeMap::new();
