@@ -32,9 +32,5 @@ pub(crate) async fn put(conn: &mut Conn, version: i64) -> Result<(), StoreError>
         .await
         .map_err(errors::statement)?
         .rows_affected();
-    if raised == 1 {
-        Ok(())
-    } else {
-        Err(errors::rows("config_version", 1, raised))
-    }
+    errors::exactly("config_version", 1, raised)
 }

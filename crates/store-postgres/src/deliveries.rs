@@ -132,11 +132,7 @@ impl QueueTx for PgTx {
             }));
         let done = query.execute(self.conn()).await;
         let written = done.map_err(errors::statement)?.rows_affected();
-        if written == steps.len() as u64 {
-            Ok(())
-        } else {
-            Err(errors::rows("deliveries", steps.len(), written))
-        }
+        errors::exactly("deliveries", steps.len(), written)
     }
 
     /// A delivery that another transaction has locked keeps its instant, which is not later than the attempt that was concluded.

@@ -8,7 +8,7 @@ use kernel::StoreError;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
 
-pub(crate) use store_sql::rows;
+pub(crate) use store_sql::{exactly, rows};
 
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";

@@ -13,7 +13,7 @@ use partner_core::sealing::Sealed;
 use partner_core::{Partner, PartnerId, Tenant};
 
 use crate::store_tx::guard;
-use crate::{Connection, Row, Statement, StoreTx, config, endpoints, partners, values};
+use crate::{Connection, Row, Statement, StoreTx, config, endpoints, exactly, partners, values};
 
 #[async_trait]
 impl PartnerTx for StoreTx {
@@ -124,10 +124,8 @@ impl PartnerTx for StoreTx {
     ) -> Result<(), StoreError> {
         let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
         let connection = self.reconfiguring_partner(who).await?;
-        let rows = connection.execute(&DESCRIBE, values).await?;
-        guard(rows == 1, || {
-            format!("api_keys: 1 rows expected, {rows} written")
-        })
+        let written = connection.execute(&DESCRIBE, values).await?;
+        exactly("api_keys", 1, written)
     }
 
     async fn key_keep_text(

@@ -57,6 +57,6 @@ pub mod verify;
 pub use connection::{Connection, Effects, EngineTx, ReadStore, Reader, RowVisitor, Snapshot};
 pub use row::{Found, Row, Unreadable, json};
 pub use statement::{Sql, Statement};
-pub use store_tx::{StoreTx, rows};
+pub use store_tx::{StoreTx, exactly, rows};
 pub use turns::{TURN_TIMEOUT, Turns};
 pub use value::Value;

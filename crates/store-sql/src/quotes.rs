@@ -10,7 +10,7 @@ use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
 use crate::statement::with_clock;
 use crate::store_tx::guard;
-use crate::{Connection, Reader, Row, Statement, StoreTx, rows, values};
+use crate::{Connection, Reader, Row, Statement, StoreTx, exactly, values};
 
 #[async_trait]
 impl QuoteTx for StoreTx {
@@ -152,10 +152,7 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
 
 /// The quotes of a batch that was inserted at this instant. The insert must have written all of them.
 pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> Result<Vec<Quote>, StoreError> {
-    let expected = batch.len();
-    if usize::try_from(written) != Ok(expected) {
-        return Err(rows("quotes", expected, written));
-    }
+    exactly("quotes", batch.len(), written)?;
     let quotes = batch.iter().map(|new| Quote {
         id: new.id,
         terms: new.terms.clone(),

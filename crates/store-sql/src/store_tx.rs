@@ -92,6 +92,14 @@ pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> Result<(), S
     Err(StoreError::Guard(breach()))
 }
 
+/// Refuses a write that changed an unexpected number of rows.
+pub fn exactly(table: &'static str, expected: usize, written: u64) -> Result<(), StoreError> {
+    if usize::try_from(written) == Ok(expected) {
+        return Ok(());
+    }
+    Err(rows(table, expected, written))
+}
+
 /// The error of a write that changed an unexpected number of rows.
 pub fn rows(table: &'static str, expected: usize, written: u64) -> StoreError {
     StoreError::Guard(format!(

@@ -15,9 +15,5 @@ pub(crate) async fn raise(conn: &mut SqliteConnection) -> Result<(), StoreError>
     .await
     .map_err(errors::statement)?
     .rows_affected();
-    if raised == 1 {
-        Ok(())
-    } else {
-        Err(errors::rows("config_version", 1, raised))
-    }
+    errors::exactly("config_version", 1, raised)
 }

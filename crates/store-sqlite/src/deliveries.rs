@@ -106,9 +106,7 @@ impl QueueTx for SqliteTx {
         let changes = grouped(steps.iter().map(|step| (step.change, step.key)));
         for (change, sequences) in changes {
             let written = write(self.connection(), change, &sequences).await?;
-            if written != sequences.len() as u64 {
-                return Err(errors::rows("deliveries", sequences.len(), written));
-            }
+            errors::exactly("deliveries", sequences.len(), written)?;
         }
         Ok(())
     }

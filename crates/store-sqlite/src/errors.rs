@@ -8,7 +8,7 @@ use kernel::StoreError;
 use sqlx::error::DatabaseError;
 use sqlx::migrate::MigrateError;
 
-pub(crate) use store_sql::rows;
+pub(crate) use store_sql::exactly;
 
 use crate::files::{self, FULL, ForeignFile, NOT_A_DATABASE};
 

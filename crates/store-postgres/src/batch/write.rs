@@ -51,10 +51,7 @@ impl BatchContext {
         let row = query.fetch_one(conn).await.map_err(errors::statement)?;
         let row = Columns::new("books", &row);
         for (table, rows) in expected {
-            let written = row.count(table)?;
-            if usize::try_from(written) != Ok(rows) {
-                return Err(errors::rows(table, rows, written));
-            }
+            errors::exactly(table, rows, row.count(table)?)?;
         }
         Ok(())
     }

@@ -124,11 +124,7 @@ impl BatchContext {
             .await
             .map_err(errors::statement)?
             .rows_affected();
-        if usize::try_from(written) == Ok(rows.len()) {
-            Ok(())
-        } else {
-            Err(errors::rows(table, rows.len(), written))
-        }
+        errors::exactly(table, rows.len(), written)
     }
 }
 
