@@ -89,49 +89,48 @@ pub static SETTLED_FIAT: Statement = Statement::new(
     ),
 );
 
+/// An amount of each reserved trade that fits a condition.
+macro_rules! of_reserved {
+    ($amount:literal, $condition:literal) => {
+        refundable!(
+            concat!(
+                "SELECT t.created_at FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+                open!("t"),
+                " AND t.created_at > $4
+         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)"
+            ),
+            concat!(
+                "SELECT ",
+                $amount,
+                " AS amount
+         FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
+                open!("t"),
+                " AND t.created_at > $4
+           AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
+           AND ",
+                $condition
+            )
+        )
+    };
+}
+
 /// A reserved purchase may credit its reserve. A reserved sale may credit its fiat if it settles and is returned.
 pub static RESERVED_FIAT: Statement = Statement::new(
     "trades",
-    refundable!(
-        concat!(
-            "SELECT t.created_at FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
-            open!("t"),
-            " AND t.created_at > $4
-         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)"
-        ),
-        concat!(
-            "SELECT CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END AS amount
-         FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
-            open!("t"),
-            " AND t.created_at > $4
-           AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
-           AND substr(t.pool, 1, length($3)) = $3"
-        )
+    of_reserved!(
+        "CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END",
+        "substr(t.pool, 1, length($3)) = $3"
     ),
 );
 
 /// A reserved sale may credit its crypto.
 pub static RESERVED_CRYPTO: Statement = Statement::new(
     "trades",
-    refundable!(
-        concat!(
-            "SELECT t.created_at FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
-            open!("t"),
-            " AND t.created_at > $4
-         ORDER BY t.created_at LIMIT 1 OFFSET CAST($5 AS bigint)"
-        ),
-        concat!(
-            "SELECT t.reserved AS amount
-         FROM trades AS t
-         WHERE t.mode = $1 AND t.partner_id = $2 AND ",
-            open!("t"),
-            " AND t.created_at > $4
-           AND t.created_at <= coalesce((SELECT reached FROM bound), 9223372036854775807)
-           AND t.side = 'off_ramp' AND substr(t.pool, length(t.pool) - length($3) + 1) = $3"
-        )
+    of_reserved!(
+        "t.reserved",
+        "t.side = 'off_ramp' AND substr(t.pool, length(t.pool) - length($3) + 1) = $3"
     ),
 );
 
