@@ -11,14 +11,8 @@ pub(crate) use store_sql::schema::{compare, migrated};
 pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     // The macro reads the files relative to this one.
     let migrations = store_sql::migrations!("postgres").map(|(version, description, sql)| {
-        let sql = sql.into_sql_str();
-        Migration::new(
-            version,
-            description.into(),
-            MigrationType::Simple,
-            sql,
-            false,
-        )
+        let (description, kind) = (description.into(), MigrationType::Simple);
+        Migration::new(version, description, kind, sql.into_sql_str(), false)
     });
     let mut migrator = Migrator::with_migrations(migrations.into());
     migrator.set_locking(false);
