@@ -14,7 +14,7 @@ use store_sql::Row;
 use store_sql::deliveries::{FoundRows, LeftOutRows, Picked, QueueTx, Rows, Scan, Step};
 
 use crate::connection::fetched;
-use crate::row::{key, written};
+use crate::row::{column, key, written};
 use crate::tx::PgTx;
 use crate::{PostgresStore, errors};
 
@@ -185,10 +185,6 @@ impl PgTx {
             .bind(column(batch, |one| key(one.id)));
         fetched("deliveries", query, self.conn()).await
     }
-}
-
-fn column<'s, S, T>(rows: &'s [S], of: impl Fn(&'s S) -> T) -> Vec<T> {
-    rows.iter().map(of).collect()
 }
 
 fn uuid(row: &dyn Row) -> Result<Uuid, StoreError> {

@@ -4,11 +4,10 @@ use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
-use sqlx::types::Uuid;
 use store_sql::maintenance;
 
 use crate::conn::Conn;
-use crate::row::key;
+use crate::row::{column, key};
 use crate::tx::PgTx;
 use crate::{PostgresStore, errors};
 
@@ -42,20 +41,16 @@ impl Maintenance for PostgresStore {
 
 /// Stores last uses, none later than `now`. It writes them in one order, so that replicas do not deadlock.
 async fn record_uses(conn: &mut Conn, uses: &[KeyUse], now: Timestamp) -> Result<(), StoreError> {
-    let modes: Vec<&str> = uses.iter().map(|one| one.who.mode.as_str()).collect();
-    let partners: Vec<&str> = uses.iter().map(|one| one.who.partner.as_str()).collect();
-    let keys: Vec<Uuid> = uses.iter().map(|one| key(one.key)).collect();
-    let instants: Vec<i64> = uses.iter().map(|one| one.at.min(now).millis()).collect();
     sqlx::query(
         "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at)
          SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) ORDER BY 1, 2, 3
          ON CONFLICT (mode, partner_id, key_id)
          DO UPDATE SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
     )
-    .bind(modes)
-    .bind(partners)
-    .bind(keys)
-    .bind(instants)
+    .bind(column(uses, |one| one.who.mode.as_str()))
+    .bind(column(uses, |one| one.who.partner.as_str()))
+    .bind(column(uses, |one| key(one.key)))
+    .bind(column(uses, |one| one.at.min(now).millis()))
     .execute(conn)
     .await
     .map_err(errors::statement)?;

@@ -6,71 +6,13 @@ use crate::conn::Conn;
 use kernel::{StoreError, Timestamp};
 use pools_core::ports::NewQuote;
 use pools_core::quote::Quote;
-use sqlx::types::Uuid;
 use store_sql::quotes::{check_new, inserted};
 
 use crate::durability::raise_synchronous_commit;
 use crate::errors;
-use crate::row::{Columns, key};
+use crate::row::{Columns, column, key};
 
 pub(crate) use store_sql::quotes::opt_quote;
-
-/// A batch of quotes, column by column.
-#[derive(Default)]
-struct Batch<'b> {
-    modes: Vec<&'static str>,
-    partners: Vec<&'b str>,
-    ids: Vec<Uuid>,
-    pools: Vec<String>,
-    sides: Vec<&'static str>,
-    networks: Vec<&'static str>,
-    fiat: Vec<i64>,
-    crypto: Vec<i64>,
-    rates: Vec<String>,
-    spread_bps: Vec<i16>,
-    fee_bps: Vec<i16>,
-    notionals: Vec<i64>,
-    addresses: Vec<Option<&'b str>>,
-    dest_networks: Vec<Option<&'static str>>,
-    ttls: Vec<i64>,
-    mids: Vec<Option<String>>,
-}
-
-impl<'b> Batch<'b> {
-    fn of(batch: &'b [NewQuote]) -> Result<Self, StoreError> {
-        let mut columns = Self::default();
-        for new in batch {
-            columns.add(new)?;
-        }
-        Ok(columns)
-    }
-
-    fn add(&mut self, new: &'b NewQuote) -> Result<(), StoreError> {
-        check_new(new)?;
-        let terms = &new.terms;
-        let destination = terms.destination.as_ref();
-        self.modes.push(new.who.mode.as_str());
-        self.partners.push(new.who.partner.as_str());
-        self.ids.push(key(new.id));
-        self.pools.push(terms.pool.to_string());
-        self.sides.push(terms.side.as_str());
-        self.networks.push(terms.network.as_str());
-        self.fiat.push(terms.fiat.units());
-        self.crypto.push(terms.crypto.units());
-        self.rates.push(terms.rate.to_string());
-        self.spread_bps.push(terms.spread_bps.cast_signed());
-        self.fee_bps.push(terms.fee_bps.cast_signed());
-        self.notionals.push(terms.notional);
-        self.addresses
-            .push(destination.map(|at| at.address.as_str()));
-        self.dest_networks
-            .push(destination.map(|at| at.network.as_str()));
-        let ttl = i64::try_from(new.ttl.as_millis()).unwrap_or(i64::MAX);
-        self.ttls.push(ttl);
-        self.mids.push(terms.mid.map(|mid| mid.to_string()));
-        Ok(())
-    }
-}
 
 /// The instants that bound the instant of a batch.
 pub(crate) struct Instants {
@@ -101,27 +43,30 @@ pub(crate) async fn insert_all(
     instants: Instants,
     tolerance: Duration,
 ) -> Result<Inserted, StoreError> {
-    let columns = Batch::of(batch)?;
+    batch.iter().try_for_each(check_new)?;
+    let destinations = column(batch, |new| new.terms.destination.as_ref());
     let row = sqlx::query(INSERT)
         .bind(instants.given)
         .bind(instants.last)
-        .bind(i64::try_from(tolerance.as_millis()).unwrap_or(i64::MAX))
-        .bind(columns.modes)
-        .bind(columns.partners)
-        .bind(columns.ids)
-        .bind(columns.pools)
-        .bind(columns.sides)
-        .bind(columns.networks)
-        .bind(columns.fiat)
-        .bind(columns.crypto)
-        .bind(columns.rates)
-        .bind(columns.spread_bps)
-        .bind(columns.fee_bps)
-        .bind(columns.notionals)
-        .bind(columns.addresses)
-        .bind(columns.dest_networks)
-        .bind(columns.ttls)
-        .bind(columns.mids)
+        .bind(millis(tolerance))
+        .bind(column(batch, |new| new.who.mode.as_str()))
+        .bind(column(batch, |new| new.who.partner.as_str()))
+        .bind(column(batch, |new| key(new.id)))
+        .bind(column(batch, |new| new.terms.pool.to_string()))
+        .bind(column(batch, |new| new.terms.side.as_str()))
+        .bind(column(batch, |new| new.terms.network.as_str()))
+        .bind(column(batch, |new| new.terms.fiat.units()))
+        .bind(column(batch, |new| new.terms.crypto.units()))
+        .bind(column(batch, |new| new.terms.rate.to_string()))
+        .bind(column(batch, |new| new.terms.spread_bps.cast_signed()))
+        .bind(column(batch, |new| new.terms.fee_bps.cast_signed()))
+        .bind(column(batch, |new| new.terms.notional))
+        .bind(column(&destinations, |to| to.map(|to| to.address.as_str())))
+        .bind(column(&destinations, |to| to.map(|to| to.network.as_str())))
+        .bind(column(batch, |new| millis(new.ttl)))
+        .bind(column(batch, |new| {
+            new.terms.mid.map(|mid| mid.to_string())
+        }))
         .bind(instants.latest)
         .fetch_one(conn)
         .await
@@ -132,6 +77,10 @@ pub(crate) async fn insert_all(
         at: row.integer("at")?,
         rows: row.integer("written")?,
     })
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl Inserted {

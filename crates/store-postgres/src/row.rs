@@ -96,3 +96,8 @@ pub(crate) fn written(id: Uuid) -> String {
 pub(crate) fn key<K: IdKind>(id: Id<K>) -> Uuid {
     Uuid::from_u128(id.ulid().0)
 }
+
+/// A column of the rows of a set, as a parameter.
+pub(crate) fn column<'s, S, T>(rows: &'s [S], of: impl Fn(&'s S) -> T) -> Vec<T> {
+    rows.iter().map(of).collect()
+}

@@ -17,7 +17,7 @@ use store_sql::{idempotency, trades};
 
 use crate::open::Inner;
 use crate::partner_lock::PartnerLock;
-use crate::row::{Columns, key};
+use crate::row::{Columns, column, key};
 use crate::{errors, quotes};
 
 /// The batch state, and the preconditions that the writes repeat.
@@ -60,8 +60,7 @@ pub(super) async fn load(
         .map(|command| (command.key, command.scope.tenant.partner.clone()))
         .collect();
     let access = inner.access_of(conn, mode, &keys, held).await?;
-    let keys = Keys::of(mode, batch, &capped(&access));
-    let rows = read(inner, conn, mode, keys, held).await?;
+    let rows = read(inner, conn, mode, batch, &capped(&access), held).await?;
     let Some(first) = rows.first() else {
         return Err(errors::rows("books", batch.len(), 0));
     };
@@ -92,66 +91,47 @@ async fn read(
     inner: &Inner,
     conn: &mut Conn,
     mode: Mode,
-    keys: Keys<'_>,
+    batch: &[TransactCommand],
+    capped: &BTreeSet<&PartnerId>,
     held: &BTreeMap<PartnerId, PartnerLock>,
 ) -> Result<Vec<PgRow>, StoreError> {
     let latest = held.values().map(|held| held.at).max().unwrap_or_default();
     let window = inner.options.velocity_window.as_millis();
+    let partners = column(batch, |command| &command.scope.tenant.partner);
+    // Only a partner's first command reads the running total.
+    let mut seen = BTreeSet::new();
+    let firsts: Vec<bool> = partners
+        .iter()
+        .map(|partner| seen.insert(*partner))
+        .collect();
+    // The total of a partner with a cap drops trades that have left the window.
+    let forget = partners.iter().zip(&firsts);
+    let forget = forget.map(|(partner, first)| *first && capped.contains(*partner));
+    let forget: Vec<bool> = forget.collect();
     sqlx::query(READ)
         .bind(mode.as_str())
-        .bind(keys.partners)
-        .bind(keys.quotes)
-        .bind(keys.routes)
-        .bind(keys.keys)
-        .bind(keys.fiat)
-        .bind(keys.crypto)
-        .bind(keys.firsts)
+        .bind(column(&partners, |partner| partner.as_str()))
+        // No partner of this mode has an id of the other mode.
+        .bind(column(batch, |command| {
+            command.quote.in_mode(mode).map(key)
+        }))
+        .bind(column(batch, |command| command.scope.route.as_str()))
+        .bind(column(batch, |command| command.scope.key.as_str()))
+        .bind(column(batch, |command| {
+            command.pool.fiat().code().to_owned()
+        }))
+        .bind(column(batch, |command| {
+            command.pool.crypto().code().to_owned()
+        }))
+        .bind(firsts)
         .bind(inner.clock.given())
         .bind(inner.clock.last().max(latest))
         .bind(i64::try_from(window).unwrap_or(i64::MAX))
-        .bind(keys.forget)
+        .bind(forget)
         .bind(i64::from(velocity::BATCH_STEP.saturating_sub(1)))
         .fetch_all(conn)
         .await
         .map_err(errors::statement)
-}
-
-/// The parameters of [`READ`], column by column.
-#[derive(Default)]
-struct Keys<'b> {
-    partners: Vec<&'b str>,
-    /// `None` for an id of the other mode, which no partner of this mode has.
-    quotes: Vec<Option<Uuid>>,
-    routes: Vec<&'b str>,
-    keys: Vec<&'b str>,
-    fiat: Vec<String>,
-    crypto: Vec<String>,
-    /// Is this the partner's first command? Only this one reads the running total.
-    firsts: Vec<bool>,
-    /// Is this the first command of a partner with a cap? Then the total drops trades that have left the window.
-    forget: Vec<bool>,
-}
-
-impl<'b> Keys<'b> {
-    fn of(mode: Mode, batch: &'b [TransactCommand], capped: &BTreeSet<&PartnerId>) -> Self {
-        let mut columns = Self::default();
-        let mut seen = BTreeSet::new();
-        for command in batch {
-            let partner = command.scope.tenant.partner.as_str();
-            let quote = command.quote.in_mode(mode).map(key);
-            columns.partners.push(partner);
-            columns.quotes.push(quote);
-            columns.routes.push(command.scope.route.as_str());
-            columns.keys.push(command.scope.key.as_str());
-            columns.fiat.push(command.pool.fiat().code().to_owned());
-            columns.crypto.push(command.pool.crypto().code().to_owned());
-            let first = seen.insert(partner);
-            columns.firsts.push(first);
-            let capped = capped.contains(&command.scope.tenant.partner);
-            columns.forget.push(first && capped);
-        }
-        columns
-    }
 }
 
 impl Loaded {

@@ -12,42 +12,51 @@ use pools_core::ledger::{Account, Entry};
 use pools_core::velocity::Velocity;
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
-use sqlx::types::Uuid;
 
 use super::BatchContext;
 use super::load::Loaded;
 use crate::errors;
-use crate::row::{Columns, key};
+use crate::row::{Columns, column, key};
 
-type Statement<'q> = Query<'q, Postgres, PgArguments>;
+type Statement = Query<'static, Postgres, PgArguments>;
 
 impl BatchContext {
     pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> Result<(), StoreError> {
-        let trades = Trades::of(&loaded.state.opened);
-        let records = IdempotencyRecords::of(&loaded.state.opened);
-        let entries = Entries::of(&loaded.state.opened);
-        let accounts = Accounts::of(&loaded.state.touched_accounts(), &loaded.sequences);
-        let totals = Totals::of(loaded);
-        let credits = ContingentCredits::of(&loaded.state.touched_commitments());
-        let partners: BTreeSet<&str> = trades.partners.iter().copied().collect();
+        let opened = loaded.state.opened.as_slice();
+        let records = last_of_each_key(opened);
+        let entries = entries(opened);
+        let accounts = loaded.state.touched_accounts();
+        let totals = totals(loaded);
+        let credits = loaded.state.touched_commitments();
+        let partners: BTreeSet<&str> = opened.iter().map(|one| one.partner.as_str()).collect();
         let expected = [
-            ("quotes", trades.ids.len()),
-            ("trades", trades.ids.len()),
-            ("ledger_entries", entries.ids.len()),
-            ("accounts", accounts.assets.len()),
-            ("velocity", totals.totals.len()),
-            ("commitments", credits.assets.len()),
-            ("idempotency_keys", records.keys.len()),
+            ("quotes", opened.len()),
+            ("trades", opened.len()),
+            ("ledger_entries", entries.len()),
+            ("accounts", accounts.len()),
+            ("velocity", totals.len()),
+            ("commitments", credits.len()),
+            ("idempotency_keys", records.len()),
             ("books", partners.len()),
         ];
         let query = sqlx::query(WRITE)
             .bind(self.mode.as_str())
             .bind(self.now.millis())
             .bind(partners.into_iter().collect::<Vec<_>>());
-        let (trades, engines) = trades.and_engines();
-        let query = entries.bind(records.bind(trades.bind(query)));
-        let query = credits.bind(totals.bind(accounts.bind(query)));
-        let query = query.bind(engines);
+        let query = bind_trades(query, opened);
+        let query = bind_records(query, &records);
+        let query = bind_entries(query, &entries);
+        let query = bind_accounts(query, &accounts, &loaded.sequences);
+        let query = query
+            .bind(column(&totals, |(partner, _)| partner.as_str()))
+            .bind(column(&totals, |(_, total)| total.total.to_string()))
+            .bind(column(&totals, |(_, total)| total.floor.millis()))
+            .bind(column(&credits, |(partner, ..)| partner.as_str()))
+            .bind(column(&credits, |(_, asset, _)| asset.code()))
+            .bind(column(&credits, |(.., total)| *total))
+            .bind(column(opened, |one| {
+                one.trade.engine.as_ref().map(EngineName::as_str)
+            }));
         let row = query.fetch_one(conn).await.map_err(errors::statement)?;
         let row = Columns::new("books", &row);
         for (table, rows) in expected {
@@ -57,246 +66,95 @@ impl BatchContext {
     }
 }
 
-/// The opened trades with their quotes.
-#[derive(Default)]
-struct Trades<'o> {
-    partners: Vec<&'o str>,
-    quotes: Vec<Uuid>,
-    ids: Vec<Uuid>,
-    reserved: Vec<Option<i64>>,
-    engines: Vec<Option<&'o str>>,
+/// The trades whose idempotency records are written. If several trades have one key, the last record counts.
+fn last_of_each_key(opened: &[NewTrade]) -> Vec<&NewTrade> {
+    let last: BTreeMap<&Scope, &NewTrade> = opened.iter().map(|one| (&one.scope, one)).collect();
+    last.into_values().collect()
 }
 
-impl<'o> Trades<'o> {
-    fn of(opened: &'o [NewTrade]) -> Self {
-        let mut columns = Self::default();
-        for one in opened {
-            columns.partners.push(one.partner.as_str());
-            columns.quotes.push(key(one.trade.quote));
-            columns.ids.push(key(one.trade.id));
-            let reserved = one.trade.reserved.map(|amount| amount.units());
-            columns.reserved.push(reserved);
-            let engine = one.trade.engine.as_ref();
-            columns.engines.push(engine.map(EngineName::as_str));
-        }
-        columns
-    }
-
-    /// Splits off the engines, which are the statement's last parameter.
-    fn and_engines(mut self) -> (Self, Vec<Option<&'o str>>) {
-        let engines = std::mem::take(&mut self.engines);
-        (self, engines)
-    }
-
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.quotes)
-            .bind(self.ids)
-            .bind(self.reserved)
-    }
-}
-
-/// The idempotency records. If several trades have one key, the last record counts.
-#[derive(Default)]
-struct IdempotencyRecords<'o> {
-    partners: Vec<&'o str>,
-    routes: Vec<&'o str>,
-    keys: Vec<&'o str>,
-    fingerprints: Vec<&'o [u8]>,
-    trades: Vec<Uuid>,
-    until: Vec<i64>,
-}
-
-impl<'o> IdempotencyRecords<'o> {
-    fn of(opened: &'o [NewTrade]) -> Self {
-        let last: BTreeMap<&Scope, &NewTrade> =
-            opened.iter().map(|one| (&one.scope, one)).collect();
-        let mut columns = Self::default();
-        for (scope, one) in last {
-            columns.partners.push(one.partner.as_str());
-            columns.routes.push(scope.route.as_str());
-            columns.keys.push(scope.key.as_str());
-            columns
-                .fingerprints
-                .push(one.answered.fingerprint.0.as_slice());
-            columns.until.push(one.answered.expires_at.millis());
-            columns.trades.push(key(one.trade.id));
-        }
-        columns
-    }
-
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.routes)
-            .bind(self.keys)
-            .bind(self.fingerprints)
-            .bind(self.trades)
-            .bind(self.until)
-    }
-}
-
-/// The ledger entries of the trades' reserves.
-#[derive(Default)]
-struct Entries<'o> {
-    partners: Vec<&'o str>,
-    ids: Vec<Uuid>,
-    assets: Vec<String>,
-    debits: Vec<&'static str>,
-    credits: Vec<&'static str>,
-    amounts: Vec<i64>,
-    reasons: Vec<&'static str>,
-    sequences: Vec<Option<i64>>,
-    balances: Vec<Option<i64>>,
-    references: Vec<&'o str>,
-    trades: Vec<Option<Uuid>>,
-    parts: Vec<Option<&'static str>>,
-}
-
-impl<'o> Entries<'o> {
-    fn of(opened: &'o [NewTrade]) -> Self {
-        let mut columns = Self::default();
-        for one in opened {
-            if let Some(entry) = &one.entry {
-                columns.partners.push(one.partner.as_str());
-                columns.add(entry);
-            }
-        }
-        columns
-    }
-
-    fn add(&mut self, entry: &'o Entry) {
-        let transfer = &entry.transfer;
-        self.ids.push(key(entry.id));
-        self.assets.push(transfer.amount.asset().code().to_owned());
-        self.debits.push(transfer.debit.as_str());
-        self.credits.push(transfer.credit.as_str());
-        self.amounts.push(transfer.amount.units());
-        self.reasons.push(transfer.reason.as_str());
-        self.sequences.push(entry.mark.map(|mark| mark.sequence));
-        self.balances
-            .push(entry.mark.map(|mark| mark.balance_after.units()));
-        self.references.push(entry.reference.as_str());
-        self.trades.push(entry.trade.map(|(trade, _)| key(trade)));
-        self.parts.push(entry.trade.map(|(_, part)| part.as_str()));
-    }
-
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.ids)
-            .bind(self.assets)
-            .bind(self.debits)
-            .bind(self.credits)
-            .bind(self.amounts)
-            .bind(self.reasons)
-            .bind(self.sequences)
-            .bind(self.balances)
-            .bind(self.references)
-            .bind(self.trades)
-            .bind(self.parts)
-    }
-}
-
-/// The accounts after the batch, with their sequence numbers before it.
-#[derive(Default)]
-struct Accounts<'o> {
-    partners: Vec<&'o str>,
-    assets: Vec<String>,
-    before: Vec<i64>,
-    available: Vec<i64>,
-    sequences: Vec<i64>,
-}
-
-impl<'o> Accounts<'o> {
-    fn of(
-        touched: &[(&'o PartnerId, &Account)],
-        sequences: &BTreeMap<(PartnerId, Asset), i64>,
-    ) -> Self {
-        let mut columns = Self::default();
-        for (partner, account) in touched {
-            let place = ((*partner).clone(), account.asset());
-            let before = sequences.get(&place).copied().unwrap_or_default();
-            columns.partners.push(partner.as_str());
-            columns.assets.push(account.asset().code().to_owned());
-            columns.before.push(before);
-            columns.available.push(account.available.units());
-            columns.sequences.push(account.sequence);
-        }
-        columns
-    }
-
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.assets)
-            .bind(self.before)
-            .bind(self.available)
-            .bind(self.sequences)
-    }
+/// The ledger entries of the trades' reserves, with their partners.
+fn entries(opened: &[NewTrade]) -> Vec<(&PartnerId, &Entry)> {
+    opened
+        .iter()
+        .filter_map(|one| Some((&one.partner, one.entry.as_ref()?)))
+        .collect()
 }
 
 /// The running totals. Totals that only dropped trades are written too, so that the next batch of a refused partner does not
 /// drop them again.
-#[derive(Default)]
-struct Totals<'o> {
-    partners: Vec<&'o str>,
-    totals: Vec<String>,
-    floors: Vec<i64>,
+fn totals(loaded: &Loaded) -> Vec<(&PartnerId, &Velocity)> {
+    let slid = loaded
+        .state
+        .velocity
+        .iter()
+        .filter(|(partner, _)| loaded.slid.contains(*partner));
+    let touched = loaded.state.touched_velocity();
+    let totals: BTreeMap<_, _> = touched.into_iter().chain(slid).collect();
+    totals.into_iter().collect()
 }
 
-impl<'o> Totals<'o> {
-    fn of(loaded: &'o Loaded) -> Self {
-        let slid = loaded
-            .state
-            .velocity
-            .iter()
-            .filter(|(partner, _)| loaded.slid.contains(*partner));
-        let touched = loaded.state.touched_velocity();
-        let totals: BTreeMap<&PartnerId, &Velocity> = touched.into_iter().chain(slid).collect();
-        let mut columns = Self::default();
-        for (partner, velocity) in totals {
-            columns.partners.push(partner.as_str());
-            columns.totals.push(velocity.total.to_string());
-            columns.floors.push(velocity.floor.millis());
-        }
-        columns
-    }
-
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.totals)
-            .bind(self.floors)
-    }
+fn bind_trades(query: Statement, opened: &[NewTrade]) -> Statement {
+    query
+        .bind(column(opened, |one| one.partner.as_str()))
+        .bind(column(opened, |one| key(one.trade.quote)))
+        .bind(column(opened, |one| key(one.trade.id)))
+        .bind(column(opened, |one| {
+            one.trade.reserved.map(|amount| amount.units())
+        }))
 }
 
-/// The contingent credits (table `commitments`) of accounts.
-#[derive(Default)]
-struct ContingentCredits<'o> {
-    partners: Vec<&'o str>,
-    assets: Vec<String>,
-    totals: Vec<i64>,
+fn bind_records(query: Statement, records: &[&NewTrade]) -> Statement {
+    query
+        .bind(column(records, |one| one.partner.as_str()))
+        .bind(column(records, |one| one.scope.route.as_str()))
+        .bind(column(records, |one| one.scope.key.as_str()))
+        .bind(column(records, |one| one.answered.fingerprint.0.as_slice()))
+        .bind(column(records, |one| key(one.trade.id)))
+        .bind(column(records, |one| one.answered.expires_at.millis()))
 }
 
-impl<'o> ContingentCredits<'o> {
-    fn of(touched: &[(&'o PartnerId, Asset, i64)]) -> Self {
-        let mut columns = Self::default();
-        for (partner, asset, total) in touched {
-            columns.partners.push(partner.as_str());
-            columns.assets.push(asset.code().to_owned());
-            columns.totals.push(*total);
-        }
-        columns
-    }
+fn bind_entries(query: Statement, entries: &[(&PartnerId, &Entry)]) -> Statement {
+    let assets = column(entries, |(_, entry)| entry.transfer.amount.asset());
+    query
+        .bind(column(entries, |(partner, _)| partner.as_str()))
+        .bind(column(entries, |(_, entry)| key(entry.id)))
+        .bind(column(&assets, Asset::code))
+        .bind(column(entries, |(_, entry)| entry.transfer.debit.as_str()))
+        .bind(column(entries, |(_, entry)| entry.transfer.credit.as_str()))
+        .bind(column(entries, |(_, entry)| entry.transfer.amount.units()))
+        .bind(column(entries, |(_, entry)| entry.transfer.reason.as_str()))
+        .bind(column(entries, |(_, entry)| {
+            entry.mark.map(|mark| mark.sequence)
+        }))
+        .bind(column(entries, |(_, entry)| {
+            entry.mark.map(|mark| mark.balance_after.units())
+        }))
+        .bind(column(entries, |(_, entry)| entry.reference.as_str()))
+        .bind(column(entries, |(_, entry)| {
+            entry.trade.map(|(trade, _)| key(trade))
+        }))
+        .bind(column(entries, |(_, entry)| {
+            entry.trade.map(|(_, part)| part.as_str())
+        }))
+}
 
-    fn bind(self, query: Statement<'o>) -> Statement<'o> {
-        query
-            .bind(self.partners)
-            .bind(self.assets)
-            .bind(self.totals)
-    }
+/// Binds the accounts after the batch, with their sequence numbers before it.
+fn bind_accounts(
+    query: Statement,
+    accounts: &[(&PartnerId, &Account)],
+    sequences: &BTreeMap<(PartnerId, Asset), i64>,
+) -> Statement {
+    let before = |(partner, account): &(&PartnerId, &Account)| {
+        let place = ((*partner).clone(), account.asset());
+        sequences.get(&place).copied().unwrap_or_default()
+    };
+    let assets = column(accounts, |(_, account)| account.asset());
+    query
+        .bind(column(accounts, |(partner, _)| partner.as_str()))
+        .bind(column(&assets, Asset::code))
+        .bind(column(accounts, before))
+        .bind(column(accounts, |(_, account)| account.available.units()))
+        .bind(column(accounts, |(_, account)| account.sequence))
 }
 
 /// Writes the batch and returns the number of rows written in each table. Each write repeats the preconditions of the decision.
