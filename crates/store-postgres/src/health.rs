@@ -5,7 +5,6 @@
 //! slot of the server even if the client closes the connection. Therefore one probe runs at a time, and after the first
 //! exchange without a response writers are refused until a probe succeeds.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,8 @@ use std::time::Duration;
 
 use kernel::StoreError;
 use sqlx::{Executor as _, Row as _};
-use tokio::sync::{Notify, watch};
+use store_sql::probe::LastProbe;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::conn::Conn;
@@ -22,10 +22,6 @@ use crate::hosts::{Hosts, Timeouts};
 use crate::pool::Pool;
 use crate::{errors, schema};
 
-/// How long the result of a probe counts.
-const MAX_RESULT_AGE: Duration = Duration::from_millis(500);
-/// How long a caller waits for the result of a probe.
-const READY_TIMEOUT: Duration = Duration::from_millis(1400);
 /// A commit of the probe that takes longer than this counts as a failure.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause before the next probe while writes are refused.
@@ -48,26 +44,13 @@ const WRITE: &str = "SELECT pg_logical_emit_message(true, 'penstock', '')";
 const SESSION_EXISTS: &str = "SELECT pg_postmaster_start_time()::text = $2
      AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
 
-/// The result of the last probe.
-#[derive(Debug, Clone)]
-struct ProbeResult {
-    at: Instant,
-    /// `Err`: why the database takes no writes.
-    outcome: Result<(), Arc<str>>,
-}
-
-fn is_recent(result: &Option<ProbeResult>) -> bool {
-    let recent = |result: &ProbeResult| result.at.elapsed() < MAX_RESULT_AGE;
-    result.as_ref().is_some_and(recent)
-}
-
 /// The state that writers and the probe share.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     /// Has an exchange had no response since the last successful probe?
     raised: AtomicBool,
     requested: Notify,
-    result: watch::Sender<Option<ProbeResult>>,
+    last: LastProbe,
 }
 
 impl Alarm {
@@ -75,7 +58,7 @@ impl Alarm {
         Arc::new(Self {
             raised: AtomicBool::new(false),
             requested: Notify::new(),
-            result: watch::Sender::new(None),
+            last: LastProbe::none(),
         })
     }
 
@@ -101,27 +84,9 @@ impl Alarm {
 
     /// Returns the result of a recent probe; requests a probe first.
     pub(crate) async fn ready(&self) -> Result<(), StoreError> {
-        let mut result = self.result.subscribe();
         self.requested.notify_one();
-        let recent = timeout(READY_TIMEOUT, result.wait_for(is_recent)).await;
-        let outcome = match &recent {
-            Ok(Ok(result)) => result.as_ref().map(|result| result.outcome.clone()),
-            Ok(Err(_)) | Err(_) => None,
-        };
-        match outcome {
-            Some(Ok(())) => Ok(()),
-            Some(Err(why)) => Err(StoreError::unavailable(why.to_string())),
-            None => Err(StoreError::unavailable(
-                "the database did not respond to the probe in time",
-            )),
-        }
-    }
-
-    fn publish(&self, outcome: Result<(), &dyn fmt::Display>) {
-        self.result.send_replace(Some(ProbeResult {
-            at: Instant::now(),
-            outcome: outcome.map_err(|why| Arc::from(why.to_string())),
-        }));
+        let late = || "the database did not respond to the probe in time".to_owned();
+        self.last.ready(late).await
     }
 
     fn clear(&self) {
@@ -158,7 +123,7 @@ impl Prober {
             match self.probe().await {
                 Ok(()) => {
                     self.alarm.clear();
-                    self.alarm.publish(Ok(()));
+                    self.alarm.last.publish(Ok(()));
                     trusted = true;
                 }
                 Err(fault) => {
@@ -170,7 +135,7 @@ impl Prober {
                             "The database takes no writes"
                         );
                     }
-                    self.alarm.publish(Err(&kernel::causes(&fault)));
+                    self.alarm.last.publish(Err(kernel::causes(&fault)));
                 }
             }
         }
@@ -178,7 +143,7 @@ impl Prober {
 
     /// Is the last result recent? While the alarm is raised no result is.
     fn has_recent_result(&self) -> bool {
-        is_recent(&self.alarm.result.borrow()) && !self.alarm.is_raised()
+        self.alarm.last.is_recent() && !self.alarm.is_raised()
     }
 
     /// Closes the pooled connections, because they may lead to a server that is gone.
@@ -228,7 +193,7 @@ impl Prober {
         let why = format!(
             "the database has not confirmed a commit for {millis} ms: check its synchronous standby"
         );
-        self.alarm.publish(Err(&why));
+        self.alarm.last.publish(Err(why));
         if waited >= self.timeouts.statement {
             self.alarm.raise();
         }
@@ -274,16 +239,5 @@ impl Session {
             ));
         }
         Ok(session)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // rule: base.database-readiness
-    #[test]
-    fn refused_writes_are_reported_within_two_seconds() {
-        assert!(MAX_RESULT_AGE + READY_TIMEOUT < Duration::from_secs(2));
     }
 }

@@ -32,6 +32,7 @@ mod pools;
 pub mod ports;
 pub mod preflight;
 pub mod previews;
+pub mod probe;
 pub mod quote_retention;
 pub mod quotes;
 pub mod rails;

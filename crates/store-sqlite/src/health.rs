@@ -11,15 +11,12 @@ use std::time::Duration;
 use kernel::StoreError;
 use sqlx::sqlite::SqliteSynchronous;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
-use tokio::time::{Instant, timeout};
+use store_sql::probe::{LastProbe, READY_TIMEOUT};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
 
 use crate::{errors, open};
 
-/// How long the result of a probe counts.
-const MAX_RESULT_AGE: Duration = Duration::from_millis(500);
-/// How long a caller waits for the result of a probe.
-const READY_TIMEOUT: Duration = Duration::from_millis(1400);
 /// How long the probe waits for the write lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -27,24 +24,11 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const WRITE: &str = "BEGIN IMMEDIATE; UPDATE clock SET at = at + 1 WHERE id = 1; \
      UPDATE clock SET at = at - 1 WHERE id = 1; COMMIT";
 
-/// The result of the last probe.
-#[derive(Debug, Clone)]
-struct ProbeResult {
-    at: Instant,
-    /// `Err`: why the database takes no writes.
-    outcome: Result<(), Arc<str>>,
-}
-
-fn is_recent(result: &Option<ProbeResult>) -> bool {
-    let recent = |result: &ProbeResult| result.at.elapsed() < MAX_RESULT_AGE;
-    result.as_ref().is_some_and(recent)
-}
-
 /// Probes the database file.
 #[derive(Debug)]
 pub(crate) struct Health {
     file: PathBuf,
-    result: watch::Sender<Option<ProbeResult>>,
+    last: LastProbe,
     /// Locked by the running probe.
     running: Arc<Mutex<()>>,
 }
@@ -53,32 +37,22 @@ impl Health {
     pub(crate) fn new(file: &Path) -> Arc<Self> {
         Arc::new(Self {
             file: file.to_owned(),
-            result: watch::Sender::new(None),
+            last: LastProbe::none(),
             running: Arc::default(),
         })
     }
 
     /// Returns the result of a recent probe; starts a probe if the last result is too old.
     pub(crate) async fn ready(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut result = self.result.subscribe();
-        let is_known = is_recent(&self.result.borrow());
-        if !is_known && let Ok(running) = Arc::clone(&self.running).try_lock_owned() {
+        if !self.last.is_recent()
+            && let Ok(running) = Arc::clone(&self.running).try_lock_owned()
+        {
             // In a task of its own, so that the probe goes on if the caller is dropped.
             tokio::spawn(Arc::clone(self).run(running));
         }
-        let recent = timeout(READY_TIMEOUT, result.wait_for(is_recent)).await;
-        let outcome = match &recent {
-            Ok(Ok(result)) => result.as_ref().map(|result| result.outcome.clone()),
-            Ok(Err(_)) | Err(_) => None,
-        };
-        match outcome {
-            Some(Ok(())) => Ok(()),
-            Some(Err(why)) => Err(StoreError::unavailable(why.to_string())),
-            None => Err(StoreError::unavailable(format!(
-                "{} did not respond to the probe in time: check its disk",
-                self.file.display()
-            ))),
-        }
+        let file = self.file.display();
+        let late = || format!("{file} did not respond to the probe in time: check its disk");
+        self.last.ready(late).await
     }
 
     /// Waits for the running probe to end, at most [`READY_TIMEOUT`].
@@ -91,16 +65,12 @@ impl Health {
             StoreError::Unavailable(why) | StoreError::Unexpected(why) => kernel::causes(&*why),
             fault => kernel::causes(&fault),
         });
-        if let Err(why) = &outcome {
-            let was_good = |result: &ProbeResult| result.outcome.is_ok();
-            if self.result.borrow().as_ref().is_none_or(was_good) {
-                tracing::warn!(error.chain = why, "The database takes no writes");
-            }
+        if let Err(why) = &outcome
+            && !self.last.has_failed()
+        {
+            tracing::warn!(error.chain = why, "The database takes no writes");
         }
-        self.result.send_replace(Some(ProbeResult {
-            at: Instant::now(),
-            outcome: outcome.map_err(Arc::from),
-        }));
+        self.last.publish(outcome);
         drop(running);
     }
 
@@ -139,16 +109,5 @@ impl Health {
         let read = sqlx::query_scalar("PRAGMA data_version").fetch_one(conn);
         read.await
             .map_err(|fault| errors::opening(&self.file, fault))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // rule: base.database-readiness
-    #[test]
-    fn refused_writes_are_reported_within_two_seconds() {
-        assert!(MAX_RESULT_AGE + READY_TIMEOUT < Duration::from_secs(2));
     }
 }
