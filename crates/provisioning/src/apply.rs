@@ -299,7 +299,10 @@ impl Work<'_> {
         if !changes.is_empty() {
             self.tx.partner_put(who.mode, &partner).await?;
         }
-        self.profile(&who, profiles, &mut changes).await?;
+        // Terms that the file does not have stay.
+        if let Some(after) = profiles.describe(&who.partner, &mut changes) {
+            self.tx.pools_profile_put(&who, after).await?;
+        }
         if let Some(gate) = &entry.gate {
             self.gate(&who, gate, &mut changes).await?;
         }
@@ -308,19 +311,6 @@ impl Work<'_> {
         }
         self.keys(&who, entry, &mut changes).await?;
         self.report.add(changes);
-        Ok(())
-    }
-
-    /// Writes the access table and the terms tables that the file has. Other terms stay.
-    async fn profile(
-        &mut self,
-        who: &Tenant,
-        profiles: &Profiles,
-        changes: &mut Changes,
-    ) -> Result<(), StoreError> {
-        if let Some(after) = profiles.describe(&who.partner, changes) {
-            self.tx.pools_profile_put(who, after).await?;
-        }
         Ok(())
     }
 
