@@ -17,6 +17,7 @@ use partner_core::PartnerId;
 use pools_core::batch::{Decision, TransactCommand, decide_batch};
 use pools_core::ports::{CLOCK_TOLERANCE, NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
+use store_sql::quotes::inserted;
 
 use crate::clock::StoreClock;
 use crate::conn::Conn;
@@ -44,7 +45,7 @@ impl QuoteStore for PostgresStore {
         let opened = opened.ok_or_else(|| errors::rows("quotes", batch.len(), 0))?;
         let at = clock.take(opened.base, opened.at)?;
         StoreClock::check_moving(opened.base, at)?;
-        opened.quotes(batch, at)
+        inserted(batch, at, opened.rows)
     }
 }
 

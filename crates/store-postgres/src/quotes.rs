@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crate::conn::Conn;
-use kernel::{StoreError, Timestamp};
+use kernel::StoreError;
 use pools_core::ports::NewQuote;
-use pools_core::quote::Quote;
-use store_sql::quotes::{check_new, inserted};
+use store_sql::quotes::check_new;
 
 use crate::durability::raise_synchronous_commit;
 use crate::errors;
@@ -30,7 +29,8 @@ pub(crate) struct Inserted {
     pub(crate) base: i64,
     /// The instant of the quotes, if they were inserted.
     pub(crate) at: i64,
-    rows: i64,
+    /// The number of inserted quotes.
+    pub(crate) rows: u64,
 }
 
 /// Inserts a batch of quotes with one statement that commits by itself.
@@ -75,23 +75,12 @@ pub(crate) async fn insert_all(
     Ok(Inserted {
         base: row.integer("base")?,
         at: row.integer("at")?,
-        rows: row.integer("written")?,
+        rows: row.count("written")?,
     })
 }
 
 fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
-}
-
-impl Inserted {
-    /// The inserted quotes.
-    pub(crate) fn quotes(
-        &self,
-        batch: &[NewQuote],
-        at: Timestamp,
-    ) -> Result<Vec<Quote>, StoreError> {
-        inserted(batch, at, self.rows.unsigned_abs())
-    }
 }
 
 /// The statement is a transaction of its own, so it also raises `synchronous_commit`.

@@ -28,7 +28,7 @@ pub(crate) struct Tally {
 impl SqliteStore {
     /// The number of trades in each status, and the age of the oldest reserved one.
     pub(crate) async fn standing_trades(&self, mode: Mode) -> Result<TradeStats, StoreError> {
-        let mut tally = self.tally();
+        let mut tally = self.lock_tally().clone();
         let mut conn = self.inner.reader().await?;
         while tally.read_next(&mut conn).await? {}
         let (reserved, oldest) = reserved(&mut conn, mode).await?;
@@ -50,10 +50,6 @@ impl SqliteStore {
         };
         *self.lock_tally() = tally;
         Ok(stats)
-    }
-
-    fn tally(&self) -> Tally {
-        self.lock_tally().clone()
     }
 
     fn lock_tally(&self) -> std::sync::MutexGuard<'_, Tally> {
