@@ -170,7 +170,10 @@ fn setup(runtime: &Runtime, bound: &Bound, home: Option<Origin>, context: GateCo
         waking: WakeRail {
             context: context.clone(),
         },
-        rail_secret: config.rail_notifications().map(Arc::new),
+        rail_secret: config
+            .rail_secret
+            .as_ref()
+            .map(|secret| Arc::new(secret.notifications())),
         parts: parts(runtime, home, context),
         throttle: Arc::clone(&runtime.throttle),
         limits: config.gate_limits.clone(),

@@ -22,7 +22,6 @@ use kernel::Mode;
 use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
-use partner_core::webhooks::notification::NotificationSecret;
 use partner_core::webhooks::target::AllowPrivate;
 use pools_core::engine::EngineName;
 use providers::{UpstreamSecret, UpstreamUrl};
@@ -33,6 +32,7 @@ pub use path::check_path;
 use setting::{AnySetting, Setting, Visibility};
 use source::RawSettings;
 pub use source::{ConfigError, Sources};
+pub(crate) use value::master_keys;
 use value::without_credentials;
 pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice};
 
@@ -111,12 +111,6 @@ pub struct Loaded {
 }
 
 impl Config {
-    /// The secret of the rail's notifications; `None` if the rail sends none.
-    #[must_use]
-    pub fn rail_notifications(&self) -> Option<NotificationSecret> {
-        self.rail_secret.as_ref().map(UpstreamSecret::notifications)
-    }
-
     /// Reads the configuration.
     ///
     /// # Errors
@@ -151,12 +145,12 @@ impl Config {
         if !is_missing {
             return Ok(());
         }
-        let setting: &dyn AnySetting = &setting::GATE_ORIGIN;
+        let setting = setting::GATE_ORIGIN.about();
         Err(vec![ConfigError::new(
-            format!("PENSTOCK_{}", setting.name()),
+            format!("PENSTOCK_{}", setting.name),
             format!(
                 "expected the {}, such as https://gate.example: mode live requires it beside PENSTOCK_WIDGET_ORIGIN",
-                setting.help()
+                setting.help
             ),
         )])
     }
@@ -221,11 +215,6 @@ impl Config {
             }),
         })
     }
-}
-
-/// Reads the master keys from a variable or from a file.
-pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
-    value::master_keys(text).ok()
 }
 
 /// The setting of a group's limit.
@@ -329,7 +318,7 @@ impl UpstreamSettings {
         if given.text(self.secret).is_none() {
             let expected = format!(
                 "expected {}: mode live requires a secret that authenticates Penstock to the {}",
-                self.secret.expected(),
+                self.secret.about().expected,
                 self.name
             );
             faults.push(given.refuse(self.secret, &expected));
@@ -357,7 +346,7 @@ fn live_warnings(given: &RawSettings) -> Vec<String> {
         if text.starts_with("http:http://") {
             said.push(format!(
                 "PENSTOCK_{} is not https: others on the network path can read its secret",
-                setting.name()
+                setting.about().name
             ));
         }
     }
@@ -368,8 +357,8 @@ fn live_warnings(given: &RawSettings) -> Vec<String> {
 fn effective(given: &RawSettings) -> String {
     let mut text = String::new();
     for setting in setting::ALL {
-        let key = setting.name().to_lowercase();
-        let line = match (given.text(*setting), setting.shown()) {
+        let key = setting.about().name.to_lowercase();
+        let line = match (given.text(*setting), setting.about().shown) {
             (None, _) => format!("# {key} is not set"),
             (Some(_), Visibility::Masked) => format!("{key} = \"***\""),
             (Some(value), Visibility::WithoutCredentials) => {
@@ -377,15 +366,9 @@ fn effective(given: &RawSettings) -> String {
             }
             (Some(value), Visibility::Plainly) => format!("{key} = {}", toml::Value::from(value)),
         };
-        let _ = writeln!(text, "# {}\n{line}", setting.help());
+        let _ = writeln!(text, "# {}\n{line}", setting.about().help);
     }
     text
-}
-
-/// Parses a duration with digits and a unit, such as `24h`. Returns `None` for other texts and for zero.
-#[must_use]
-pub fn span(text: &str) -> Option<Duration> {
-    value::span(text).ok()
 }
 
 #[cfg(test)]

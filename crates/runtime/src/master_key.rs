@@ -11,7 +11,7 @@ use kernel::Entropy;
 use partner_core::sealing::MasterKey;
 use zeroize::Zeroizing;
 
-use crate::config::{ConfigError, read_master_keys};
+use crate::config::{ConfigError, master_keys};
 
 /// The name of the key file next to the database.
 const FILE: &str = "master.key";
@@ -35,9 +35,9 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
         Ok(text) => Zeroizing::new(text),
     };
     warn_if_shared(file);
-    match read_master_keys(&text) {
-        Some(keys) => Ok(Some(keys)),
-        None => Err(error(file, "contains no key: expected 32 bytes in base64")),
+    match master_keys(&text) {
+        Ok(keys) => Ok(Some(keys)),
+        Err(_) => Err(error(file, "contains no key: expected 32 bytes in base64")),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use partner_core::PartnerId;
 use partner_core::events::Service;
+use partner_core::throttle;
 use partner_core::usecases::rotation::{Present, RotateError, RotateSecret, Rotated};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -57,9 +58,12 @@ pub(crate) async fn run(
     };
     let present = match overlap {
         None => Present::EndsAtOnce,
-        Some(text) => Present::Overlaps(runtime::config::span(&text).ok_or_else(|| {
-            Failure::input("--overlap: expected digits and a unit, such as 24h, 90m or 3600s")
-        })?),
+        Some(text) => {
+            let span = throttle::parse_span(&text).filter(|span| !span.is_zero());
+            Present::Overlaps(span.ok_or_else(|| {
+                Failure::input("--overlap: expected digits and a unit, such as 24h, 90m or 3600s")
+            })?)
+        }
     };
     let installation = Installation::open(&given, terminal).await?;
     installation.tenant(partner.clone()).await?;

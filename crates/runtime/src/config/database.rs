@@ -112,7 +112,7 @@ fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
     let url = url.map_err(|_| InvalidSetting::Form)?;
     let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
     if named.iter().any(|name| name == STATEMENTS_PARAMETER) {
-        return Err(InvalidSetting::Unsupported(NO_STATEMENTS_PARAMETER));
+        return Err(InvalidSetting::Because(NO_STATEMENTS_PARAMETER.to_owned()));
     }
     let known = |name: &String| {
         PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
@@ -136,14 +136,16 @@ fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
         let is_named =
             !name.is_empty() && name.len() <= PARAMETER_LENGTH && name.chars().all(is_plain);
         return Err(if is_named {
-            InvalidSetting::Parameter(name)
+            InvalidSetting::Because(format!(
+                "unknown query parameter `{name}`; remove it or correct its name"
+            ))
         } else {
             InvalidSetting::Form
         });
     }
     PostgresStore::check_url(text).map_err(|unread| match unread {
         UnreadUrl::Form => InvalidSetting::Form,
-        named => InvalidSetting::Unsupported(named.expected()),
+        named => InvalidSetting::Because(named.expected().to_owned()),
     })?;
     Ok(ServerUrl(text.to_owned()))
 }
@@ -200,7 +202,7 @@ mod tests {
             "postgres://u:p@host/db?sslmode=disable&statement-cache-capacity=100",
             "postgres://u:p@host/db?statement%2Dcache-capacity=0",
         ] {
-            let Err(InvalidSetting::Unsupported(why)) = database(bad) else {
+            let Err(InvalidSetting::Because(why)) = database(bad) else {
                 panic!("{bad}");
             };
             assert!(why.contains("1.21 or newer"), "{why}");
@@ -238,7 +240,9 @@ mod tests {
         }
         assert_eq!(
             database("postgres://u:p@host/db?sslmod=require"),
-            Err(InvalidSetting::Parameter("sslmod".to_owned()))
+            Err(InvalidSetting::Because(
+                "unknown query parameter `sslmod`; remove it or correct its name".to_owned()
+            ))
         );
         let shown = format!(
             "{:?}",
@@ -264,7 +268,7 @@ mod tests {
             ),
             ("postgres://u:p@one,two/db?host=three", "host"),
         ] {
-            let Err(InvalidSetting::Unsupported(message)) = database(url) else {
+            let Err(InvalidSetting::Because(message)) = database(url) else {
                 panic!("{url}");
             };
             assert!(message.contains(named), "{message}");

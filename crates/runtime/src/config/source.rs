@@ -100,10 +100,10 @@ impl RawSettings {
 
     /// The effective text of a setting; `None` if the setting is unset.
     pub(super) fn text(&self, setting: &dyn AnySetting) -> Option<&str> {
-        if let Some((text, _)) = self.texts.get(setting.name()) {
+        if let Some((text, _)) = self.texts.get(setting.about().name) {
             return Some(text);
         }
-        match (setting.default(), self.mode) {
+        match (setting.about().default, self.mode) {
             (Default::Unset, _) => None,
             (Default::Is(text), _)
             | (Default::ByMode(text, _), Mode::Test)
@@ -129,12 +129,12 @@ impl RawSettings {
 
     /// An error of a setting in combination with other settings.
     pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigError {
-        let given = self.texts.get(setting.name());
+        let given = self.texts.get(setting.about().name);
         ConfigError::new(label(setting, given.map(|(_, origin)| origin)), expected)
     }
 
     fn error(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
-        let given = self.texts.get(setting.name());
+        let given = self.texts.get(setting.about().name);
         let text = given.map_or("", |(text, _)| text);
         self.refuse(setting, &explain(setting, unread, text))
     }
@@ -173,10 +173,10 @@ impl Collected {
             };
             match text.to_str() {
                 Some("") => {}
-                Some(text) => self.take(setting.name(), text, Origin::Environment),
+                Some(text) => self.take(setting.about().name, text, Origin::Environment),
                 None => self.faults.push(ConfigError::new(
                     label(setting, None),
-                    format!("expected {}, in UTF-8", setting.expected()),
+                    format!("expected {}, in UTF-8", setting.about().expected),
                 )),
             }
         }
@@ -213,10 +213,10 @@ impl Collected {
             };
             let origin = Origin::File(file.clone());
             match written(value) {
-                Some(text) => self.take(setting.name(), &text, origin),
+                Some(text) => self.take(setting.about().name, &text, origin),
                 None => self.faults.push(ConfigError::new(
                     label(setting, Some(&origin)),
-                    format!("expected {}, as a string", setting.expected()),
+                    format!("expected {}, as a string", setting.about().expected),
                 )),
             }
         }
@@ -224,7 +224,7 @@ impl Collected {
 
     fn check(mut self) -> Result<(RawSettings, Vec<String>), Vec<ConfigError>> {
         for setting in setting::ALL {
-            let Some((text, origin)) = self.texts.get(setting.name()) else {
+            let Some((text, origin)) = self.texts.get(setting.about().name) else {
                 continue;
             };
             if let Err(unread) = check_controls(*setting, text).and_then(|()| setting.check(text)) {
@@ -251,11 +251,11 @@ impl Collected {
 
 /// Refuses control characters, which some parsers of URLs remove without an error. Only master keys may be on several lines.
 fn check_controls(setting: &dyn AnySetting, text: &str) -> Result<(), InvalidSetting> {
-    let may_have_lines = setting.name() == AnySetting::name(&setting::MASTER_KEY);
+    let may_have_lines = setting.about().name == setting::MASTER_KEY.about().name;
     match text.chars().find(|letter| letter.is_control()) {
         Some(letter) if !may_have_lines => Err(InvalidSetting::Because(format!(
             "expected {}, without the control character {letter:?}",
-            setting.expected()
+            setting.about().expected
         ))),
         Some(_) | None => Ok(()),
     }
@@ -277,7 +277,7 @@ fn written(value: &toml::Value) -> Option<String> {
 
 /// The setting's name in the form that the operator used.
 fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
-    let name = setting.name();
+    let name = setting.about().name;
     match origin {
         Some(Origin::Flag) => format!("--{}", name.to_lowercase().replace('_', "-")),
         Some(Origin::File(file)) => {
@@ -290,20 +290,16 @@ fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
 /// The expected form. Repeats the value unless the value may contain a secret.
 fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> String {
     let expected = match unread {
-        InvalidSetting::Unsupported(reason) => return reason.to_owned(),
         InvalidSetting::Because(reason) => return reason,
-        InvalidSetting::Parameter(name) => {
-            return format!("unknown query parameter `{name}`; remove it or correct its name");
-        }
         InvalidSetting::Credentials => {
             return format!(
                 "expected http:<url> without credentials and query: its secret belongs in {PREFIX}{}_SECRET",
-                setting.name()
+                setting.about().name
             );
         }
-        InvalidSetting::Form => setting.expected(),
+        InvalidSetting::Form => setting.about().expected,
     };
-    match setting.shown() {
+    match setting.about().shown {
         setting::Visibility::Plainly => {
             let repeated: String = text.chars().take(MAX_SHOWN_CHARS).collect();
             format!("expected {expected}, got {repeated:?}")
@@ -317,7 +313,7 @@ fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> Stri
 /// The known name that is most similar to an unknown name.
 fn nearest(name: &str) -> Option<&'static str> {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);
-    let names = setting::ALL.iter().map(|setting| setting.name());
+    let names = setting::ALL.iter().map(|setting| setting.about().name);
     names
         .map(|known| (likeness(known), known))
         .filter(|(alike, _)| *alike >= SUGGESTION_SIMILARITY)

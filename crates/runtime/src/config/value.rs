@@ -18,12 +18,8 @@ use zeroize::Zeroizing;
 pub(crate) enum InvalidSetting {
     /// The text does not have the form that the setting expects.
     Form,
-    /// The form is valid, but this version does not support the value. The message names the supported values.
-    Unsupported(&'static str),
     /// The message says what was found, and the remedy.
     Because(String),
-    /// The URL has an unknown query parameter of this name.
-    Parameter(String),
     /// The URL of an upstream has credentials or a query. The error does not repeat it, because it may contain a password.
     Credentials,
 }
@@ -80,13 +76,15 @@ pub struct TraceExport {
 /// A header's name and its value, which may be a credential.
 pub type TraceHeader = (String, SecretString);
 
-/// The reader of logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For machines: one JSON object per line.
-    Json,
-    /// For people.
-    Text,
+kernel::closed_list! {
+    /// The reader of logs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum LogFormat {
+        /// For machines: one JSON object per line.
+        Json = "json",
+        /// For people.
+        Text = "text",
+    }
 }
 
 /// Headers that the client itself sets in a request to a collector.
@@ -276,14 +274,6 @@ pub(crate) fn header(text: &str) -> Result<Option<String>, InvalidSetting> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(letter);
     form(fits, Some(text.to_owned()).filter(|name| name != "none"))
-}
-
-pub(crate) fn log_format(text: &str) -> Result<LogFormat, InvalidSetting> {
-    match text {
-        "json" => Ok(LogFormat::Json),
-        "text" => Ok(LogFormat::Text),
-        _ => Err(InvalidSetting::Form),
-    }
 }
 
 fn form<T>(fits: bool, value: T) -> Result<T, InvalidSetting> {
