@@ -194,27 +194,20 @@ fn exact(text: &str) -> Option<Decimal> {
     Decimal::try_from_i128_with_scale(mantissa, scale).ok()
 }
 
-/// The format of an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimeForm {
-    /// RFC 3339 text.
-    Rfc3339,
-    /// Seconds since 1970.
-    Seconds,
-    /// Milliseconds since 1970.
-    Milliseconds,
+kernel::closed_list! {
+    /// The format of an instant.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum TimeForm {
+        /// RFC 3339 text.
+        Rfc3339 = "rfc3339",
+        /// Seconds since 1970.
+        Seconds = "seconds",
+        /// Milliseconds since 1970.
+        Milliseconds = "milliseconds",
+    }
 }
 
 impl TimeForm {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "rfc3339" => Some(Self::Rfc3339),
-            "seconds" => Some(Self::Seconds),
-            "milliseconds" => Some(Self::Milliseconds),
-            _ => None,
-        }
-    }
-
     pub(super) fn read(self, value: &RawValue) -> Option<Timestamp> {
         let text = text_of(value)?;
         let per = match self {
