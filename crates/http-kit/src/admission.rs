@@ -9,7 +9,6 @@
 //! in flight.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -153,24 +152,12 @@ impl Admission {
 pub(crate) struct Slot {
     admission: Arc<Admission>,
     network: ClientNetwork,
-    share: Share,
-}
-
-impl Slot {
-    pub(crate) const fn share(&self) -> Share {
-        self.share
-    }
+    pub(crate) share: Share,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.admission.release(self.network, self.share);
-    }
-}
-
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slot({:?})", self.share)
     }
 }
 
@@ -189,7 +176,7 @@ mod tests {
 
     fn share(admission: &Arc<Admission>, held: &mut Vec<Slot>, peer: &str) -> Option<Share> {
         let slot = admission.admit(peer.parse().unwrap())?;
-        let share = slot.share();
+        let share = slot.share;
         held.push(slot);
         Some(share)
     }

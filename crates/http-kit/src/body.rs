@@ -1,7 +1,6 @@
 //! Reads a whole request body, within a size limit and a deadline, before its handler runs.
 
 use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -157,16 +156,9 @@ impl HttpBody for TimedBody {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the request body did not arrive in time")]
 struct TooSlow;
-
-impl fmt::Display for TooSlow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request body did not arrive in time")
-    }
-}
-
-impl Error for TooSlow {}
 
 #[cfg(test)]
 mod tests {

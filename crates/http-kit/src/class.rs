@@ -24,11 +24,10 @@ use partner_core::{Access, Denial, Profile, Tenant};
 
 use crate::client_ip::TrustedProxies;
 use crate::codes;
-use crate::credential::KeyLocations;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::openapi::{EMBED_TOKEN, PUBLISHABLE_KEY, SECRET_KEY};
-use crate::request_layer::{Panicked, caught};
+use crate::request_layer::caught;
 use crate::throttle::Limit;
 use guard::{Arriving, Guard};
 
@@ -186,16 +185,6 @@ impl Class {
         }
     }
 
-    /// Where a request of this class may carry its key.
-    const fn key_places(self) -> KeyLocations {
-        match self {
-            Self::AnyKey | Self::Secret | Self::Entitled | Self::Embedded | Self::Sandbox => {
-                KeyLocations::Headers
-            }
-            Self::Publishable => KeyLocations::HeadersAndQuery,
-        }
-    }
-
     const fn asks_entitlement(self) -> bool {
         match self {
             Self::AnyKey | Self::Secret => false,
@@ -339,10 +328,7 @@ async fn answer<P: Profile>(
             // Catches a panic here, so that its response has the throttle headers too.
             let handler = Handler::of(|| route_of(&request));
             let answering = async move { handler.answers(next.run(request)).await };
-            let mut response = match caught(answering).await {
-                Ok(response) => response,
-                Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
-            };
+            let mut response = caught(answering).await;
             guard.name(access, &mut response);
             response
         }

@@ -280,10 +280,16 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
         let (waiting, client) = Waiting::of_request(&self.stopping);
         let state = match self.progress.dispatch(request.headers(), has_body) {
             Ok(()) if !self.serves(request.uri().path()) => {
-                Answer::Ready(self.sealed(ApiError::connections_taken()))
+                let id = self.shared.site.request_id();
+                // Counted but not logged, because a flood of them must not fill the log.
+                Answer::Ready(sealed(
+                    ApiError::connections_taken(),
+                    &id.to_string(),
+                    &self.shared.site,
+                ))
             }
             Ok(()) => self.handle(request, has_body, waiting),
-            Err(unclear) => Answer::Ready(self.failed(refusal(unclear).closing())),
+            Err(unclear) => Answer::Ready(failed(refusal(unclear).closing(), &self.shared.site)),
         };
         Answering {
             state,
@@ -319,22 +325,11 @@ impl Handler {
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut cx))) {
             Ok(Poll::Ready(response)) => Answer::Ready(response),
             Ok(Poll::Pending) => Answer::Task(self.shared.requests.spawn(work)),
-            Err(_) => Answer::Ready(self.failed(ApiError::internal("a handler panicked"))),
+            Err(_) => {
+                let error = ApiError::internal("a handler panicked");
+                Answer::Ready(failed(error, &self.shared.site))
+            }
         }
-    }
-
-    fn failed(&self, error: ApiError) -> Response<Full<Bytes>> {
-        failed(error, &self.shared.site)
-    }
-
-    /// An error response that is counted but not logged, because a flood of them must not fill the
-    /// log.
-    fn sealed(&self, error: ApiError) -> Response<Full<Bytes>> {
-        sealed(
-            error,
-            &self.shared.site.request_id().to_string(),
-            &self.shared.site,
-        )
     }
 }
 

@@ -3,21 +3,14 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use partner_core::key::{KeyKind, PresentedKey};
 
+use crate::class::Class;
 use crate::codes;
 use crate::error::ApiError;
 use crate::query::{Query, hex};
 
-/// Where a request may carry its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyLocations {
-    Headers,
-    /// In a header, or as the query's `publishable_key`.
-    HeadersAndQuery,
-}
-
 /// Finds the key: `Authorization: Bearer`, then `X-Secret-Key`, then `X-Publishable-Key`.
 ///
-/// If the route allows it, the query's `publishable_key` comes last.
+/// On a route for publishable keys, the query's `publishable_key` comes last.
 ///
 /// # Errors
 /// - 401 `secret_key_in_query`: the query string contains a secret key, even if a header has a
@@ -26,7 +19,7 @@ pub(crate) enum KeyLocations {
 pub(crate) fn read(
     query: Option<&str>,
     headers: &HeaderMap,
-    places: KeyLocations,
+    class: Class,
 ) -> Result<PresentedKey, ApiError> {
     refuse_exposed_key(query)?;
     if let Some(value) = single(headers, &header::AUTHORIZATION, REPEATED_KEY)?
@@ -47,9 +40,9 @@ pub(crate) fn read(
                 .ok_or_else(unknown);
         }
     }
-    let in_query = match places {
-        KeyLocations::Headers => None,
-        KeyLocations::HeadersAndQuery => of_query(query.unwrap_or_default()),
+    let in_query = match class {
+        Class::Publishable => of_query(query.unwrap_or_default()),
+        _ => None,
     };
     in_query.unwrap_or_else(|| {
         Err(ApiError::new(
@@ -184,7 +177,7 @@ mod tests {
         let error = read_token(None, &twice("x-embed-token")).unwrap_err();
         assert_eq!(error.code(), "unauthorized");
         assert!(error.message().contains("`X-Embed-Token`"), "{error}");
-        let error = read(None, &twice("x-secret-key"), KeyLocations::Headers).unwrap_err();
+        let error = read(None, &twice("x-secret-key"), Class::Secret).unwrap_err();
         assert!(error.message().contains("API key"), "{error}");
     }
 
@@ -194,12 +187,12 @@ mod tests {
         let nothing = HeaderMap::new();
         for query in [PUBLIC, &escaped] {
             let query = format!("a=b&publishable_key={query}");
-            let key = read(Some(&query), &nothing, KeyLocations::HeadersAndQuery).unwrap();
+            let key = read(Some(&query), &nothing, Class::Publishable).unwrap();
             assert_eq!(key.hash, PresentedKey::parse(PUBLIC).unwrap().hash);
-            let error = read(Some(&query), &nothing, KeyLocations::Headers).unwrap_err();
+            let error = read(Some(&query), &nothing, Class::Secret).unwrap_err();
             assert_eq!(error.code(), "unauthorized");
             let bearer = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
-            let key = read(Some(&query), &bearer, KeyLocations::HeadersAndQuery).unwrap();
+            let key = read(Some(&query), &bearer, Class::Publishable).unwrap();
             assert_eq!(key.kind, KeyKind::Secret, "headers come first");
         }
         for query in [
@@ -209,7 +202,7 @@ mod tests {
             format!("publishable_key={PUBLIC}%"),
             format!("Publishable_Key={PUBLIC}"),
         ] {
-            let error = read(Some(&query), &nothing, KeyLocations::HeadersAndQuery).unwrap_err();
+            let error = read(Some(&query), &nothing, Class::Publishable).unwrap_err();
             assert_eq!(
                 (error.status().as_u16(), error.code()),
                 (401, "unauthorized")
@@ -230,7 +223,7 @@ mod tests {
             "x=sk%5Flive%5F".to_owned(),
             format!("x={}", "%25".repeat(9000) + "73k_test_"),
         ] {
-            let error = read(Some(&query), &good, KeyLocations::HeadersAndQuery).unwrap_err();
+            let error = read(Some(&query), &good, Class::Publishable).unwrap_err();
             assert_eq!(error.status(), 401);
             assert_eq!(error.code(), "secret_key_in_query", "{query}");
             let error = read_token(Some(&query), &good).unwrap_err();
@@ -244,10 +237,7 @@ mod tests {
             "x=%7",
             "x=%%%zz",
         ] {
-            assert!(
-                read(Some(query), &good, KeyLocations::Headers).is_ok(),
-                "{query}"
-            );
+            assert!(read(Some(query), &good, Class::Secret).is_ok(), "{query}");
         }
     }
 }

@@ -273,21 +273,11 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.progress.is_between_requests() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        if let Some(end) = self.torn(cx, &[IoSlice::new(bytes)]) {
-            return Poll::Ready(Err(end));
-        }
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        if written.is_pending() {
-            self.progress.write_blocked();
-        }
-        written
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(

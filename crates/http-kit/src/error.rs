@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -22,7 +21,8 @@ const GENERIC: &str = "Something went wrong on our side. Retry with bounded back
 ///
 /// The outermost layer renders it, because only that layer knows the request id. The type is boxed
 /// to keep the results of the HTTP crates small.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{} {}: {}", .0.code.status.as_u16(), .0.code.text, .0.message)]
 pub struct ApiError(Box<Fields>);
 
 #[derive(Debug, Clone)]
@@ -155,7 +155,7 @@ impl ApiError {
     #[must_use]
     pub fn envelope(&self, request_id: &str, site: &ServiceInfo) -> Bytes {
         let fields = Envelope {
-            kind: self.kind(),
+            kind: self.kind().as_str(),
             code: self.code(),
             message: &self.0.message,
             request_id,
@@ -171,7 +171,7 @@ impl ApiError {
 #[derive(Serialize)]
 struct Envelope<'a> {
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: &'a str,
     code: &'a str,
     message: &'a str,
     request_id: &'a str,
@@ -179,20 +179,6 @@ struct Envelope<'a> {
     #[serde(rename = "statusCode")]
     status_code: u16,
 }
-
-impl fmt::Display for ApiError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}: {}",
-            self.status().as_u16(),
-            self.code(),
-            self.message()
-        )
-    }
-}
-
-impl Error for ApiError {}
 
 impl IntoResponse for ApiError {
     /// Attaches the error to the response without a body. Only the outermost layer knows the

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use axum::http::StatusCode;
-use serde::Serialize;
 
-/// The `type` of the envelope: what a client branches on first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The request must change.
-    InvalidRequest,
-    /// The credential is missing or unknown.
-    Unauthorized,
-    /// The credential is known but not allowed to do this.
-    Forbidden,
-    /// The partner has no such object.
-    NotFound,
-    /// The object's state does not allow it.
-    Conflict,
-    /// Too many requests, or too much money in the window.
-    RateLimited,
-    /// Not the client's fault.
-    ServerError,
+kernel::closed_list! {
+    /// The `type` of the envelope: what a client branches on first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind {
+        /// The request must change.
+        InvalidRequest = "invalid_request",
+        /// The credential is missing or unknown.
+        Unauthorized = "unauthorized",
+        /// The credential is known but not allowed to do this.
+        Forbidden = "forbidden",
+        /// The partner has no such object.
+        NotFound = "not_found",
+        /// The object's state does not allow it.
+        Conflict = "conflict",
+        /// Too many requests, or too much money in the window.
+        RateLimited = "rate_limited",
+        /// Not the client's fault.
+        ServerError = "server_error",
+    }
 }
 
 impl Kind {
@@ -38,20 +38,6 @@ impl Kind {
             429 => Self::RateLimited,
             500.. => Self::ServerError,
             _ => Self::InvalidRequest,
-        }
-    }
-
-    /// The text in the envelope.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::RateLimited => "rate_limited",
-            Self::ServerError => "server_error",
         }
     }
 }

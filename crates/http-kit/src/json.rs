@@ -11,8 +11,6 @@ use std::fmt;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
-use serde::ser::{Error as _, Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::body;
 use crate::codes;
@@ -142,19 +140,11 @@ impl<'de> Deserialize<'de> for RawJson {
     }
 }
 
-impl Serialize for RawJson {
-    /// The JSON serializer writes the text unchanged.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
-        raw.serialize(serializer)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
     use kernel::rates;
-    use serde::{Deserialize, Serialize};
+    use serde::Deserialize;
 
     use super::*;
 
@@ -254,13 +244,6 @@ mod tests {
         assert_eq!((order.fast, order.limit), (None, Some(7)));
         let metadata = order.metadata.unwrap();
         assert_eq!(metadata.as_str(), r#"{ "n": 1.10, "big": 1e400 }"#);
-
-        #[derive(Serialize)]
-        struct Out {
-            metadata: RawJson,
-        }
-        let written = serde_json::to_string(&Out { metadata }).unwrap();
-        assert_eq!(written, r#"{"metadata":{ "n": 1.10, "big": 1e400 }}"#);
     }
 
     #[test]

@@ -409,43 +409,34 @@ fn text(description: &str) -> ObjectBuilder {
 }
 
 fn error_schema() -> RefOr<Schema> {
-    let kinds = [
-        Kind::InvalidRequest,
-        Kind::Unauthorized,
-        Kind::Forbidden,
-        Kind::NotFound,
-        Kind::Conflict,
-        Kind::RateLimited,
-        Kind::ServerError,
-    ];
-    let object = ObjectBuilder::new()
-        .description(Some("Every response that is not a success. Branch on `statusCode`, `type` and `code`, never on `message`."))
-        .property("type", text("The kind of error.").enum_values(Some(kinds.map(Kind::as_str))))
-        .property("code", text("A stable identifier of the exact error."))
-        .property("message", text("An explanation for people. It may change at any time."))
-        .property("request_id", text("The id of the request; equal to the `X-Request-Id` header."))
-        .property(
-            "doc_url",
-            ObjectBuilder::new()
-                .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-                .description(Some("A page that explains the code.")),
-        )
-        .property(
-            "statusCode",
-            ObjectBuilder::new()
-                .schema_type(Type::Integer)
-                .description(Some("The status of the response.")),
-        );
+    let kinds = Kind::ALL.map(Kind::as_str);
+    let url_or_null = SchemaType::from_iter([Type::String, Type::Null]);
     let fields = [
-        "type",
-        "code",
-        "message",
-        "request_id",
-        "doc_url",
-        "statusCode",
+        ("type", text("The kind of error.").enum_values(Some(kinds))),
+        ("code", text("A stable identifier of the exact error.")),
+        (
+            "message",
+            text("An explanation for people. It may change at any time."),
+        ),
+        (
+            "request_id",
+            text("The id of the request; equal to the `X-Request-Id` header."),
+        ),
+        (
+            "doc_url",
+            text("A page that explains the code.").schema_type(url_or_null),
+        ),
+        (
+            "statusCode",
+            text("The status of the response.").schema_type(Type::Integer),
+        ),
     ];
-    let object = fields.into_iter().fold(object, ObjectBuilder::required);
-    RefOr::T(Schema::Object(object.build()))
+    let about = "Every response that is not a success. Branch on `statusCode`, `type` and `code`, never on `message`.";
+    let object = ObjectBuilder::new().description(Some(about));
+    let add = |object: ObjectBuilder, (name, field): (&str, ObjectBuilder)| {
+        object.property(name, field).required(name)
+    };
+    RefOr::T(Schema::Object(fields.into_iter().fold(object, add).build()))
 }
 
 fn error_content() -> utoipa::openapi::Content {

@@ -3,11 +3,12 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::http::{HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Redirect;
 use axum::routing::{MethodRouter, get};
+use axum::{Json, Router};
 use bytes::Bytes;
+use kernel::StoreError;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::CountScope;
 use serde::Serialize;
@@ -107,122 +108,65 @@ pub fn metrics_router(render: fn() -> String) -> Router {
         .fallback(|| ready((StatusCode::NOT_FOUND, "Metrics are at /metrics.\n")))
 }
 
-/// The result of one readiness check.
-#[derive(Debug)]
-pub struct Check {
-    /// The checked component, such as `database`.
-    pub name: &'static str,
-    /// The text for a successful check.
-    pub word: &'static str,
-    /// The cause of a failed check, for the log only.
-    pub error: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-impl Check {
-    /// Makes a check from a result.
-    pub fn of<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
-        name: &'static str,
-        found: Result<(), E>,
-    ) -> Self {
-        Self {
-            name,
-            word: "ok",
-            error: found.err().map(Into::into),
-        }
-    }
-
-    /// Information that does not affect readiness.
-    #[must_use]
-    pub const fn detail(name: &'static str, word: &'static str) -> Self {
-        Self {
-            name,
-            word,
-            error: None,
-        }
-    }
-}
-
 /// The paths of the probes, which the reserved share of connections serves.
 pub(crate) const HEALTH_PATHS: [&str; 2] = ["/health", "/health/ready"];
 
-/// `GET /health` reports that the process runs, `GET /health/ready` that it can serve.
-pub fn health_routes<S, F, R>(checks: F) -> Router<S>
-where
-    S: Clone + Send + Sync + 'static,
-    F: Fn() -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Vec<Check>> + Send,
-{
+/// The probes of a service. `GET /health` reports that the process runs. `GET /health/ready` reports that its database is ready, and
+/// shows where requests are counted.
+pub fn probes(database: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
     let [alive_path, ready_path] = HEALTH_PATHS;
+    let check = move || {
+        let (database, counting) = (Arc::clone(&database), throttle.counting());
+        async move { readiness(database.ready().await, counting) }
+    };
     Router::new()
         .route(alive_path, get(|| ready(alive())))
-        .route(
-            ready_path,
-            get(move || {
-                let found = checks();
-                async move { readiness(found.await) }
-            }),
-        )
-}
-
-/// The probes of a service. It is ready while its database is; the response shows where requests
-/// are counted.
-pub fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
-    health_routes(move || {
-        let readiness = Arc::clone(&readiness);
-        let limits = limits(throttle.counting());
-        async move {
-            let database = Check::of("database", readiness.ready().await);
-            std::iter::once(database).chain(limits).collect()
-        }
-    })
-}
-
-/// The `limits` detail, only for a process that is configured to share its counts.
-fn limits(counting: CountScope) -> Option<Check> {
-    let word = match counting {
-        CountScope::Alone => return None,
-        CountScope::Shared => "shared",
-        CountScope::Apart => "apart",
-    };
-    Some(Check::detail("limits", word))
+        .route(ready_path, get(check))
 }
 
 #[derive(Serialize)]
-struct Health<'a> {
-    status: &'a str,
+struct Health {
+    status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<serde_json::Map<String, serde_json::Value>>,
+    checks: Option<Checks>,
 }
 
-fn alive() -> Response {
-    axum::Json(Health {
+#[derive(Serialize)]
+struct Checks {
+    database: &'static str,
+    /// Only for a process that is configured to share its counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<&'static str>,
+}
+
+fn alive() -> Json<Health> {
+    Json(Health {
         status: "ok",
         checks: None,
     })
-    .into_response()
 }
 
 /// Names a failed check in the response and logs its cause.
-fn readiness(checks: Vec<Check>) -> Response {
-    let ready = checks
-        .iter()
-        .map(|check| (check.name.to_owned(), check.word.into()))
-        .collect();
-    for check in checks {
-        if let Some(error) = check.error {
-            return ApiError::new(
-                codes::NOT_READY,
-                format!("Not ready: the check `{}` failed.", check.name),
-            )
-            .caused_by(error)
-            .into_response();
-        }
-    }
-    axum::Json(Health {
+fn readiness(
+    database: Result<(), StoreError>,
+    counting: CountScope,
+) -> Result<Json<Health>, ApiError> {
+    database.map_err(|error| {
+        let message = "Not ready: the check `database` failed.";
+        ApiError::new(codes::NOT_READY, message).caused_by(error)
+    })?;
+    let checks = Checks {
+        database: "ok",
+        limits: match counting {
+            CountScope::Alone => None,
+            CountScope::Shared => Some("shared"),
+            CountScope::Apart => Some("apart"),
+        },
+    };
+    Ok(Json(Health {
         status: "ready",
-        checks: Some(ready),
-    })
-    .into_response()
+        checks: Some(checks),
+    }))
 }
 
 #[cfg(test)]
@@ -304,19 +248,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn liveness_is_independent_of_readiness() {
-        let good = health_routes(|| ready(vec![Check::of("database", Ok::<(), &str>(()))]));
+    async fn probes_report_process_and_database() {
+        fn app(found: fn() -> Result<(), StoreError>, counting: CountScope) -> Router {
+            Router::new()
+                .route("/health", get(|| ready(alive())))
+                .route("/ready", get(move || ready(readiness(found(), counting))))
+        }
+        fn bad() -> Result<(), StoreError> {
+            Err(StoreError::unavailable("disk gone"))
+        }
+        let good = app(|| Ok(()), CountScope::Alone);
         let (_, body) = fetch(good.clone(), "/health").await;
         assert_eq!(body, r#"{"status":"ok"}"#);
-        let (response, body) = fetch(good, "/health/ready").await;
+        let (response, body) = fetch(good, "/ready").await;
         assert_eq!(response.status, 200);
         assert_eq!(body, r#"{"status":"ready","checks":{"database":"ok"}}"#);
-        let detailed = health_routes(|| ready(vec![Check::detail("limits", "apart")]));
-        let (response, body) = fetch(detailed, "/health/ready").await;
-        assert_eq!(response.status, 200);
-        assert_eq!(body, r#"{"status":"ready","checks":{"limits":"apart"}}"#);
-        let bad = health_routes(|| ready(vec![Check::of("database", Err("disk gone"))]));
-        let (response, body) = fetch(bad, "/health/ready").await;
+        let (_, body) = fetch(app(|| Ok(()), CountScope::Apart), "/ready").await;
+        let checks = r#"{"database":"ok","limits":"apart"}"#;
+        assert_eq!(body, format!(r#"{{"status":"ready","checks":{checks}}}"#));
+        let (response, body) = fetch(app(bad, CountScope::Alone), "/ready").await;
         assert_eq!(response.status, 503);
         assert!(
             body.contains("\"not_ready\"") && body.contains("`database`"),

@@ -22,8 +22,8 @@ use tower_http::compression::CompressionLayer;
 use tracing::{Instrument, Span};
 
 use crate::class::Caller;
+use crate::codes;
 use crate::error::ApiError;
-use crate::fallback;
 use crate::service_info::ServiceInfo;
 
 /// The header with the request id, on every response.
@@ -33,8 +33,8 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// routes have been merged.
 pub fn finish(router: Router, site: ServiceInfo) -> Router {
     router
-        .fallback(fallback::route_not_found)
-        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .fallback(route_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(site, answer))
 }
 
@@ -43,6 +43,22 @@ pub fn finish_pages(router: Router, site: ServiceInfo) -> Router {
     router
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(site, answer))
+}
+
+/// 404 `route_not_found`: the path is wrong, so its `type` is `invalid_request`.
+async fn route_not_found() -> ApiError {
+    ApiError::new(
+        codes::ROUTE_NOT_FOUND,
+        "There is no such route. Check the path against the API reference.",
+    )
+}
+
+/// 405 `method_not_allowed`; the router adds the `Allow` header.
+async fn method_not_allowed() -> ApiError {
+    ApiError::new(
+        codes::METHOD_NOT_ALLOWED,
+        "This route exists, but not for this method. The `Allow` header lists its methods.",
+    )
 }
 
 /// The outermost layer: completes the response of the other layers.
@@ -54,10 +70,7 @@ async fn answer(State(site): State<ServiceInfo>, mut request: Request, next: Nex
         tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
     let trace = seen.trace.clone();
     let answering = async move {
-        let response = match caught(next.run(request)).await {
-            Ok(response) => response,
-            Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
-        };
+        let response = caught(next.run(request)).await;
         seen.finish(response, &site)
     };
     answering.instrument(trace).instrument(span).await
@@ -212,13 +225,13 @@ fn loggable(value: &HeaderValue) -> Option<&str> {
     harmless.then_some(text)
 }
 
-/// Runs a future until it completes or panics.
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
-    let mut future = pin!(future);
+/// The response of a handler, or 500 if the handler panics.
+pub(crate) async fn caught(answering: impl Future<Output = Response>) -> Response {
+    let mut answering = pin!(answering);
     poll_fn(
-        move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
+        move |cx| match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(ApiError::internal(Panicked::from(panic)).into_response()),
         },
     )
     .await
@@ -226,7 +239,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn An
 
 #[derive(Debug, thiserror::Error)]
 #[error("a handler panicked: {0}")]
-pub(crate) struct Panicked(String);
+struct Panicked(String);
 
 impl From<Box<dyn Any + Send>> for Panicked {
     fn from(panic: Box<dyn Any + Send>) -> Self {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::{Admission, Bounds, REFUSALS, Share, Slot};
+use crate::admission::{Admission, Bounds, REFUSALS, Share};
 use crate::connection::{Shared, drive, turn_away};
 use crate::deadlines::Deadlines;
 use crate::service_info::ServiceInfo;
@@ -118,7 +118,7 @@ async fn accept(
         // Responses are small and complete, so waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
         let slot = admission.admit(peer.ip());
-        if slot.as_ref().map(Slot::share) != Some(Share::Full) {
+        if slot.as_ref().map(|slot| slot.share) != Some(Share::Full) {
             http::over_bound(shared.name);
             if bound_warnings.is_due() {
                 warn_of_bounds();
@@ -139,7 +139,7 @@ async fn accept(
         let shutdown = shutdown.clone();
         let counted = Connection::accepted(shared.name);
         connections.spawn(async move {
-            drive(stream, peer, slot.share(), shared, shutdown).await;
+            drive(stream, peer, slot.share, shared, shutdown).await;
             drop((slot, counted));
         });
     }

@@ -1,6 +1,5 @@
 //! Facts about a service that its responses need.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Clock, Entropy, RequestId};
@@ -52,13 +51,7 @@ impl ServiceInfo {
     }
 }
 
-impl fmt::Debug for ServiceInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceInfo")
-            .field("docs_base", &self.0.docs_base)
-            .finish_non_exhaustive()
-    }
-}
+kernel::debug_as_text!(ServiceInfo, "ServiceInfo");
 
 #[cfg(test)]
 pub(crate) mod testing {

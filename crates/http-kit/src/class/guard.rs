@@ -42,7 +42,7 @@ impl<'r> Arriving<'r> {
         let credential = match &guard.read_token {
             // Without a reader no token is genuine.
             None if guard.class == Class::Embedded => Err(credential::dead_token()),
-            None => credential::read(query, headers, guard.class.key_places()).map(Credential::Key),
+            None => credential::read(query, headers, guard.class).map(Credential::Key),
             Some(read_token) => credential::read_token(query, headers).and_then(|text| {
                 let token = read_token(text, guard.config.clock.now());
                 token
