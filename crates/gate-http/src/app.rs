@@ -74,19 +74,7 @@ pub struct Parts {
 }
 
 /// The state of the router. It is cheap to clone.
-#[derive(Clone)]
-pub(crate) struct App(Arc<Parts>);
-
-impl App {
-    /// Builds the state from the use cases.
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
-    }
-
-    pub(crate) fn parts(&self) -> &Parts {
-        &self.0
-    }
-}
+pub(crate) type App = Arc<Parts>;
 
 /// Proof of a good secret key whose partner is entitled to the gate.
 pub(crate) type Entitled = http_kit::Entitled<GateProfile>;

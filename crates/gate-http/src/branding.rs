@@ -83,7 +83,7 @@ pub(crate) async fn get_branding(
     who: Entitled,
     State(app): State<App>,
 ) -> Result<Json<BrandingRecord>, ApiError> {
-    let branding = app.parts().reading.branding(who.tenant()).await?;
+    let branding = app.reading.branding(who.tenant()).await?;
     Ok(Json(record(&branding)))
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn update_branding(
     Body(request): Body<UpdateBrandingRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.optional()?;
-    let rebranding = &app.parts().rebranding;
+    let rebranding = &app.rebranding;
     let reply = rebranding
         .update(who.tenant(), key, &request.into(), &|branding| {
             response.json(StatusCode::OK, &record(branding))

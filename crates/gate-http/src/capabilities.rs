@@ -186,7 +186,7 @@ pub(crate) async fn list_countries(
 ) -> Result<Json<CountryList>, ApiError> {
     let code = query.text("country_code")?;
     let supported = query.one_of("supported", &[("true", true), ("false", false)])?;
-    let found = app.parts().catalogue.countries_of(code, supported);
+    let found = app.catalogue.countries_of(code, supported);
     let found = found.map(country);
     Ok(WholeList::of("/v1/capabilities/countries", found))
 }
@@ -211,7 +211,7 @@ pub(crate) async fn list_currencies(
     query: Query,
 ) -> Result<Json<CurrencyList>, ApiError> {
     let region = region(&app, &headers, &query)?;
-    let found = app.parts().catalogue.currencies_in(&region);
+    let found = app.catalogue.currencies_in(&region);
     let found = found.map(currency);
     Ok(WholeList::of("/v1/capabilities/currencies", found))
 }
@@ -242,7 +242,7 @@ pub(crate) async fn list_assets(
     let side = side(&query)?;
     let currency = query.text("currency")?;
     let region = region(&app, &headers, &query)?;
-    let found = app.parts().catalogue.assets_in(side, currency, &region);
+    let found = app.catalogue.assets_in(side, currency, &region);
     let found = found.map(|(listing, currency)| asset(listing, currency));
     Ok(WholeList::of("/v1/capabilities/assets", found))
 }
@@ -264,8 +264,7 @@ pub(crate) async fn get_asset(
     State(app): State<App>,
     symbol: PathId,
 ) -> Result<Json<AssetRecord>, ApiError> {
-    let catalogue = &app.parts().catalogue;
-    let found = symbol.parse("asset", |symbol| catalogue.asset(symbol))?;
+    let found = symbol.parse("asset", |symbol| app.catalogue.asset(symbol))?;
     Ok(Json(asset(found, None)))
 }
 
@@ -344,7 +343,7 @@ pub(crate) async fn check_eligibility(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Json<EligibilityRecord>, ApiError> {
-    let decision = app.parts().catalogue.eligibility(&EligibilityQuery {
+    let decision = app.catalogue.eligibility(&EligibilityQuery {
         region: region(&app, &headers, &query)?,
         currency: query.text("currency")?.map(str::to_owned),
         asset: query.text("asset")?.map(str::to_owned),
@@ -370,14 +369,14 @@ fn methods(
 ) -> Result<Json<MethodList>, ApiError> {
     let currency = query.text("currency")?;
     let region = region(app, headers, query)?;
-    let found = app.parts().catalogue.methods_in(side, currency, &region);
+    let found = app.catalogue.methods_in(side, currency, &region);
     Ok(WholeList::of(url, found.map(method)))
 }
 
 /// The user's country: from the query, otherwise from the edge.
 fn region(app: &App, headers: &HeaderMap, query: &Query) -> Result<Region, ApiError> {
     let asked = query.text("country_code")?;
-    Ok(Region::of(asked, app.parts().edge.said(headers)))
+    Ok(Region::of(asked, app.edge.said(headers)))
 }
 
 fn side(query: &Query) -> Result<Option<Side>, ApiError> {

@@ -169,7 +169,7 @@ pub(crate) async fn create_customer(
     Body(request): Body<CreateCustomerRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
-    let customers = &app.parts().customers;
+    let customers = &app.customers;
     let reply = customers
         .create(who.tenant(), key, &request.into(), &|customer| {
             response.json(StatusCode::CREATED, &record(who.tenant(), customer))
@@ -215,8 +215,7 @@ pub(crate) async fn list_customers(
             name.ok_or("expected 1 to 128 characters")
         })?,
     };
-    let customers = &app.parts().customers;
-    let page = customers.list(who.tenant(), &wanted, limit).await?;
+    let page = app.customers.list(who.tenant(), &wanted, limit).await?;
     Ok(CustomerList::of(page, |it| record(who.tenant(), &it)))
 }
 
@@ -238,7 +237,7 @@ pub(crate) async fn get_customer(
     id: PathId,
 ) -> Result<Json<CustomerRecord>, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
-    let found = app.parts().customers.get(who.tenant(), id).await?;
+    let found = app.customers.get(who.tenant(), id).await?;
     let customer = found.ok_or_else(|| ApiError::not_found("customer"))?;
     Ok(Json(record(who.tenant(), &customer)))
 }
@@ -274,7 +273,7 @@ pub(crate) async fn update_customer(
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
-    let customers = &app.parts().customers;
+    let customers = &app.customers;
     let reply = customers
         .update(who.tenant(), id, key, &request.into(), &|customer| {
             response.json(StatusCode::OK, &record(who.tenant(), customer))
@@ -308,7 +307,7 @@ pub(crate) async fn delete_customer(
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
-    let customers = &app.parts().customers;
+    let customers = &app.customers;
     let reply = customers
         .delete(who.tenant(), id, key, &|gone| {
             response.json(StatusCode::OK, &deleted(gone))

@@ -126,7 +126,7 @@ pub(crate) async fn create_embed_token(
         client_secret: request.client_secret.as_deref(),
         scopes: scopes.map_err(|error| ApiError::invalid_request(format!("{error}.")))?,
     };
-    let embed = app.parts().bootstrapping.bootstrap(who.access(), ask).await;
+    let embed = app.bootstrapping.bootstrap(who.access(), ask).await;
     let embed = embed.map_err(errors::bootstrap_error)?;
     Ok(Json(record(who.tenant(), embed)))
 }

@@ -148,16 +148,16 @@ pub(crate) async fn list_embed_options(
     let asked = query.parsed("country_code", |text| {
         CountryCode::parse(text).ok_or("expected an ISO 3166 code of two letters, such as \"DE\"")
     })?;
-    let country = asked.or_else(|| app.parts().edge.country(&headers));
+    let country = asked.or_else(|| app.edge.country(&headers));
     let session = match session {
         Some(id) => {
-            let found = app.parts().showing.show(who.tenant(), id, country).await;
+            let found = app.showing.show(who.tenant(), id, country).await;
             Some(found.map_err(errors::show_error)?.session)
         }
         None => None,
     };
     let terms = session.as_ref().map(|session| &session.terms);
-    let sides = app.parts().options.list(terms, country).await;
+    let sides = app.options.list(terms, country).await;
     Ok(Json(EmbedOptionsRecord {
         object: "embed_options",
         country_code: country.map(|code| code.to_string()),

@@ -134,12 +134,12 @@ pub(crate) async fn retrieve_embed_session(
     })?;
     let wait = query.integer("wait", 0..=LONGEST_WAIT)?.unwrap_or_default();
     let mut pauses = wait.saturating_mul(PAUSES);
-    let showing = &app.parts().showing;
+    let showing = &app.showing;
     loop {
         let found = showing.show(who.tenant(), id, country).await;
         let found = found.map_err(errors::show_error)?;
         let at = found.at;
-        let (record, version) = versioned(who.tenant().mode, found).map_err(errors::unrendered)?;
+        let (record, version) = versioned(who.tenant().mode, found).map_err(errors::undoable)?;
         if after != Some(version) || pauses == 0 || !waiting.sleep(PAUSE).await {
             return Ok(Json(record));
         }
@@ -174,9 +174,9 @@ pub(crate) async fn cancel_embed_session(
 ) -> Result<IdempotentReply, ApiError> {
     let id = who.session();
     let tenant = who.tenant();
-    let before = app.parts().showing.show(tenant, id, country).await;
+    let before = app.showing.show(tenant, id, country).await;
     let before = before.map_err(errors::show_error)?;
-    let acting = &app.parts().acting;
+    let acting = &app.acting;
     let reply = acting
         .act(tenant, id, None, &ActionRequest::Cancel, &|done| {
             let cancelled = EmbedSession {

@@ -3,7 +3,6 @@
 //! Every match is exhaustive, so a new refusal does not compile without a row here.
 
 mod access;
-mod customers;
 mod orders;
 mod payments;
 mod rails;
@@ -17,18 +16,18 @@ use gate_core::session::{NotOpen, SessionRefusal};
 use gate_core::usecases::act_on_session::ActError;
 use gate_core::usecases::bootstrap_embed::BootstrapError;
 use gate_core::usecases::create_session::CreateError;
+use gate_core::usecases::customers::CustomerError;
 use gate_core::usecases::send_test_event::TestSendError;
 use gate_core::usecases::update_branding::RebrandError;
 use http_kit::ApiError;
 use instruments::faults::{Violation, violated};
 use kernel::StoreError;
-use partner_core::stored_response::{RenderError, ResponseStoreError};
+use partner_core::stored_response::ResponseStoreError;
 use partner_core::usecases::deliveries::ReplayError;
 
 use crate::codes;
 
 pub(crate) use access::{denied, show_error, token_denied};
-pub(crate) use customers::customer_error;
 pub(crate) use orders::preview_error;
 pub(crate) use payments::{cancel_error, pay_error, quote_session_error, verify_error};
 pub(crate) use rails::{lock_error, redeem_error};
@@ -63,6 +62,21 @@ pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
     match error {
         RebrandError::Field(error) => ApiError::invalid_request(format!("{error}.")),
         RebrandError::Failed(error) => gate_error(error),
+    }
+}
+
+pub(crate) fn customer_error(error: CustomerError) -> ApiError {
+    match error {
+        CustomerError::Field(error) => ApiError::invalid_request(format!("{error}.")),
+        CustomerError::Exists(unique) => ApiError::new(
+            codes::CUSTOMER_ALREADY_EXISTS,
+            format!(
+                "`{}`: another customer has it, or a deleted one had it.",
+                unique.as_str()
+            ),
+        ),
+        CustomerError::NotFound => ApiError::not_found("customer"),
+        CustomerError::Failed(error) => gate_error(error),
     }
 }
 
@@ -178,13 +192,8 @@ pub(crate) fn gate_error(error: GateError) -> ApiError {
     }
 }
 
-/// The response whose text could not be written.
-pub(crate) fn unrendered(error: RenderError) -> ApiError {
-    undoable(error)
-}
-
 /// The response to a decision that could not be carried out.
-fn undoable(error: impl std::error::Error + Send + Sync + 'static) -> ApiError {
+pub(crate) fn undoable(error: impl std::error::Error + Send + Sync + 'static) -> ApiError {
     violated(Violation::Undoable);
     ApiError::internal(error)
 }

@@ -186,10 +186,9 @@ pub(crate) async fn create_embed_quote(
         conversion: request.conversion()?,
         asset: request.asset,
         network: request.network,
-        country: app.parts().edge.country(&headers),
+        country: app.edge.country(&headers),
     };
-    let quoting = &app.parts().quoting;
-    let quote = quoting.quote(who.access(), who.session(), &order).await;
+    let quote = app.quoting.quote(who.access(), who.session(), &order).await;
     let quote = quote.map_err(errors::quote_session_error)?;
     let record = signed_quotes::record(&quote, quote.created_at);
     Ok((StatusCode::CREATED, Json(record)))
@@ -245,7 +244,7 @@ pub(crate) async fn create_embed_payment(
         country,
         until: who.claims().expires_at,
     };
-    let paying = &app.parts().paying;
+    let paying = &app.paying;
     let reply = paying
         .pay(who.access(), who.session(), key, &asked, &|record| {
             response.json(StatusCode::CREATED, &PaymentRecord::of(record))
@@ -278,8 +277,7 @@ pub(crate) async fn cancel_embed_payment(
     id: PathId,
 ) -> Result<Json<PaymentRecord>, ApiError> {
     let id = id.parse("payment", PaymentId::parse)?;
-    let cancelling = &app.parts().cancelling;
-    let record = cancelling.cancel(who.tenant(), who.session(), id).await;
+    let record = app.cancelling.cancel(who.tenant(), who.session(), id).await;
     let record = record.map_err(errors::cancel_error)?;
     Ok(Json(PaymentRecord::of(&record)))
 }

@@ -115,8 +115,7 @@ pub(crate) async fn preview_quotes(
     State(app): State<App>,
     Body(request): Body<PreviewQuotesRequest>,
 ) -> Result<Json<PreviewRecord>, ApiError> {
-    let previewing = &app.parts().previewing;
-    let previewed = previewing.preview(who.access(), &request.into()).await;
+    let previewed = app.previewing.preview(who.access(), &request.into()).await;
     Ok(Json(record(previewed.map_err(errors::preview_error)?)))
 }
 

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
@@ -51,7 +50,13 @@ async fn notify(
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let (head, body) = request.into_parts();
-    let body = bounded(read_body(body).await?)?;
+    let body = read_body(body).await?;
+    if body.len() > MAX_BYTES {
+        return Err(ApiError::new(
+            codes::BODY_TOO_LARGE,
+            "The notification is larger than 4 KiB.",
+        ));
+    }
     let signature = signature(&head.headers)?;
     let checked = notified
         .secret
@@ -72,16 +77,6 @@ async fn notify(
     let waking = notified.waking.wake(notified.mode, id);
     waking.await.map_err(errors::gate_error)?;
     Ok(StatusCode::ACCEPTED)
-}
-
-fn bounded(body: Bytes) -> Result<Bytes, ApiError> {
-    if body.len() > MAX_BYTES {
-        return Err(ApiError::new(
-            codes::BODY_TOO_LARGE,
-            "The notification is larger than 4 KiB.",
-        ));
-    }
-    Ok(body)
 }
 
 /// The only signature of a request.

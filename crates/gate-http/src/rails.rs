@@ -198,7 +198,7 @@ pub(crate) async fn create_pay_in(
     response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
-    let redeeming = &app.parts().redeeming;
+    let redeeming = &app.redeeming;
     let redemption = request.of(RailKind::PayIn);
     let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
@@ -231,7 +231,7 @@ pub(crate) async fn create_pay_out(
     response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
-    let redeeming = &app.parts().redeeming;
+    let redeeming = &app.redeeming;
     let redemption = request.of(RailKind::PayOut);
     let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
@@ -259,7 +259,7 @@ pub(crate) async fn retrieve_pay_in(
     id: PathId,
 ) -> Result<Json<PayInRecord>, ApiError> {
     let id = id.parse("pay-in", |text| RailId::parse(RailKind::PayIn, text))?;
-    let found = app.parts().reading.rail(who.tenant(), id).await?;
+    let found = app.reading.rail(who.tenant(), id).await?;
     let found = found.ok_or_else(|| ApiError::not_found("pay-in"))?;
     Ok(Json(PayInRecord::of(&found)))
 }
@@ -282,7 +282,7 @@ pub(crate) async fn retrieve_pay_out(
     id: PathId,
 ) -> Result<Json<PayOutRecord>, ApiError> {
     let id = id.parse("pay-out", |text| RailId::parse(RailKind::PayOut, text))?;
-    let found = app.parts().reading.rail(who.tenant(), id).await?;
+    let found = app.reading.rail(who.tenant(), id).await?;
     let found = found.ok_or_else(|| ApiError::not_found("pay-out"))?;
     Ok(Json(PayOutRecord::of(&found)))
 }

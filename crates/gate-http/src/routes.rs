@@ -48,20 +48,19 @@ pub(crate) fn router(
     proxies: TrustedProxies,
     limits: Option<&Limits>,
 ) -> Router {
-    let parts = app.parts();
-    let bootstrapping = parts.bootstrapping.clone();
+    let bootstrapping = app.bootstrapping.clone();
     let checks = Checks {
         door,
         rails_door: door.asking(|profile| profile.rails_entitled().map_err(errors::denied)),
         limits,
         browsers,
-        read_token: embed_caller::reader(bootstrapping.tokens.clone(), parts.mode),
+        read_token: embed_caller::reader(bootstrapping.tokens.clone(), app.mode),
         own_page: Arc::new(move |access, headers| {
             bootstrapping.admits_page(access, embed::page_headers(headers))
         }),
-        responses: parts.creating.idempotent.responses.clone(),
+        responses: app.creating.idempotent.responses.clone(),
         edge: ProvingEdge {
-            header: parts.edge.clone(),
+            header: app.edge.clone(),
             proxies,
         },
     };

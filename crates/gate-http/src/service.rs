@@ -15,7 +15,7 @@ use partner_core::ports::{Readiness, Throttle};
 use partner_core::webhooks::notification::NotificationSecret;
 
 use crate::api::documents;
-use crate::app::{App, Parts};
+use crate::app::Parts;
 use crate::codes;
 use crate::rail_notifications::Notified;
 use crate::routes::Browsers;
@@ -91,7 +91,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         pages: browsers,
         widget: CorsPolicy::home_alone(home, &routes::methods_of_widget()),
     };
-    let app = App::new(setup.parts);
+    let app = Arc::new(setup.parts);
     let routes = routes::router(app, &door, &browsers, setup.proxies, limits);
     Ok(finish(
         routes

@@ -175,12 +175,12 @@ pub(crate) async fn create_session(
     Body(request): Body<CreateSessionRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
-    let creating = &app.parts().creating;
+    let creating = &app.creating;
     let reply = creating
         .create(who.access(), key, &request.into(), &|created| {
             let secret = created.client_secret.expose_secret().to_owned();
             let key = created.publishable_key.as_deref();
-            let widget = app.parts().bootstrapping.widget.as_ref();
+            let widget = app.bootstrapping.widget.as_ref();
             let session = SessionRecord {
                 url: widget
                     .zip(key)
@@ -212,7 +212,7 @@ pub(crate) async fn retrieve_session(
     id: PathId,
 ) -> Result<Json<SessionRecord>, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
-    let found = app.parts().reading.context.session(who.tenant(), id).await;
+    let found = app.reading.context.session(who.tenant(), id).await;
     let session = found.map_err(errors::gate_error)?;
     let session = session.ok_or_else(|| ApiError::not_found("session"))?;
     Ok(Json(record(who.tenant(), &session)))
@@ -247,7 +247,7 @@ pub(crate) async fn list_sessions(
         })?,
         status: query.one_of("status", &statuses)?,
     };
-    let page = app.parts().reading.sessions(who.tenant(), &filter, limit);
+    let page = app.reading.sessions(who.tenant(), &filter, limit);
     let page = page.await.map_err(errors::gate_error)?;
     Ok(SessionList::of(page, |it| record(who.tenant(), &it)))
 }
@@ -277,7 +277,7 @@ pub(crate) async fn cancel_session(
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
-    let acting = &app.parts().acting;
+    let acting = &app.acting;
     let reply = acting
         .act(who.tenant(), id, key, &ActionRequest::Cancel, &|done| {
             response.json(StatusCode::CREATED, &record(who.tenant(), &done.session))

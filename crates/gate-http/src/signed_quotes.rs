@@ -146,7 +146,7 @@ pub(crate) async fn lock_quote(
     Body(request): Body<LockQuoteRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
-    let locking = &app.parts().locking;
+    let locking = &app.locking;
     let reply = locking
         .lock(who.access(), key, &request.into(), &|quote| {
             response.json(StatusCode::CREATED, &record(quote, quote.created_at))
@@ -173,7 +173,7 @@ pub(crate) async fn retrieve_signed_quote(
     id: PathId,
 ) -> Result<Json<SignedQuoteRecord>, ApiError> {
     let id = id.parse("signed quote", SignedQuoteId::parse)?;
-    let found = app.parts().reading.signed_quote(who.tenant(), id).await?;
+    let found = app.reading.signed_quote(who.tenant(), id).await?;
     let Seen { value, at } = found.ok_or_else(|| ApiError::not_found("signed quote"))?;
     Ok(Json(record(&value, at)))
 }

@@ -89,7 +89,7 @@ pub(crate) async fn complete_session(
 ) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
-    let acting = &app.parts().acting;
+    let acting = &app.acting;
     let reply = acting
         .act(who.tenant(), id, key, &ActionRequest::Complete, &|done| {
             let session = sessions::record(who.tenant(), &done.session);
@@ -127,7 +127,7 @@ pub(crate) async fn fail_session(
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let FailSessionRequest { code, message } = request.unwrap_or_default();
-    let acting = &app.parts().acting;
+    let acting = &app.acting;
     let reply = acting
         .act(
             who.tenant(),

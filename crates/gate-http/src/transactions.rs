@@ -103,7 +103,7 @@ pub(crate) async fn list_transactions(
             SessionId::parse(text).ok_or("expected the id of a session")
         })?,
     };
-    let reading = &app.parts().reading;
+    let reading = &app.reading;
     let page = reading.transactions(who.tenant(), &filter, limit).await?;
     Ok(TransactionList::of(page, record))
 }
@@ -126,7 +126,7 @@ pub(crate) async fn retrieve_transaction(
     refid: PathId,
 ) -> Result<Json<TransactionRecord>, ApiError> {
     let refid = refid.parse("transaction", RefId::parse)?;
-    let found = app.parts().reading.transaction(who.tenant(), refid).await?;
+    let found = app.reading.transaction(who.tenant(), refid).await?;
     Ok(Json(record(
         found.ok_or_else(|| ApiError::not_found("transaction"))?,
     )))

@@ -95,7 +95,7 @@ pub(crate) async fn list_deliveries(
         skip: skip(&query)?,
     };
     let limit = query.integer("limit", 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
-    let page = app.parts().delivered.list(who.tenant(), filter, limit);
+    let page = app.delivered.list(who.tenant(), filter, limit);
     let page = page.await?;
     Ok(DeliveryList::of(page, record))
 }
@@ -123,7 +123,7 @@ pub(crate) async fn replay_delivery(
     id: PathId,
 ) -> Result<Json<DeliveryRecord>, ApiError> {
     let id = id.parse("delivery", DeliveryId::parse)?;
-    let replayed = app.parts().delivered.replay(who.tenant(), id).await;
+    let replayed = app.delivered.replay(who.tenant(), id).await;
     Ok(Json(record(replayed.map_err(errors::replay_error)?)))
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn send_test(
     who: Entitled,
     State(app): State<App>,
 ) -> Result<Json<DeliveryRecord>, ApiError> {
-    let sent = app.parts().test_sending.send(who.tenant()).await;
+    let sent = app.test_sending.send(who.tenant()).await;
     Ok(Json(record(sent.map_err(errors::test_send_error)?)))
 }
 

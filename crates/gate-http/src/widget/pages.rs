@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gate_core::access::may_write;
 use gate_core::profile::GateProfile;
@@ -59,24 +59,19 @@ pub(super) async fn embed(State(checkout): State<Checkout>, RawQuery(query): Raw
     let ancestors = checkout.ancestors(query.as_deref().unwrap_or_default());
     match ancestors.await {
         Ok(ancestors) => {
-            let mut response = page(&checkout.page, &ancestors);
-            let fixed = HeaderValue::from_static;
             let headers = [
-                ("cross-origin-resource-policy", fixed("cross-origin")),
-                ("cross-origin-embedder-policy", fixed("credentialless")),
+                ("cross-origin-resource-policy", "cross-origin"),
+                ("cross-origin-embedder-policy", "credentialless"),
             ];
-            fill(response.headers_mut(), headers);
-            response
+            (headers, page(&checkout.page, &ancestors)).into_response()
         }
         Err(error) => {
             tracing::error!(error.chain = %kernel::causes(&error), "Failed to find the partner of a widget");
-            let mut response = plain(
+            let response = plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The checkout is not available now. Try again in a moment.\n",
             );
-            let soon = HeaderValue::from_static("5");
-            response.headers_mut().insert(header::RETRY_AFTER, soon);
-            response
+            ([(header::RETRY_AFTER, "5")], response).into_response()
         }
     }
 }
@@ -112,52 +107,32 @@ fn publishable_key(query: &str) -> Option<PresentedKey> {
 
 fn page(page: &Page, ancestors: &Ancestors) -> Response {
     let policy = format!("{}{}", page.policy, ancestors.sources());
-    let Ok(policy) = HeaderValue::try_from(policy) else {
-        return plain(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "The checkout has an error.\n",
-        );
-    };
     let html = page.html.replace(ORIGINS, &ancestors.origins());
-    let mut response = html.into_response();
-    let fixed = HeaderValue::from_static;
     let headers = [
-        ("content-type", fixed("text/html; charset=utf-8")),
-        ("content-security-policy", policy),
-        ("cache-control", fixed("no-cache")),
-        ("x-content-type-options", fixed("nosniff")),
-        ("referrer-policy", fixed("no-referrer")),
-        ("permissions-policy", fixed(PERMISSIONS)),
-        ("cross-origin-opener-policy", fixed("same-origin")),
-        ("cross-origin-resource-policy", fixed("same-origin")),
-        ("origin-agent-cluster", fixed("?1")),
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-security-policy", policy.as_str()),
+        ("cache-control", "no-cache"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("permissions-policy", PERMISSIONS),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("origin-agent-cluster", "?1"),
     ];
-    fill(response.headers_mut(), headers);
-    response
+    (headers, html).into_response()
 }
 
 /// A small page of text.
 fn plain(status: StatusCode, text: &'static str) -> Response {
-    let mut response = (status, text).into_response();
-    let fixed = HeaderValue::from_static;
+    let policy = "default-src 'none'; frame-ancestors 'none'";
     let headers = [
-        ("content-type", fixed("text/plain; charset=utf-8")),
-        (
-            "content-security-policy",
-            fixed("default-src 'none'; frame-ancestors 'none'"),
-        ),
-        ("cache-control", fixed("no-store")),
-        ("x-content-type-options", fixed("nosniff")),
-        ("referrer-policy", fixed("no-referrer")),
+        ("content-type", "text/plain; charset=utf-8"),
+        ("content-security-policy", policy),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
     ];
-    fill(response.headers_mut(), headers);
-    response
-}
-
-fn fill<const N: usize>(headers: &mut HeaderMap, values: [(&'static str, HeaderValue); N]) {
-    for (name, value) in values {
-        headers.insert(name, value);
-    }
+    (status, headers, text).into_response()
 }
 
 #[cfg(test)]
