@@ -189,14 +189,10 @@ IPv6 /64 counts as one address. Refused requests count, preflights do not.",
 };
 
 /// The published documents, the contract first.
-///
-/// # Errors
-/// [`ContractError`] if a document refers to something that does not exist, which the tests rule out.
 pub fn documents() -> Result<Vec<Document>, ContractError> {
     APIS.iter().map(|api| api.document()).collect()
 }
 
-/// All error codes of the service.
 pub fn error_codes() -> impl Iterator<Item = &'static ErrorCode> {
     codes::SHARED_ERRORS.iter().chain(codes::OF_GATE).copied()
 }

@@ -29,7 +29,6 @@ use crate::edge::EdgeHeader;
 /// The use cases of the routes.
 #[derive(Clone)]
 pub struct Parts {
-    /// The process's mode.
     pub mode: Mode,
     /// The partners and their access.
     pub directory: Arc<dyn Directory<GateProfile>>,
@@ -37,39 +36,25 @@ pub struct Parts {
     pub catalogue: Arc<Catalogue>,
     /// The request header in which the edge names the client's country.
     pub edge: EdgeHeader,
-    /// Previews orders.
     pub previewing: PreviewQuotes,
-    /// Creates sessions.
     pub creating: CreateSession,
     /// Cancels, completes and fails sessions.
     pub acting: ActOnSession,
-    /// Changes branding.
     pub rebranding: UpdateBranding,
-    /// Creates, reads, changes and deletes customers.
     pub customers: Customers,
-    /// Locks quotes.
     pub locking: LockQuote,
-    /// Redeems quotes.
     pub redeeming: RedeemQuote,
     /// Reads sessions, transactions, quotes and rail records.
     pub reading: GateQueries,
-    /// Bootstraps widgets.
     pub bootstrapping: BootstrapEmbed,
-    /// Quotes sessions for their widgets.
     pub quoting: QuoteSession,
-    /// Pays sessions.
     pub paying: PaySession,
-    /// Cancels payments of widgets.
     pub cancelling: CancelPayment,
-    /// Verifies the users of sessions.
     pub verifying: VerifyUser,
-    /// Shows sessions to their widgets.
     pub showing: ShowSession,
-    /// Lists the options of widgets.
     pub options: ListOptions,
     /// Lists and replays deliveries.
     pub delivered: Delivered,
-    /// Sends test events.
     pub test_sending: SendTestEvent,
 }
 

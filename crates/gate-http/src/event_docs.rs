@@ -120,9 +120,6 @@ struct TestEventData {
 }
 
 /// Renders a resource for an event, as `GET` returns it.
-///
-/// # Errors
-/// [`RenderError`]: none in practice.
 pub fn render_resource(
     who: &Tenant,
     resource: Resource<'_>,

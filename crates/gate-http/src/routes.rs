@@ -136,7 +136,6 @@ impl Checks<'_> {
     }
 }
 
-/// The limit of a group.
 pub(crate) fn limit(group: Group, limits: &Limits) -> Limit {
     let by = match group {
         Group::Bootstrap | Group::Embed | Group::EmbedQuotes | Group::EmbedPayments => {

@@ -35,13 +35,10 @@ const REFERENCE: &str = include_str!("reference.html");
 /// The components of the service.
 #[derive(Clone)]
 pub struct Setup {
-    /// The use cases.
     pub parts: Parts,
-    /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// The limits; `None` if throttles are off.
     pub limits: Option<Limits>,
-    /// Wakes rail records.
     pub waking: WakeRail,
     /// The secret of the rail's notifications; `None` if the rail sends none.
     pub rail_secret: Option<Arc<NotificationSecret>>,
@@ -49,14 +46,10 @@ pub struct Setup {
     pub proxies: TrustedProxies,
     /// Creates request ids and knows the address of the documentation.
     pub site: ServiceInfo,
-    /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
 }
 
 /// Builds the complete router.
-///
-/// # Errors
-/// [`ContractError`] if the published contract is inconsistent, which the tests rule out.
 pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limits = setup.limits.as_ref();
     let door = Door::new(DoorConfig {

@@ -35,7 +35,6 @@ pub struct WidgetSetup {
     pub directory: Arc<dyn Directory<GateProfile>>,
     /// Reports where requests are counted.
     pub throttle: Arc<dyn Throttle>,
-    /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
     /// Creates request ids and has the clock.
     pub site: ServiceInfo,

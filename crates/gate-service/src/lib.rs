@@ -45,18 +45,12 @@ pub const WIDGET: &str = "widget";
 
 /// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, advance
 /// rail records and verifications, and fill in the forms of comparison of customers of earlier versions.
-///
-/// # Errors
-/// [`StartError`]; the service does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?).await
 }
 
 /// Starts the service in a process with another service. Both share one set of metrics.
-///
-/// # Errors
-/// The same as of [`start`].
 pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?).await
@@ -65,9 +59,7 @@ pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError>
 /// The origins by which browsers reach the service: those of the configuration, or else the addresses that are bound.
 #[derive(Debug, Clone)]
 pub struct PublicOrigins {
-    /// The API.
     pub gate: Origin,
-    /// The hosted widget.
     pub widget: Origin,
 }
 
@@ -135,9 +127,6 @@ async fn bind_widget(runtime: &Runtime) -> Result<Option<Bound>, StartError> {
 
 /// The published documents, the contract first: those of the API, and those that an operator's rail implements for
 /// `PENSTOCK_RAIL=http:<url>` and an operator's verifier for `PENSTOCK_VERIFIER=http:<url>`.
-///
-/// # Errors
-/// [`StartError::Contract`].
 pub fn documents() -> Result<Vec<Document>, StartError> {
     let mut documents = gate_http::documents()?;
     documents.push(Document {

@@ -79,7 +79,6 @@ struct Taken {
     networks: HashMap<ClientNetwork, Used>,
 }
 
-/// Slots in use.
 #[derive(Debug, Default, Clone, Copy)]
 struct Used {
     full: usize,

@@ -57,7 +57,6 @@ where
 pub struct Api<S: 'static, A: 'static> {
     /// The document's name under `/openapi/`, without an extension.
     pub name: &'static str,
-    /// Its title.
     pub title: &'static str,
     /// Its version, which is a date.
     pub version: &'static str,
@@ -65,7 +64,6 @@ pub struct Api<S: 'static, A: 'static> {
     pub description: &'static str,
     /// The groups of operations with their descriptions, in reading order.
     pub tags: &'static [(&'static str, &'static str)],
-    /// The error codes that all operations share.
     pub shared_errors: &'static [&'static ErrorCode],
     /// The tiers of the limits, as named in the headers.
     pub tiers: &'static [&'static str],
@@ -73,7 +71,6 @@ pub struct Api<S: 'static, A: 'static> {
     pub examples: &'static str,
     /// Adds what belongs to no operation, such as events.
     pub complete: fn(Contract) -> Contract,
-    /// The operations.
     pub operations: &'static [&'static Operation<S, A>],
 }
 

@@ -50,18 +50,14 @@ pub type Entitlement<P> = fn(&P) -> Result<(), ApiError>;
 /// A partner's own tier in place of a route's tiers, if the partner has one.
 pub type OwnTier<P> = fn(&P) -> Option<Tier>;
 
-/// The configuration of a [`Door`].
 #[derive(Clone)]
 pub struct DoorConfig<P> {
-    /// The mode of the process.
     pub mode: Mode,
     /// Finds the partner of a key.
     pub directory: Arc<dyn Directory<P>>,
-    /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
-    /// The error codes of the product.
     pub error_codes: ProductErrorCodes,
     /// Limits responses with 401 by client address, against the guessing of keys. `None` if
     /// throttles are off.
@@ -77,7 +73,6 @@ pub struct DoorConfig<P> {
 pub struct Door<P>(Arc<DoorConfig<P>>);
 
 impl<P: Profile> Door<P> {
-    /// A door for one product.
     #[must_use]
     pub fn new(config: DoorConfig<P>) -> Self {
         Self(Arc::new(config))
@@ -281,7 +276,6 @@ proofs! {
     Sandbox,
 }
 
-/// The layer of one class.
 #[derive(Clone)]
 pub struct ClassLayer<P>(Guard<P>);
 

@@ -133,7 +133,6 @@ impl ApiError {
         self.0.code.text
     }
 
-    /// The `message` of the envelope.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message

@@ -47,7 +47,6 @@ impl Kind {
 pub struct ErrorCode {
     /// The `code` of the envelope; also the anchor on the documentation page and the metric label.
     pub text: &'static str,
-    /// The status of the response.
     pub status: StatusCode,
     /// The `type` of the envelope.
     pub kind: Kind,

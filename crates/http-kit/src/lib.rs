@@ -64,5 +64,4 @@ pub use words::{read_word, word_schema};
 
 /// The router type that a service builds.
 pub use axum::Router;
-/// The status of an [`ErrorCode`].
 pub use axum::http::StatusCode;

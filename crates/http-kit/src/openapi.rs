@@ -246,9 +246,6 @@ impl Contract {
 }
 
 /// The document as YAML. The same contract gives the same bytes.
-///
-/// # Errors
-/// [`ContractError`] if YAML cannot express the document.
 pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
     let yaml = api
         .to_yaml()
@@ -257,9 +254,6 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
 }
 
 /// The document as JSON.
-///
-/// # Errors
-/// [`ContractError`] if JSON cannot express the document.
 pub fn to_json(api: &OpenApi) -> Result<String, ContractError> {
     let json = api.to_pretty_json();
     json.map_err(|error| ContractError(vec![error.to_string()]))
@@ -289,9 +283,6 @@ fn is_date(value: &str) -> bool {
 }
 
 /// The document as a JSON value, for the reference page and for checks.
-///
-/// # Errors
-/// [`ContractError`] if JSON cannot express the document.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractError> {
     serde_json::to_value(api).map_err(|error| ContractError(vec![error.to_string()]))
 }

@@ -28,7 +28,6 @@ const ICON: &str = include_str!("icon.svg");
 pub struct Document {
     /// The name under `/openapi/` without an extension, such as `pools-v1`.
     pub name: &'static str,
-    /// The document.
     pub api: OpenApi,
 }
 

@@ -27,7 +27,6 @@ use crate::service_info::ServiceInfo;
 pub struct Options {
     /// The listener's name in metrics.
     pub name: &'static str,
-    /// The service that responds.
     pub site: ServiceInfo,
     /// How long each step of a connection may take.
     pub deadlines: Deadlines,
@@ -51,9 +50,6 @@ impl Options {
 /// Serves HTTP/1.1 until `shutdown` is cancelled, then finishes requests in flight and returns.
 ///
 /// A request runs to its end even after its client has disconnected.
-///
-/// # Errors
-/// [`io::Error`] if the listener is unusable.
 pub async fn serve(
     listener: TcpListener,
     router: Router,

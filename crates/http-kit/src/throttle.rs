@@ -103,7 +103,6 @@ impl Limit {
         Self::new(self.0.group, scope, self.0.tiers.clone())
     }
 
-    /// The name of the bucket.
     #[must_use]
     pub fn group(&self) -> &'static str {
         self.0.group
@@ -115,7 +114,6 @@ impl Limit {
         self.0.scope
     }
 
-    /// The tiers of the limit.
     #[must_use]
     pub fn tiers(&self) -> &[Tier] {
         &self.0.tiers

@@ -38,7 +38,6 @@ impl InstallationArgs {
     }
 }
 
-/// An open installation.
 pub(crate) struct Installation {
     pub(crate) base: OpenedBase,
     pub(crate) mode: Mode,
@@ -105,7 +104,6 @@ impl Installation {
     }
 }
 
-/// Parses a partner's id.
 pub(crate) fn partner_id(text: &str) -> Result<PartnerId, Failure> {
     PartnerId::parse(text)
         .ok_or_else(|| Failure::input("--partner: expected 1 to 64 of a-z, 0-9, _ and -"))

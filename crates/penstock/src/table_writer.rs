@@ -20,7 +20,6 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// An optional value.
     pub(crate) fn plain<T: ToString>(value: Option<T>) -> Self {
         value.map_or(Self::Empty, |value| Self::Plain(value.to_string()))
     }

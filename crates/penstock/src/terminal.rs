@@ -48,12 +48,10 @@ impl Terminal {
         Self { output }
     }
 
-    /// The requested format.
     pub(crate) const fn output(&self) -> Output {
         self.output
     }
 
-    /// Whether the output is for people.
     pub(crate) fn is_for_people(&self) -> bool {
         self.output == Output::Text
     }

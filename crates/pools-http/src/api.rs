@@ -53,15 +53,10 @@ exactly like one that does not exist: 404.",
     ],
 };
 
-/// The published documents.
-///
-/// # Errors
-/// [`ContractError`] if the document refers to something that does not exist, which the tests rule out.
 pub fn documents() -> Result<Vec<Document>, ContractError> {
     Ok(vec![POOLS.document()?])
 }
 
-/// All error codes of the service.
 pub fn error_codes() -> impl Iterator<Item = &'static ErrorCode> {
     codes::SHARED_ERRORS.iter().chain(codes::OF_POOLS).copied()
 }

@@ -21,19 +21,13 @@ use crate::errors;
 /// The use cases behind the routes.
 #[derive(Clone)]
 pub struct Parts {
-    /// The process's mode.
     pub mode: Mode,
     /// Who may do what, and which pools there are.
     pub directory: Arc<dyn Directory<PoolsProfile>>,
-    /// Gives quotes.
     pub quoting: CreateQuote,
-    /// Executes quotes.
     pub transacting: TransactQuote,
-    /// Polls trades.
     pub polling: PollTrade,
-    /// Rejects quotes.
     pub rejecting: RejectQuote,
-    /// Reads quotes, trades and accounts.
     pub reading: PoolsQueries,
 }
 
@@ -57,7 +51,6 @@ struct Discovery {
 const DISCOVERY_LIMIT: usize = 10_000;
 
 impl App {
-    /// Builds the state from the use cases.
     #[must_use]
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {

@@ -30,9 +30,7 @@ const REFERENCE: &str = include_str!("reference.html");
 /// The components of the service.
 #[derive(Clone)]
 pub struct Setup {
-    /// The use cases.
     pub parts: Parts,
-    /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// The limit of all routes, per credential. Unknown keys count against the client's address
     /// with the same tiers. `None` if throttles are off.
@@ -41,14 +39,10 @@ pub struct Setup {
     pub proxies: TrustedProxies,
     /// Creates request ids and knows the address of the documentation.
     pub site: ServiceInfo,
-    /// Checks whether the store is available.
     pub readiness: Arc<dyn Readiness>,
 }
 
 /// Builds the complete router.
-///
-/// # Errors
-/// [`ContractError`] if the published contract is inconsistent, which the tests rule out.
 pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limit = setup
         .tiers

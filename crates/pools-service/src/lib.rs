@@ -19,9 +19,6 @@ use runtime::service::Bound;
 pub use runtime::service::{BoundService, StartError};
 
 /// Binds the service to the configured address and starts delivering its events.
-///
-/// # Errors
-/// [`StartError`]; the service does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     runtime.check_engine().await?;
     let wanted = runtime.base.config.pools_listen;
@@ -36,9 +33,6 @@ pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
 
 /// The published documents, the contract first: that of the API, and that which an operator's engine implements for
 /// `PENSTOCK_ENGINE=http:<url>`.
-///
-/// # Errors
-/// [`StartError::Contract`].
 pub fn documents() -> Result<Vec<Document>, StartError> {
     let mut documents = pools_http::documents()?;
     documents.push(Document {

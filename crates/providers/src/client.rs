@@ -78,7 +78,6 @@ pub(crate) struct HttpClient {
 
 type HyperClient = Client<ConnectorWithTimeout, Full<Bytes>>;
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
@@ -275,7 +274,6 @@ impl Service<Uri> for ConnectorWithTimeout {
     }
 }
 
-/// The certificates that the machine trusts.
 fn machine_certificates() -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     // Unreadable certificates are skipped. The remaining ones may still verify the upstream.

@@ -45,7 +45,6 @@ pub(crate) struct PathId {
     pub(crate) example: &'static str,
 }
 
-/// A call to an upstream.
 pub(crate) struct Call {
     pub(crate) method: Method,
     /// The path below the upstream's URL, with a placeholder for the id.
@@ -196,7 +195,6 @@ impl Document {
         schemas
     }
 
-    /// A request with this body.
     pub(crate) fn body(&self) -> RequestBody {
         RequestBodyBuilder::new()
             .content(JSON, self.content())

@@ -37,7 +37,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// An engine at a URL.
 pub struct HttpEngine {
     upstream: HttpUpstream,
     name: EngineName,

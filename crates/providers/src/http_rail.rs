@@ -32,7 +32,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RESPONSE_BYTES: usize = 128 * 1024;
 const FORGOTTEN: &str = "the rail does not know the payment that it has just accepted";
 
-/// A rail at a URL.
 pub struct HttpRail {
     upstream: HttpUpstream,
 }

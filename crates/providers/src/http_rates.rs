@@ -113,7 +113,6 @@ impl HttpRates {
         })
     }
 
-    /// The number of sources.
     #[must_use]
     pub fn sources(&self) -> usize {
         self.sources.len()

@@ -26,12 +26,10 @@ use crate::upstream::{HttpUpstream, NO_BODY, Silence, read_about};
 
 pub use contract::openapi;
 
-/// Timeout of one call.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum length of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// A verifier at a URL.
 pub struct HttpVerifier {
     upstream: HttpUpstream,
 }

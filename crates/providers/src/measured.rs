@@ -28,13 +28,9 @@ const NO_RESPONSE: &str = "none";
 /// An upstream with metrics.
 pub struct Measured<T: ?Sized>(Arc<T>);
 
-/// An engine with metrics.
 pub type MeasuredEngine = Measured<dyn Engine>;
-/// A rail with metrics.
 pub type MeasuredRail = Measured<dyn Rail>;
-/// A verifier with metrics.
 pub type MeasuredVerifier = Measured<dyn Verifier>;
-/// A source of rates with metrics.
 pub type MeasuredRates = Measured<dyn RateSource>;
 
 impl<T: ?Sized> Measured<T> {

@@ -102,9 +102,6 @@ impl StaticRates {
     }
 
     /// Reads the text of a file named `file`.
-    ///
-    /// # Errors
-    /// The same as of [`StaticRates::read`].
     pub fn parse(
         file: &str,
         text: &str,

@@ -23,7 +23,6 @@ const JSON: &str = "application/json";
 /// For a call without a request body.
 pub(crate) const NO_BODY: Option<&()> = None;
 
-/// An upstream at a URL.
 pub(crate) struct HttpUpstream {
     pub(crate) client: HttpClient,
     url: UpstreamUrl,
@@ -134,7 +133,6 @@ impl HttpUpstream {
 
 /// A response that names what it is about.
 pub(crate) trait Answer: DeserializeOwned {
-    /// The id that the response is about.
     fn id(&self) -> &str;
 }
 

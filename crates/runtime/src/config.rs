@@ -100,7 +100,6 @@ pub struct Config {
 /// A configuration with its warnings.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The configuration.
     pub config: Config,
     /// Warnings about settings that work differently than the operator may expect, one line each.
     pub warnings: Vec<String>,
@@ -251,7 +250,6 @@ fn public_origin(
         .ok_or_else(|| given.refuse(setting, expected))
 }
 
-/// Errors of combinations of settings.
 fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if given.mode() == Mode::Test {

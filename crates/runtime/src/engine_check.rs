@@ -26,9 +26,6 @@ impl Runtime {
     ///
     /// A service without an engine always starts, and warns of them. Reserved trades of an earlier release name no engine; they are
     /// assigned to this engine.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub async fn check_engine(&self) -> Result<(), OpenError> {
         let config = &self.base.config;
         let name = self.engine.name();

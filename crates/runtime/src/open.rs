@@ -102,17 +102,12 @@ pub struct OpenedBase {
     pub embed_tokens: TokenKey,
     /// The keys that a rotation of the master key keeps.
     pub derived: Arc<DerivedKeys>,
-    /// The process's clock.
     pub clock: Arc<dyn Clock>,
-    /// The process's randomness.
     pub entropy: Arc<dyn Entropy>,
 }
 
 impl OpenedBase {
     /// Opens the database and checks the master key against it. Creates a missing database file and migrates its schema.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenError> {
         let keys = KeySource::of(&mut config)?;
         let key_file = match &keys {
@@ -140,9 +135,6 @@ impl OpenedBase {
     }
 
     /// Opens a database that must exist, for work that makes no sense on a new database.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenError> {
         match &config.database {
             Database::Sqlite(file) if !store::is_there(&config.database) => {
@@ -267,27 +259,20 @@ pub struct Runtime {
     pub pools_directory: Arc<dyn Directory<PoolsProfile>>,
     /// The cached access rights to the gate.
     pub gate_directory: Arc<dyn Directory<GateProfile>>,
-    /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// Detects concurrent twins.
     pub in_flight: Arc<dyn InFlight>,
-    /// The source of rates.
     pub rates: Arc<dyn RateSource>,
-    /// The gate's catalogue.
     pub catalogue: Arc<Catalogue>,
-    /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
     /// The rail that moves fiat, if there is one.
     pub rail: Option<Arc<dyn Rail>>,
     /// The verifier of sessions' users, if there is one.
     pub verifier: Option<Arc<dyn Verifier>>,
-    /// Accepts transacts.
     pub transact_queues: Arc<PartnerQueues<TransactCommand, Decision>>,
-    /// Accepts new quotes.
     pub quote_queues: Arc<PartnerQueues<NewQuote, Quote>>,
     /// The read of a transact before it asks the engine.
     pub preflight: Arc<CachedPreflight>,
-    /// Cancelled at shutdown.
     pub shutdown: CancellationToken,
     tasks: Tasks,
 }

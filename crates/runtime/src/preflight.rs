@@ -174,7 +174,6 @@ impl CachedPreflight {
         }
     }
 
-    /// Remembers the stored quotes of a batch.
     fn remember_quotes(&self, batch: &[NewQuote], stored: &[Quote]) {
         let pairs = batch.iter().zip(stored);
         for (new, quote) in pairs.filter(|(new, quote)| new.id == quote.id) {

@@ -16,9 +16,7 @@ const ELAPSED_CLOCK: ClockId = ClockId::Monotonic;
 /// The clock and the randomness of a program. Tests pass their own.
 #[derive(Clone)]
 pub struct Ports {
-    /// The process's clock.
     pub clock: Arc<dyn Clock>,
-    /// The process's randomness.
     pub entropy: Arc<dyn Entropy>,
 }
 

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 /// Time from the start of a shutdown until the store is no longer waited for. The last 2.5 s of the 25 s are for the spans and the
 /// log.
 const STORE_LIMIT: Duration = Duration::from_millis(22_400);
-/// Timeout for closing the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Cancels a token on the first SIGTERM or SIGINT.

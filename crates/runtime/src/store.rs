@@ -133,9 +133,6 @@ pub fn is_there(database: &Database) -> bool {
 }
 
 /// Migrates a database's schema, and does nothing else.
-///
-/// # Errors
-/// [`OpenError`].
 pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
     let setting = if config.migrate_database == config.database {
         "PENSTOCK_DATABASE_URL"

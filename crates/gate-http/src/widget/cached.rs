@@ -80,7 +80,6 @@ impl Cached {
     }
 }
 
-/// The route of one file.
 pub(super) fn route(file: Cached) -> MethodRouter {
     get(move |asked: HeaderMap| ready(file.clone().answer(&asked)))
 }

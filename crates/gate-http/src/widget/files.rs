@@ -32,7 +32,6 @@ pub struct DemoPlaces<'p> {
 pub struct DemoFile {
     /// Its `Content-Type`.
     pub kind: &'static str,
-    /// Its content.
     pub bytes: &'static [u8],
 }
 

@@ -57,9 +57,6 @@ fn is_near(sent: &str, known: &str) -> bool {
 }
 
 /// Reads a body that must be one strict JSON object, and which of its fields are unknown.
-///
-/// # Errors
-/// As [`super::parse`].
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, UnknownFields), ApiError> {
     let mut unknown = UnknownFields::default();
     let mut missing: Vec<String> = Vec::new();

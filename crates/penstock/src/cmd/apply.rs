@@ -100,7 +100,6 @@ fn temporary_database(config: &mut Config) -> Result<TempDir, Failure> {
     Ok(folder)
 }
 
-/// Applies a document to an installation.
 pub(crate) async fn apply(
     installation: &Installation,
     document: &Document,

@@ -154,7 +154,6 @@ pub(crate) async fn credit_to(
     Ok(crediting.credit(&who, credit).await?)
 }
 
-/// Parses an amount.
 fn parse_amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
     let is_negative = |digits: &str| {
         matches!(

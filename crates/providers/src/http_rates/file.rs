@@ -97,7 +97,6 @@ pub(super) struct Sources {
 
 type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// Reads a file of sources.
 pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesError>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {

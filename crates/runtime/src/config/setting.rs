@@ -21,7 +21,6 @@ use super::database::{self, Database};
 use super::proxies;
 use super::value::{self, InvalidSetting, LogFormat, RatesChoice, TraceHeader, UpstreamChoice};
 
-/// One setting.
 pub(crate) struct Setting<T> {
     about: About,
     parse: fn(&str) -> Result<T, InvalidSetting>,
@@ -59,7 +58,6 @@ pub(crate) enum Visibility {
     Masked,
 }
 
-/// A setting of any type.
 pub(crate) trait AnySetting: Sync {
     fn about(&self) -> &About;
     fn check(&self, text: &str) -> Result<(), InvalidSetting>;
@@ -121,7 +119,6 @@ const fn span(default: &'static str, help: &'static str) -> Setting<Duration> {
     Setting::new(Default::Is(default), value::span, SPAN_FORM, help)
 }
 
-/// One limit of requests.
 const fn limit(default: &'static str, help: &'static str) -> Setting<Vec<Tier>> {
     Setting::new(Default::Is(default), value::limit, LIMIT_FORM, help)
 }
@@ -133,7 +130,6 @@ const fn upstream(help: &'static str) -> Setting<UpstreamChoice> {
     Setting::new(default, value::upstream, form, help)
 }
 
-/// The secret of an upstream.
 const fn upstream_secret(help: &'static str) -> Setting<UpstreamSecret> {
     let form = "16 to 256 visible ASCII characters";
     let parse = |text: &str| UpstreamSecret::parse(text).ok_or(InvalidSetting::Form);
@@ -411,7 +407,6 @@ settings! {
     );
 }
 
-/// The setting of a name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn AnySetting> {
     ALL.iter()
         .copied()

@@ -44,7 +44,6 @@ impl Sources {
 pub struct ConfigError {
     /// The setting as the operator knows it, such as `PENSTOCK_QUOTE_TTL`.
     pub setting: String,
-    /// The expected form.
     pub expected: String,
 }
 

@@ -38,7 +38,6 @@ pub(crate) fn without_credentials(url: &str) -> String {
     masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
-/// The source of rates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RatesChoice {
     /// No source: no quote can be priced.
@@ -137,7 +136,6 @@ pub(crate) fn span(text: &str) -> Result<Duration, InvalidSetting> {
     span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
 }
 
-/// A timeout.
 pub(crate) fn timeout(text: &str) -> Result<Duration, InvalidSetting> {
     let sensible = Duration::from_millis(100)..=Duration::from_secs(60);
     span(text).and_then(|span| form(sensible.contains(&span), span))

@@ -29,7 +29,6 @@ pub enum StartError {
     Listen {
         /// The variable that sets the address.
         setting: &'static str,
-        /// The address of the configuration.
         address: SocketAddr,
         /// The operating system's error.
         cause: io::Error,
@@ -118,9 +117,6 @@ impl Bound {
     }
 
     /// Binds a second service of this process without metrics: the first service's metrics include both.
-    ///
-    /// # Errors
-    /// The same as of [`Bound::bind`].
     pub async fn bind_beside(
         runtime: &Runtime,
         setting: &'static str,
@@ -157,7 +153,6 @@ impl Bound {
         self.address
     }
 
-    /// The service with its router.
     #[must_use]
     pub fn serve(self, router: Router) -> BoundService {
         let mut options = Options::new(self.site.clone());

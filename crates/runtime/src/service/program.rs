@@ -19,10 +19,8 @@ use crate::shutdown::serve_and_close;
 /// Timeout for the lines that a service prints. Their reader may have stalled.
 const PRINT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A service as a program.
 #[derive(Debug)]
 pub struct Program {
-    /// The program's name.
     pub name: &'static str,
     /// A sentence about the program.
     pub about: &'static str,

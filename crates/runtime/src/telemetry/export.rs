@@ -98,7 +98,6 @@ fn resource() -> Resource {
         .build()
 }
 
-/// Links a span to the trace of a client.
 fn link(span: &Span, client: TraceParent) {
     let flags = if client.sampled {
         TraceFlags::SAMPLED

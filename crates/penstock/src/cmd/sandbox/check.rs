@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
-/// A step with its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
     step: &'static str,

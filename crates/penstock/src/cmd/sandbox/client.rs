@@ -15,13 +15,11 @@ use tokio::net::TcpStream;
 /// Timeout of a call; longer than any call of a healthy sandbox.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client of one service.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
 }
 
-/// One call.
 pub(super) struct Call<'c> {
     pub(super) method: Method,
     pub(super) path: String,

@@ -26,7 +26,6 @@ pub(super) const OF_A_PAY_IN: [&str; 5] = [
 /// Checks deliveries with an endpoint's secret.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judge<'j> {
-    /// The secret of the endpoint.
     pub(super) secret: &'j SigningSecret,
     pub(super) now: Timestamp,
 }

@@ -39,7 +39,6 @@ impl Receiver {
         Self::listen_on(0).await
     }
 
-    /// Listens on one port.
     pub(super) async fn listen_on(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
