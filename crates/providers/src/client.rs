@@ -37,7 +37,7 @@ use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 use connection::{ConnectionState, Tracked};
-use shares::PartnerShares;
+pub(crate) use shares::PartnerShares;
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));

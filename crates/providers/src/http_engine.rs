@@ -11,7 +11,6 @@ mod polls;
 mod wire;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,7 +39,7 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 pub struct HttpEngine {
     upstream: HttpUpstream,
     name: EngineName,
-    polls: Arc<PollPermits>,
+    polls: PollPermits,
 }
 
 impl HttpEngine {
@@ -56,7 +55,7 @@ impl HttpEngine {
         Ok(Self {
             name: url.name(),
             upstream: HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?,
-            polls: Arc::default(),
+            polls: PollPermits::new(),
         })
     }
 

@@ -13,14 +13,14 @@ const MAX_PARTNERS: usize = 1024;
 
 /// The calls of each partner that are in flight.
 #[derive(Debug)]
-pub(super) struct PartnerShares {
+pub(crate) struct PartnerShares {
     of_each: usize,
     partners: Mutex<HashMap<PartnerId, Weak<Semaphore>>>,
 }
 
 impl PartnerShares {
     /// Shares of this many calls, at least one.
-    pub(super) fn new(of_each: usize) -> Self {
+    pub(crate) fn new(of_each: usize) -> Self {
         Self {
             of_each: of_each.max(1),
             partners: Mutex::default(),
@@ -35,7 +35,8 @@ impl PartnerShares {
         self.of(partner).acquire_owned().await
     }
 
-    fn of(&self, partner: &PartnerId) -> Arc<Semaphore> {
+    /// The share of a partner.
+    pub(crate) fn of(&self, partner: &PartnerId) -> Arc<Semaphore> {
         let mut partners = self.partners.lock();
         if let Some(share) = partners.get(partner).and_then(Weak::upgrade) {
             return share;
