@@ -65,7 +65,7 @@ fn table(workspace: &Workspace) -> Result<()> {
     servers::install(workspace, &[BROWSER])?;
     let home = build(workspace)?;
     let penstock = programs::build(workspace, PLAIN, &["penstock"])?.join("penstock");
-    let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
+    let browser = process::find(BROWSER).ok_or("chromium-headless-shell was not installed")?;
     let mut command = Command::new("node");
     command.current_dir(home).arg("test/e2e/table.mjs");
     command.env("PENSTOCK_BIN", penstock);

@@ -9,7 +9,7 @@ export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 export function launchBrowser({ args = [], ...options } = {}) {
   return chromium.launch({
     ...options,
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium-headless-shell',
     timeout: PATIENCE_MS,
     args: [
       '--no-sandbox',

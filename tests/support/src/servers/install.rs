@@ -37,7 +37,11 @@ const KNOWN: [Needed; 12] = [
     Needed::new("redis-server", "redis-server", "Redis 7 or newer"),
     Needed::new("zsh", "zsh", "zsh"),
     Needed::new("curl", "curl", "curl"),
-    Needed::new("chromium", "chromium", "Chromium 110 or newer"),
+    Needed::new(
+        "chromium-headless-shell",
+        "chromium-headless-shell",
+        "Chromium 110 or newer, without its windows, on PATH as chromium-headless-shell",
+    ),
     Needed::new(
         "firefox-esr",
         "firefox-esr",
