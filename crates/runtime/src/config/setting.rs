@@ -26,7 +26,7 @@ pub(crate) struct Setting<T> {
     parse: fn(&str) -> Result<T, InvalidSetting>,
 }
 
-/// What is known of a setting of any type.
+/// What is known about a setting of any type.
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) default: Default,
