@@ -155,17 +155,16 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
 
 /// Migrates a database on a server before a service opens it, if the configuration asks for it. Opening migrates a file.
 pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
+    if !config.auto_migrate {
+        return Ok(());
+    }
     match (&config.database, &config.migrate_database) {
-        (Database::Postgres(_), Database::Postgres(_)) if config.auto_migrate => {
-            migrate(config).await.map(drop)
-        }
-        (Database::Postgres(_), Database::Sqlite(_)) if config.auto_migrate => {
-            Err(OpenError::from(ConfigError::new(
-                "PENSTOCK_MIGRATE_DATABASE_URL",
-                "expected the owner's connection to the server of PENSTOCK_DATABASE_URL",
-            )))
-        }
-        _ => Ok(()),
+        (Database::Sqlite(_), Database::Sqlite(_) | Database::Postgres(_)) => Ok(()),
+        (Database::Postgres(_), Database::Postgres(_)) => migrate(config).await.map(drop),
+        (Database::Postgres(_), Database::Sqlite(_)) => Err(OpenError::from(ConfigError::new(
+            "PENSTOCK_MIGRATE_DATABASE_URL",
+            "expected the owner's connection to the server of PENSTOCK_DATABASE_URL",
+        ))),
     }
 }
 

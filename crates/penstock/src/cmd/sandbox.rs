@@ -329,10 +329,13 @@ fn configuration(
     }
     // Loads the given settings first, so that a database on a server is refused instead of ignored.
     let asked = given.load(Vec::new(), terminal)?;
-    if let Database::Postgres(_) = asked.database {
-        return Err(Failure::input(
-            "sandbox uses its own embedded database, but PENSTOCK_DATABASE_URL names a server; unset it",
-        ));
+    match asked.database {
+        Database::Sqlite(_) => {}
+        Database::Postgres(_) => {
+            return Err(Failure::input(
+                "sandbox uses its own embedded database, but PENSTOCK_DATABASE_URL names a server; unset it",
+            ));
+        }
     }
     if asked.mode == Mode::Live {
         return Err(refused());
