@@ -310,7 +310,7 @@ async fn quota_is_checked_between_package_and_flow() {
         let refused = test.acme().create(&with(&field), "k").await;
         refused.refused(403, code);
     }
-    test.finish().await;
+    test.close().await;
     gate.finish().await;
 }
 
