@@ -44,7 +44,7 @@ const WIDGET_LISTEN: &str = "PENSTOCK_WIDGET_LISTEN";
 pub const WIDGET: &str = "widget";
 
 /// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, advance
-/// rail records and verifications, and fill in the forms of comparison of customers of earlier versions.
+/// rail records and verifications, and fill in the forms of comparison of customers of earlier versions. After an error it does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?).await

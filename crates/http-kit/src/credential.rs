@@ -42,7 +42,7 @@ pub(crate) fn read(
     }
     let in_query = match class {
         Class::Publishable => of_query(query.unwrap_or_default()),
-        _ => None,
+        Class::AnyKey | Class::Secret | Class::Entitled | Class::Embedded | Class::Sandbox => None,
     };
     in_query.unwrap_or_else(|| {
         Err(ApiError::new(

@@ -50,6 +50,9 @@ impl Options {
 /// Serves HTTP/1.1 until `shutdown` is cancelled, then finishes requests in flight and returns.
 ///
 /// A request runs to its end even after its client has disconnected.
+///
+/// # Errors
+/// [`io::Error`] if the listener is unusable.
 pub async fn serve(
     listener: TcpListener,
     router: Router,

@@ -377,7 +377,7 @@ fn acknowledge(outcome: &TransactOutcome) -> TransactAck {
     }
 }
 
-/// Renders the body of a trade's event.
+/// Renders the body of a trade's event. It cannot fail in practice, because every field is a text, a number or null.
 pub fn render_event(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, RenderError> {
     let body = TradeEventBody {
         event_id: event_id(trade, event),

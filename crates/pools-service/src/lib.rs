@@ -18,7 +18,7 @@ use runtime::service::Bound;
 
 pub use runtime::service::{BoundService, StartError};
 
-/// Binds the service to the configured address and starts delivering its events.
+/// Binds the service to the configured address and starts delivering its events. After an error it does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     runtime.check_engine().await?;
     let wanted = runtime.base.config.pools_listen;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gate_core::access::may_write;
 use gate_core::profile::GateProfile;
@@ -107,10 +107,15 @@ fn publishable_key(query: &str) -> Option<PresentedKey> {
 
 fn page(page: &Page, ancestors: &Ancestors) -> Response {
     let policy = format!("{}{}", page.policy, ancestors.sources());
+    let Ok(policy) = HeaderValue::try_from(policy) else {
+        return plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The checkout has an error.\n",
+        );
+    };
     let html = page.html.replace(ORIGINS, &ancestors.origins());
     let headers = [
         ("content-type", "text/html; charset=utf-8"),
-        ("content-security-policy", policy.as_str()),
         ("cache-control", "no-cache"),
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
@@ -119,7 +124,8 @@ fn page(page: &Page, ancestors: &Ancestors) -> Response {
         ("cross-origin-resource-policy", "same-origin"),
         ("origin-agent-cluster", "?1"),
     ];
-    (headers, html).into_response()
+    let policy = [(header::CONTENT_SECURITY_POLICY, policy)];
+    (headers, policy, html).into_response()
 }
 
 /// A small page of text.

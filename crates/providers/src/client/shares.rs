@@ -1,4 +1,4 @@
-//! The shares of partners in an upstream's calls. A partner whose calls hang occupies its own share, so that other partners find a
+//! The shares of partners in an upstream's calls or polls. A partner whose calls hang occupies its own share, so that other partners find a
 //! permit.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 /// Above this number of partners, those without a call are removed from memory.
 const MAX_PARTNERS: usize = 1024;
 
-/// The calls of each partner that are in flight.
+/// The permits of each partner for calls or polls.
 #[derive(Debug)]
 pub(crate) struct PartnerShares {
     of_each: usize,
@@ -35,7 +35,7 @@ impl PartnerShares {
         self.of(partner).acquire_owned().await
     }
 
-    /// The share of a partner.
+    /// The share of a partner. It counts until the last of its permits, and of the values returned here, is dropped.
     pub(crate) fn of(&self, partner: &PartnerId) -> Arc<Semaphore> {
         let mut partners = self.partners.lock();
         if let Some(share) = partners.get(partner).and_then(Weak::upgrade) {
