@@ -16,7 +16,8 @@ WEB = Path(os.environ["WEB_DIR"])
 
 def run(*command, seconds=600, folder=WEB):
     """Runs a command. The limit is far beyond its usual time: it ends a command that hangs, never one that is slow."""
-    environment = {**os.environ, "CHROMIUM_PATH": os.environ["CHROMIUM_BIN"]}
+    browsers = {"CHROMIUM_PATH": os.environ["CHROMIUM_BIN"], "CHROMIUM_WITH_WINDOWS_PATH": os.environ["CHROMIUM_WITH_WINDOWS_BIN"]}
+    environment = {**os.environ, **browsers}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as written:
         # The command leads its own group, so that a time-out also ends the browsers that it started.
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=written, stderr=subprocess.STDOUT, start_new_session=True)

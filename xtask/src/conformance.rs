@@ -18,11 +18,13 @@ use crate::{Result, process, python, servers};
 
 /// Debian's Chromium without its windows and menus, which take half of the processor time of the browser tests.
 pub(crate) const BROWSER: &str = "chromium-headless-shell";
+/// The whole one, for the tests of pages that come back from the browser's cache, and of tabs that sleep.
+const WITH_WINDOWS: &str = "chromium";
 /// The programs that play a rail and a verifier.
 const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client and a browser.
-const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
+/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client and the browsers.
+const PROGRAMS: [&str; 4] = ["zsh", "curl", BROWSER, WITH_WINDOWS];
 /// Firefox and WebKit, with the virtual display that WebKit needs.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
@@ -46,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
     let prometheus = prometheus::find_or_unpack(&area)?;
     servers::install(workspace, &PROGRAMS)?;
     let browser = process::find(BROWSER).ok_or("chromium-headless-shell was not installed")?;
+    let with_windows = process::find(WITH_WINDOWS).ok_or("chromium was not installed")?;
     // The plain programs are built last, so that the target folder contains them afterwards.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
     let plain = programs::build(workspace, PLAIN, &[&SHIPPED[..], &TRIALS].concat())?;
@@ -59,6 +62,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .args(arguments)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("CHROMIUM_BIN", browser)
+        .env("CHROMIUM_WITH_WINDOWS_BIN", with_windows)
         .env("DEPLOY_DIR", workspace.path("deploy"))
         .env("DOCS_DIR", workspace.path("docs"))
         .env("GATE_SERVICE_BIN", plain.join("gate-service"))

@@ -31,12 +31,13 @@ impl Needed {
 }
 
 /// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
-const KNOWN: [Needed; 12] = [
+const KNOWN: [Needed; 13] = [
     Needed::new("initdb", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("pgbench", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("redis-server", "redis-server", "Redis 7 or newer"),
     Needed::new("zsh", "zsh", "zsh"),
     Needed::new("curl", "curl", "curl"),
+    Needed::new("chromium", "chromium", "Chromium 110 or newer"),
     Needed::new(
         "chromium-headless-shell",
         "chromium-headless-shell",

@@ -46,6 +46,7 @@ export async function startHosts() {
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   const { port } = server.address();
   const browser = await launchBrowser({
+    hasWindows: true,
     args: [`--host-resolver-rules=MAP localhost:3000 127.0.0.1:${port}`],
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
   });

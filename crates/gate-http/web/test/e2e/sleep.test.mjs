@@ -18,7 +18,7 @@ before(async () => {
   // Another program may take the port before the browser does.
   for (let attempt = 1; !browser; attempt += 1) {
     const port = await freePort();
-    launched = await launchBrowser({ args: [`--remote-debugging-port=${port}`] });
+    launched = await launchBrowser({ hasWindows: true, args: [`--remote-debugging-port=${port}`] });
     try {
       browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { noDefaults: true, timeout: PATIENCE_MS });
     } catch (error) {
