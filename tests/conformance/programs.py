@@ -234,9 +234,9 @@ class Service:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
-    def logs(self, text, timeout=10.0):
+    def logs(self, text):
         """Waits until the log contains a text, because the service writes its log in the background."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + 60
         while text not in self.log():
             assert time.monotonic() < deadline, f"not in the log: {text}\n{self.log()}"
             time.sleep(0.02)

@@ -364,10 +364,9 @@ def test_idle_connection_does_not_delay_shutdown(installation):
     service = installation.start()
     client = Client(service)
     client.root("GET", "/health")
-    began = time.monotonic()
     assert service.stop() == 0
-    # A service that waits for the connection gives up after 20 s.
-    assert time.monotonic() - began < 15
+    # A service that waits for the connection gives up after 20 s, and says so.
+    assert "requests still in flight" not in service.log()
 
 
 # rule: program.bad-configuration
