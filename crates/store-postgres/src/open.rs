@@ -137,8 +137,8 @@ impl PostgresStore {
             &options,
             &alarm,
         );
-        let new_turns = || Turns::new(pool.size(), options.waits.turn);
-        let (turns, page_turns) = (new_turns(), new_turns());
+        let turns = Turns::of_locks(pool.size(), options.waits.turn);
+        let page_turns = Turns::of_pages(pool.size(), options.waits.turn);
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,

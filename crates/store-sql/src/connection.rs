@@ -94,7 +94,7 @@ impl dyn Reader + '_ {
 pub trait ReadStore {
     fn reader(&self) -> impl Future<Output = Result<impl Reader, StoreError>> + Send;
 
-    /// A reader for a page of a partner. At most a third of the connections read pages of one partner at the same time.
+    /// A reader for a page of a partner. At most half of the connections read pages of one partner at the same time.
     fn page_reader(
         &self,
         who: &Tenant,

@@ -10,8 +10,6 @@ use partner_core::Tenant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// One partner may occupy a third of the connections.
-const SHARE_DIVISOR: u32 = 3;
 /// How long a request of a service waits for a turn of its partner.
 pub const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Above this number of partners, those without a turn are removed from memory.
@@ -27,11 +25,21 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Turns of those that wait for their partner's lock. Each partner has a third of the connections.
     #[must_use]
-    pub fn new(connections: u32, wait: Duration) -> Self {
-        let of_each = (connections / SHARE_DIVISOR).max(1);
+    pub fn of_locks(connections: u32, wait: Duration) -> Self {
+        Self::new(connections / 3, wait)
+    }
+
+    /// Turns of pages. Each partner has half of the connections, because a page that waits for no lock is short.
+    #[must_use]
+    pub fn of_pages(connections: u32, wait: Duration) -> Self {
+        Self::new(connections / 2, wait)
+    }
+
+    fn new(of_each: u32, wait: Duration) -> Self {
         Self {
-            of_each: usize::try_from(of_each).unwrap_or(1),
+            of_each: usize::try_from(of_each.max(1)).unwrap_or(1),
             wait,
             partners: Mutex::default(),
         }
@@ -82,8 +90,8 @@ mod tests {
 
     // rule: base.reads-isolated
     #[tokio::test]
-    async fn partner_has_a_third_of_the_connections_and_others_keep_theirs() {
-        let turns = Turns::new(6, Duration::from_millis(10));
+    async fn partner_has_a_share_of_the_connections_and_others_keep_theirs() {
+        let turns = Turns::of_locks(6, Duration::from_millis(10));
         let (one, other) = (partner(1), partner(2));
         let held = (turns.try_take(&one).unwrap(), turns.try_take(&one).unwrap());
         assert!(turns.try_take(&one).is_none());
@@ -101,7 +109,7 @@ mod tests {
 
     #[test]
     fn partners_without_a_turn_are_forgotten() {
-        let turns = Turns::new(1, TURN_TIMEOUT);
+        let turns = Turns::of_pages(1, TURN_TIMEOUT);
         let held = turns.try_take(&partner(0)).unwrap();
         for number in 1..=MAX_PARTNERS + 1 {
             drop(turns.try_take(&partner(number)));

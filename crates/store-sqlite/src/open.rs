@@ -115,7 +115,7 @@ impl SqliteStore {
                 writer,
                 readers,
                 reserved_readers,
-                turns: Turns::new(READERS, options.turn_timeout),
+                turns: Turns::of_pages(READERS, options.turn_timeout),
                 clock,
                 options,
                 access: AccessCaches::default(),
