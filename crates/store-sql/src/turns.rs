@@ -90,8 +90,8 @@ mod tests {
 
     // rule: base.reads-isolated
     #[tokio::test]
-    async fn partner_has_a_share_of_the_connections_and_others_keep_theirs() {
-        let turns = Turns::of_locks(6, Duration::from_millis(10));
+    async fn partner_reads_pages_on_half_of_the_connections_and_others_keep_theirs() {
+        let turns = Turns::of_pages(4, Duration::from_millis(10));
         let (one, other) = (partner(1), partner(2));
         let held = (turns.try_take(&one).unwrap(), turns.try_take(&one).unwrap());
         assert!(turns.try_take(&one).is_none());
