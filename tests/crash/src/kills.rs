@@ -215,7 +215,11 @@ pub(crate) fn run<S: Subject>(
     };
     let is_enough = |tally: &Tally| {
         tell(tally);
-        tally.rounds >= rounds && tally.unmet.is_empty()
+        let is_due = tally.rounds >= rounds;
+        for lack in tally.unmet.iter().filter(|_| is_due) {
+            println!("not met yet: {lack}");
+        }
+        is_due && tally.unmet.is_empty()
     };
     let mut tally = campaigns(limit, campaign, seed, make, is_enough)?;
     let mut lacks = Vec::new();

@@ -57,12 +57,12 @@ impl Visitor<'_, '_, '_> {
                 let all = self.crowded(|_| Writing::use_up(shop, id, &order));
                 self.crowd(&all);
             }
-            55..=61 => {
+            55..=64 => {
                 let amount = format!("{}1", order.amount);
                 let other = Order { amount, ..order };
                 self.write(&Writing::use_up(shop, id, &other));
             }
-            62..=66 => self.write_both(&one, &one),
+            65..=69 => self.write_both(&one, &one),
             _ => self.write_both(&one, &Writing::use_up(shop, id, &order)),
         }
     }
@@ -77,13 +77,14 @@ impl Visitor<'_, '_, '_> {
             return self.lock();
         };
         match self.chance.u8(0..100) {
-            0..=64 => self.redeem(&id),
+            0..=44 => self.redeem(&id),
+            45..=64 => self.redeem_late(),
             65..=84 => self.read_quote(&id),
             _ => self.read_rail(&id),
         }
     }
 
-    /// Creates a signed quote and two sessions that fit it, and redeems the quote. A partner without rails must be refused.
+    /// Creates a signed quote and two sessions that fit it, and mostly redeems it. A partner without rails must be refused.
     fn lock(&mut self) {
         let order = Order::any(self.chance);
         let one = Writing::lock(self.shop, &order);
@@ -98,7 +99,9 @@ impl Visitor<'_, '_, '_> {
         if let Some(quote) = given {
             self.bring_a_payer(&quote, &order);
             self.bring_a_payer(&quote, &order);
-            self.redeem(&quote);
+            if self.chance.u8(0..100) < 80 {
+                self.redeem(&quote);
+            }
         }
     }
 
@@ -109,13 +112,13 @@ impl Visitor<'_, '_, '_> {
         answer.text("id")
     }
 
-    fn bring_a_payer(&mut self, quote: &str, order: &Order) {
+    /// Creates a session that fits a quote.
+    fn bring_a_payer(&mut self, quote: &str, order: &Order) -> Option<String> {
         let payer = Writing::payer(self.shop, order);
         self.write(&payer);
-        let Some(session) = self.first_answer(&payer) else {
-            return;
-        };
-        self.add_payer(quote, session);
+        let session = self.first_answer(&payer)?;
+        self.add_payer(quote, session.clone());
+        Some(session)
     }
 
     /// Records that a session fits a quote. Clients redeem the quote for it.
@@ -126,13 +129,36 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// Redeems a quote: once, as twins under one key, under several keys, or for a session that does not fit.
+    /// Redeems a quote for a session that fits it or another one.
     fn redeem(&mut self, id: &str) {
-        let (shop, payer) = (self.shop, self.payer_of(id));
-        let Some((side, session)) = payer else {
-            return;
+        if let Some((side, session)) = self.payer_of(id) {
+            self.redeem_for(id, side, &session);
+        }
+    }
+
+    /// Redeems an earlier quote that no client has redeemed for a new session, so that nothing but its expiry can refuse it.
+    fn redeem_late(&mut self) {
+        let picked = {
+            let book = self.shop.book.lock();
+            let orders = &book.orders;
+            let earlier = orders.hot_quotes.iter().rev().skip(SHARED_ORDERS);
+            let open = |id: &&String| {
+                let quote = orders.quotes.get(*id);
+                quote.is_some_and(|quote| quote.redeemed_by.is_none())
+            };
+            let picked = self.chance.choice(earlier.filter(open).collect::<Vec<_>>());
+            picked.and_then(|id| Some((id.clone(), orders.quotes.get(id)?.order.clone())))
         };
-        let under = |key: &str| Writing::redeem(shop, side, id, &session, key);
+        let Some((id, order)) = picked else { return };
+        if let Some(session) = self.bring_a_payer(&id, &order) {
+            self.redeem_for(&id, order.side, &session);
+        }
+    }
+
+    /// Redeems a quote: once, as twins under one key, or under several keys.
+    fn redeem_for(&mut self, id: &str, side: Side, session: &str) {
+        let shop = self.shop;
+        let under = |key: &str| Writing::redeem(shop, side, id, session, key);
         let own = || under(&format!("redeem-{}", number()));
         let shared = under(&format!("redeem-{id}-{session}"));
         match self.chance.u8(0..100) {
@@ -156,7 +182,7 @@ impl Visitor<'_, '_, '_> {
             (known.order.side, known.payers.clone(), others)
         };
         let any = match self.chance.u8(0..100) {
-            0..=89 => payers,
+            0..=79 => payers,
             _ => others,
         };
         Some((side, self.chance.choice(any)?))
